@@ -1,0 +1,1 @@
+"""MeVe decides what text may enter a language model's prompt, and accounts for every decision."""

@@ -1,0 +1,174 @@
+"""Every setting of a retrieval, frozen and checked, in one place. Phases get theirs by name."""
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, Self, TypedDict, Unpack, get_args
+
+from meve.errors import ConfigurationError
+
+Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag"]
+"""The five modes of the MeVe paper: `full` runs every phase, the others leave some out, to see what they are worth."""
+
+LexicalKind = Literal["bm25", "rank_bm25"]
+
+
+class Overrides(TypedDict, total=False):
+    """What `retrieve` takes by name, to override the retriever's configuration for one call."""
+
+    candidates: int
+    limit: int | None
+    threshold: float
+    min_verified: int
+    fallback_k: int
+    fallback_floor: float
+    redundancy: float
+    max_tokens: int
+    mode: Mode
+    separator: str
+    citations: bool
+    tokens: str | None
+    lexical: LexicalKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrieverConfig:
+    """How a retrieval decides. Checked when made; each value can be overridden for one call, by name.
+
+    Raises:
+        ConfigurationError: a value of the wrong type or out of range; the message says which, and what would do.
+
+    Source: MeVe (Ottem 2025), appendix A.4, with the corrections that `docs/architecture.md` lists.
+
+    >>> RetrieverConfig(threshold=0.7).override(max_tokens=256).max_tokens
+    256
+    """
+
+    candidates: int = 20
+    """Phase 1: how many candidates a source may bring (the paper's k)."""
+    limit: int | None = None
+    """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
+    threshold: float = 0.5
+    """Phase 2: the probability from which on a candidate is verified (τ), in [0, 1]."""
+    min_verified: int = 3
+    """Phase 3: with fewer verified candidates than this, the fallback runs (N_min)."""
+    fallback_k: int = 5
+    """Phase 3: how many candidates the fallback may bring."""
+    fallback_floor: float = 0.1
+    """Phase 3: the probability that a fallback candidate must reach to be let in, in [0, 1]; 0 lets all in."""
+    redundancy: float = 0.85
+    """Phase 4: drop a candidate whose cosine with a better one exceeds this (θ), in [0, 1]; 1 drops none."""
+    max_tokens: int = 512
+    """Phase 5: the most tokens that the context's text may have (T_max)."""
+    mode: Mode = "full"
+    separator: str = "\n\n"
+    """Phase 5: stands between passages; its tokens count."""
+    citations: bool = False
+    """Phase 5: put [1], [2], … before the passages; their tokens count."""
+    tokens: str | None = None
+    """Phase 5: count with this tokenizer (a tiktoken encoding, say) and not with the retriever's own."""
+    lexical: LexicalKind = "bm25"
+    """Phase 3: which keyword index to ask: the inverted one, or the paper's `rank_bm25`."""
+
+    def __post_init__(self) -> None:
+        _integer("candidates", self.candidates, 1)
+        if self.limit is not None:
+            _integer("limit", self.limit, 1)
+        _fraction("threshold", self.threshold)
+        _integer("min_verified", self.min_verified, 0)
+        _integer("fallback_k", self.fallback_k, 0)
+        _fraction("fallback_floor", self.fallback_floor)
+        _fraction("redundancy", self.redundancy)
+        _integer("max_tokens", self.max_tokens, 1)
+        _choice("mode", self.mode, get_args(Mode))
+        _kind("separator", self.separator, str, "text")
+        _kind("citations", self.citations, bool, "True or False")
+        if self.tokens is not None:
+            _kind("tokens", self.tokens, str, "a tokenizer's name, or None for the retriever's own")
+        _choice("lexical", self.lexical, get_args(LexicalKind))
+
+    @classmethod
+    def paper(cls) -> Self:
+        """The published setting, whatever the defaults become: k 20, τ 0.5, N_min 3, θ 0.85, T_max 512.
+
+        Budgets are counted in gpt2 tokens, the fallback is rank_bm25 over lower-cased whitespace tokens and lets all
+        of its hits in. The models are parts, not settings: embedder `sentence-transformers/multi-qa-mpnet-base-dot-v1`,
+        verifier `cross-encoder/ms-marco-MiniLM-L-6-v2`.
+
+        Source: MeVe (Ottem 2025), appendices A.2 and A.4. How many hits the fallback adds is not published; 5 here.
+        """
+        return cls(
+            candidates=20,
+            limit=None,
+            threshold=0.5,
+            min_verified=3,
+            fallback_k=5,
+            fallback_floor=0.0,
+            redundancy=0.85,
+            max_tokens=512,
+            mode="full",
+            separator="\n\n",
+            citations=False,
+            tokens="gpt2",
+            lexical="rank_bm25",
+        )
+
+    def override(self, **changes: Unpack[Overrides]) -> Self:
+        """A copy with some values changed.
+
+        Raises:
+            ConfigurationError: an unknown name, or a value out of range.
+        """
+        if not changes:
+            return self
+        check_names(changes)
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, JSON-ready; `from_dict` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ConfigurationError: an unknown name, or a value out of range.
+        """
+        check_names(data)
+        return cls(**data)
+
+
+def check_names(names: Mapping[str, object]) -> None:
+    """Refuse options that don't exist, and say which one was probably meant.
+
+    Raises:
+        ConfigurationError: a name that `RetrieverConfig` doesn't have.
+    """
+    known = [f.name for f in fields(RetrieverConfig)]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise ConfigurationError(f"unknown option {name!r}: {hint}")
+
+
+def _integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least {least}")
+
+
+def _fraction(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and 0 <= value <= 1):
+        raise ConfigurationError(f"{name} is {value!r}: give a number from 0 to 1")
+
+
+def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigurationError(f"{name} is {value!r}: choose one of {', '.join(choices)}")
+
+
+def _kind(name: str, value: object, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind):
+        raise ConfigurationError(f"{name} is {value!r}: give {wanted}")

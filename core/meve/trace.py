@@ -1,0 +1,64 @@
+"""The account of one retrieval: each phase, each candidate, each reason. Data first; pictures are made from it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from meve.types import Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseTrace:
+    """What one phase did."""
+
+    name: str
+    """`retrieve`, `verify`, `fallback`, `prioritize` or `budget`."""
+    ms: float
+    received: int
+    """Candidates that came in."""
+    returned: int
+    """Candidates that went on."""
+    skipped: str = ""
+    """Why the phase didn't run; empty when it did."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The thresholds, counts and models that it decided by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateTrace:
+    """What became of one candidate."""
+
+    id: str
+    origin: Origin
+    scores: Mapping[str, float]
+    verified: bool
+    fate: Literal["kept", "dropped"]
+    phase: str
+    """The phase that decided."""
+    reason: str
+    """Why it was dropped; for a kept one, why it was let in: `verified`, `fallback` or `unverified_mode`."""
+    tokens: int | None
+    rank: int | None
+    """Its place in the context, from 1; None when dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The account of one retrieval."""
+
+    mode: str
+    embedder: str
+    verifier: str
+    tokens: str
+    """The name of the tokenizer that the budget was counted with."""
+    ms: float
+    """The whole retrieval, the query's embedding included."""
+    embed_ms: float
+    """The query's embedding."""
+    phases: tuple[PhaseTrace, ...]
+    candidates: tuple[CandidateTrace, ...]
+    """Kept ones first, in the context's order; then dropped ones, by the phase that dropped them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data. Holds ids and scores, but no text of queries or passages."""
+        return asdict(self)
