@@ -20,7 +20,8 @@ def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
     """Vectors of shape (n, d) or (d,) scaled to length 1; a zero vector stays zero."""
     array = np.asarray(vectors, dtype=np.float32)
     norms = np.linalg.norm(array, axis=-1, keepdims=True)
-    return np.divide(array, norms, out=np.zeros_like(array), where=norms > 0)
+    scaled: FloatArray = np.divide(array, norms, out=np.zeros_like(array), where=norms > 0)
+    return scaled
 
 
 def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:
@@ -30,7 +31,8 @@ def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.
         containing: n, the number of texts that hold each term, shape (terms,).
         total: N, the number of texts.
 
-    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), eq. 3.3, with Lucene's 1 inside the logarithm.
+    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), eq. 3.3, with Lucene's 1 inside the
+    logarithm.
     """
     n = np.asarray(containing, dtype=np.float64)
     return np.log1p((total - n + 0.5) / (n + 0.5))

@@ -119,7 +119,7 @@ class DenseIndex(Protocol):
 
     @property
     def kind(self) -> str:
-        """A short name: `flat`, `hnsw`, `ivf`, …"""
+        """A short name, such as `flat`, `hnsw` or `ivf`."""
         ...
 
     @property
@@ -175,7 +175,7 @@ class LexicalIndex(Protocol):
 
     @property
     def kind(self) -> str:
-        """A short name: `bm25`, `rank_bm25`, …"""
+        """A short name, such as `bm25` or `rank_bm25`."""
         ...
 
     def __len__(self) -> int:

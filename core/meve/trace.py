@@ -36,7 +36,7 @@ class CandidateTrace:
     phase: str
     """The phase that decided."""
     reason: str
-    """Why it was dropped; for a kept one, why it was let in: `verified`, `fallback` or `unverified_mode`."""
+    """Why it was dropped; for a kept one, why it was let in: `verified`, `fallback` or `unverified`."""
     tokens: int | None
     rank: int | None
     """Its place in the context, from 1; None when dropped."""

@@ -21,10 +21,10 @@ Origin: TypeAlias = str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of text that may enter a prompt.
+    r"""A piece of text that may enter a prompt.
 
     >>> Passage(id="moon", title="The Moon", text="It orbits the Earth.").content
-    'The Moon\\nIt orbits the Earth.'
+    'The Moon\nIt orbits the Earth.'
     """
 
     id: str

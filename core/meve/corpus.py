@@ -1,0 +1,295 @@
+"""Passages with their vectors, words and token counts, kept in step: what a retriever searches."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meve.errors import ConfigurationError, DuplicateIdError, PassageError, UnknownIdError
+from meve.locks import ReadWriteLock
+from meve.ports import DenseIndex, LexicalIndex
+from meve.types import Candidate, FloatArray, Passage, Query, RowArray
+
+TIES = 16
+"""How many more hits than asked for are looked at first, to break ties at the cut by id."""
+
+Search = Callable[[int], tuple[RowArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A passage as the corpus keeps it."""
+
+    passage: Passage
+    tokens: int
+
+
+class Corpus:
+    """The one object that holds the heavy state. Every change is whole, or didn't happen.
+
+    A row is the number under which the indexes know a passage; rows are never used twice.
+    """
+
+    def __init__(self, *, dense: DenseIndex, lexical: LexicalIndex, entries: Mapping[int, Entry] | None = None) -> None:
+        self.dense = dense
+        self.entries: dict[int, Entry] = dict(entries or {})
+        self.rows: dict[str, int] = {entry.passage.id: row for row, entry in self.entries.items()}
+        self.next_row = max(self.entries, default=-1) + 1
+        self.lock = ReadWriteLock()
+        self._lexical: dict[str, LexicalIndex] = {lexical.kind: lexical}
+        self._making = threading.Lock()
+        self._allowed: dict[str, RowArray] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def lexical_kinds(self) -> list[str]:
+        """The keyword indexes that it keeps, the one that it was made with first."""
+        return list(self._lexical)
+
+    def lexical(self, kind: str, make: Callable[[], LexicalIndex]) -> LexicalIndex:
+        """The keyword index of that kind; made of the passages when first asked for, and kept in step from then on."""
+        with self._making:
+            if kind not in self._lexical:
+                index = make()
+                rows = sorted(self.entries)
+                index.add(_array(rows), [self.entries[row].passage.content for row in rows])
+                self._lexical[kind] = index
+            return self._lexical[kind]
+
+    def check(self, add: Sequence[Passage], remove: Sequence[str]) -> None:
+        """Refuse a change that can't be made, before anything is spent on it.
+
+        Raises:
+            PassageError: blank text or id, or metadata that JSON can't hold.
+            DuplicateIdError: an id given twice, or taken and not removed in the same change.
+            UnknownIdError: an id to remove that isn't there.
+        """
+        unknown = [i for i in remove if i not in self.rows]
+        if unknown:
+            raise UnknownIdError(f"no passage has the id {unknown[0]!r}{_more(unknown)}: nothing was changed")
+        if len(set(remove)) < len(remove):
+            raise DuplicateIdError("an id to remove is given twice: nothing was changed")
+        seen: set[str] = set()
+        leaving = set(remove)
+        for n, passage in enumerate(add):
+            _check_passage(n, passage)
+            if passage.id in seen:
+                raise DuplicateIdError(f"the id {passage.id!r} is given twice: ids must be unique; nothing was changed")
+            if passage.id in self.rows and passage.id not in leaving:
+                raise DuplicateIdError(
+                    f"the id {passage.id!r} is taken: remove it in the same update to replace it; nothing was changed"
+                )
+            seen.add(passage.id)
+
+    def change(
+        self, *, add: Sequence[Passage], vectors: FloatArray, tokens: Sequence[int], remove: Sequence[str]
+    ) -> None:
+        """Remove and add as one step, visible to the very next search.
+
+        Args:
+            add: n passages.
+            vectors: their embeddings, shape (n, d).
+            tokens: their token counts, n of them.
+            remove: ids.
+
+        Raises:
+            ValidationError: as `check`, or vectors that can't be used; nothing was changed.
+        """
+        with self.lock.writing():
+            self.check(add, remove)
+            leaving = [self.rows[i] for i in remove]
+            coming = list(range(self.next_row, self.next_row + len(add)))
+            self._index(coming, [p.content for p in add], vectors)
+            self._drop(leaving)
+            self.next_row += len(add)
+            for row, passage, count in zip(coming, add, tokens, strict=True):
+                self.entries[row] = Entry(passage=passage, tokens=count)
+                self.rows[passage.id] = row
+            self._allowed.clear()
+
+    def _index(self, coming: list[int], texts: list[str], vectors: FloatArray) -> None:
+        if not coming:
+            return
+        rows = _array(coming)
+        self.dense.add(rows, vectors)
+        told: list[LexicalIndex] = []
+        try:
+            for index in self._lexical.values():
+                index.add(rows, texts)
+                told.append(index)
+        except BaseException:
+            self.dense.remove(rows)
+            for index in told:
+                index.remove(rows)
+            raise
+
+    def _drop(self, leaving: list[int]) -> None:
+        if not leaving:
+            return
+        rows = _array(leaving)
+        self.dense.remove(rows)
+        for index in self._lexical.values():
+            index.remove(rows)
+        for row in leaving:
+            entry = self.entries.pop(row)
+            self.rows.pop(entry.passage.id)
+
+    def allowed(self, where: Mapping[str, Any] | None) -> RowArray | None:
+        """The rows whose metadata has what `where` asks for; None when it asks for nothing.
+
+        Raises:
+            ConfigurationError: `where` isn't a mapping from names to JSON-plain values or lists of them.
+        """
+        if not where:
+            return None
+        key = _filter_key(where)
+        rows = self._allowed.get(key)
+        if rows is None:
+            wanted = {name: _as_set(value) for name, value in where.items()}
+            rows = _array(sorted(row for row, e in self.entries.items() if _matches(e.passage.metadata, wanted)))
+            if len(self._allowed) >= 64:
+                self._allowed.clear()
+            self._allowed[key] = rows
+        return rows
+
+    def passages(self) -> Iterator[Passage]:
+        """Every passage, in the order in which they were added."""
+        return (self.entries[row].passage for row in sorted(self.entries))
+
+    def top(self, search: Search, k: int) -> list[tuple[int, float]]:
+        """The k best rows, equal scores by passage id, also at the cut."""
+        reach = k + TIES
+        while True:
+            rows, scores = search(reach)
+            if len(rows) < reach or scores[-1] < scores[k - 1]:
+                break
+            reach *= 4
+        hits = [(row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if row in self.entries]
+        hits.sort(key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))
+        return hits[:k]
+
+    @contextmanager
+    def reading(self) -> Iterator["Corpus"]:
+        """One unchanging state, for as long as it's held."""
+        with self.lock.reading():
+            yield self
+
+
+@dataclass(frozen=True, slots=True)
+class DenseSource:
+    """Phase 1 over a corpus: nearest vectors."""
+
+    corpus: Corpus
+    counted: bool = True
+    """Whether the corpus's token counts are those of the tokenizer in use."""
+    name: str = "dense"
+
+    def search(self, query: Query, k: int) -> list[Candidate]:
+        """At most k candidates with their stored vectors and token counts, best first, equal ones by id.
+
+        Raises:
+            ConfigurationError: the query has no vector.
+        """
+        vector = query.vector
+        if vector is None:
+            raise ConfigurationError("a dense search needs the query's vector: give the pipeline an embedder")
+        allowed = self.corpus.allowed(query.where)
+        hits = self.corpus.top(lambda reach: self.corpus.dense.search(vector, reach, allowed), k)
+        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSource:
+    """Words over a corpus: BM25."""
+
+    corpus: Corpus
+    index: LexicalIndex
+    counted: bool = True
+    name: str = "lexical"
+
+    def search(self, query: Query, k: int) -> list[Candidate]:
+        """At most k candidates that share a word with the query, best first, equal ones by id."""
+        allowed = self.corpus.allowed(query.where)
+        hits = self.corpus.top(lambda reach: self.index.search(query.text, reach, allowed), k)
+        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+
+
+def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
+    """Rows and scores as candidates with what is stored of them."""
+    if not hits:
+        return []
+    vectors = corpus.dense.vectors(_array([row for row, _ in hits]))
+    return [
+        Candidate(
+            passage=corpus.entries[row].passage,
+            origin=name,
+            scores={name: score},
+            vector=vector,
+            tokens=corpus.entries[row].tokens if counted else None,
+        )
+        for (row, score), vector in zip(hits, vectors, strict=True)
+    ]
+
+
+def _check_passage(n: int, passage: Passage) -> None:
+    if not isinstance(passage, Passage):
+        raise PassageError(f"item {n} is {type(passage).__name__}, not a Passage: use Passage(id=…, text=…)")
+    if not isinstance(passage.id, str) or not passage.id:
+        raise PassageError(f"item {n} has the id {passage.id!r}: give a text that isn't empty; nothing was changed")
+    if not isinstance(passage.text, str) or not passage.text.strip():
+        raise PassageError(f"passage {passage.id!r} has no text: leave it out; nothing was changed")
+    if not isinstance(passage.title, str):
+        raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
+    try:
+        json.dumps(dict(passage.metadata), allow_nan=False)
+        passage.content.encode()
+    except (TypeError, ValueError) as cause:
+        raise PassageError(
+            f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"
+        ) from cause
+
+
+def _filter_key(where: Mapping[str, Any]) -> str:
+    try:
+        plain = {name: sorted(map(json.dumps, _as_set(value))) for name, value in where.items()}
+        return json.dumps(plain, sort_keys=True)
+    except (TypeError, AttributeError) as cause:
+        raise ConfigurationError(
+            f"the filter {where!r:.200} can't be used: give names with a value, or a list of accepted values"
+        ) from cause
+
+
+def _as_set(value: object) -> frozenset[Any]:
+    return frozenset(value) if isinstance(value, list | tuple | set | frozenset) else frozenset([value])
+
+
+def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, frozenset[Any]]) -> bool:
+    for name, accepted in wanted.items():
+        if name not in metadata:
+            return False
+        value = metadata[name]
+        values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
+        if not any(_equal(v, accepted) for v in values):
+            return False
+    return True
+
+
+def _equal(value: object, accepted: frozenset[Any]) -> bool:
+    try:
+        return value in accepted
+    except TypeError:
+        return False
+
+
+def _array(rows: Sequence[int]) -> RowArray:
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _more(rest: Sequence[object]) -> str:
+    return f" (and {len(rest) - 1} more)" if len(rest) > 1 else ""

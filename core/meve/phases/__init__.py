@@ -1,0 +1,9 @@
+"""The five phases, each a pure function over candidates. They know ports and values, never parts or systems."""
+
+from meve.phases.budget import Composed, budget
+from meve.phases.fallback import fallback
+from meve.phases.prioritize import prioritize
+from meve.phases.retrieve import retrieve
+from meve.phases.verify import judge, verify
+
+__all__ = ["Composed", "budget", "fallback", "judge", "prioritize", "retrieve", "verify"]

@@ -1,0 +1,55 @@
+"""Phase 3, fallback retrieval: too little was verified; what do the words themselves find?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from meve.phases.verify import judge, reaches
+from meve.ports import Scorer, Source
+from meve.types import Candidate, Dropped, Query, Selection, best_first
+
+
+def fallback(
+    query: Query,
+    accepted: Sequence[Candidate],
+    judged: Mapping[str, Candidate],
+    *,
+    source: Source,
+    scorer: Scorer,
+    k: int,
+    floor: float,
+    threshold: float | None,
+) -> Selection:
+    """Add at most k candidates from another source to those accepted, on the same scale of scores.
+
+    One that reaches the threshold is verified like any other and takes its place by score. One below it ranks after
+    the verified, and only if it reaches the floor. A candidate that phase 2 turned down may come back this way, with
+    the score that it got then; nothing is judged twice.
+
+    Args:
+        query: the question.
+        accepted: what phase 2 let through.
+        judged: everything that already has a verdict, by id.
+        source: where the fallback looks.
+        scorer: the one that phase 2 used.
+        k: how many it may add.
+        floor: the least score in [0, 1] of one that isn't verified.
+        threshold: τ; None where nothing is verified.
+
+    Source: MeVe (Ottem 2025), section 3.4, which doesn't say how a fallback document is scored or how many are added.
+    """
+    have = {c.id for c in accepted}
+    hits = [c for c in source.search(query, k + len(have)) if c.id not in have][:k]
+    hits = [_with_verdict(hit, judged.get(hit.id)) for hit in hits]
+    fresh = iter(judge(query, [hit for hit in hits if hit.id not in judged], scorer))
+    hits = [hit if hit.id in judged else next(fresh) for hit in hits]
+    added = [replace(h, origin="fallback", verified=threshold is not None and reaches(h, threshold)) for h in hits]
+    return Selection(
+        kept=best_first([*accepted, *(c for c in added if c.verified or reaches(c, floor))]),
+        dropped=[Dropped(candidate=c, reason="below_floor") for c in added if not c.verified and not reaches(c, floor)],
+    )
+
+
+def _with_verdict(hit: Candidate, verdict: Candidate | None) -> Candidate:
+    if verdict is None:
+        return hit
+    return replace(verdict, scores={**hit.scores, **verdict.scores})

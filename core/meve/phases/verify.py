@@ -1,0 +1,46 @@
+"""Phase 2, relevance verification: which of them answer the query?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from meve.errors import ModelError
+from meve.ports import Scorer
+from meve.types import Candidate, Dropped, Query, Selection, best_first
+
+
+def judge(query: Query, candidates: Sequence[Candidate], scorer: Scorer) -> list[Candidate]:
+    """The candidates in the order given, each with the scorer's verdict as the score that orders it.
+
+    Raises:
+        ModelError: the scorer gave another number of scores than asked, or one that isn't a number.
+    """
+    if not candidates:
+        return []
+    scores = np.asarray(scorer.score(query, candidates), dtype=np.float64)
+    if scores.shape != (len(candidates),) or not np.isfinite(scores).all():
+        raise ModelError(
+            f"scorer {scorer.name!r} returned scores of shape {scores.shape} for {len(candidates)} candidates, "
+            f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
+        )
+    return [c.scored(scorer.name, float(s)) for c, s in zip(candidates, scores, strict=True)]
+
+
+def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:
+    """Keep the candidates whose score reaches the threshold (s_i ≥ τ), best first.
+
+    Source: MeVe (Ottem 2025), section 3.3.
+    """
+    judged = judge(query, candidates, scorer)
+    verified = [replace(c, verified=True) for c in judged if reaches(c, threshold)]
+    rejected = [c for c in judged if not reaches(c, threshold)]
+    return Selection(
+        kept=best_first(verified),
+        dropped=[Dropped(candidate=c, reason="below_threshold") for c in best_first(rejected)],
+    )
+
+
+def reaches(candidate: Candidate, bar: float) -> bool:
+    """Whether the candidate's score is at or above the bar; one without a score never is."""
+    return candidate.score is not None and candidate.score >= bar

@@ -1,0 +1,213 @@
+"""The five phases in a row, over whatever sources and parts it is given; knows no corpus and no memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from meve.clock import Clock, SystemClock
+from meve.config import RetrieverConfig
+from meve.context import Context
+from meve.errors import ConfigurationError, ModelError, QueryError, foreign
+from meve.phases import Composed, budget, fallback, judge, prioritize, retrieve, verify
+from meve.ports import Embedder, Scorer, Source, TokenCounter
+from meve.recorder import Recorder
+from meve.scorers import SimilarityScorer
+from meve.types import Candidate, ContextPassage, FloatArray, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """Five phases over given parts. Cheap to make, holds no state, safe to share between threads.
+
+    Other systems plug in here: other sources for phase 1, another scorer for phase 2, another fallback. The phases
+    don't know which system they serve.
+    """
+
+    sources: Sequence[Source]
+    """Where candidates come from, the most trusted first."""
+    scorer: Scorer
+    """Whose score a candidate must reach the threshold with."""
+    fallback: Source | None
+    """Where phase 3 looks; None for nowhere."""
+    tokens: TokenCounter
+    embedder: Embedder | None = None
+    """Embeds the query, once, and passages that come without a vector."""
+    verifier_name: str = ""
+    clock: Clock = field(default_factory=SystemClock)
+
+    def run(self, query: Query, config: RetrieverConfig) -> Context:
+        """From a question to a context.
+
+        Raises:
+            QueryError: the query is blank, or longer than a model's window.
+            ModelError: a model failed; nothing stands in for it unsaid.
+        """
+        check_query(query.text)
+        recorder = Recorder(self.clock)
+        verifying = config.mode in ("full", "no_fallback")
+        query = self._embedded(query, config, recorder)
+        found = self._retrieve(query, config, recorder)
+        accepted, judged = self._verify(query, found, config, recorder, verifying)
+        combined = self._fallback(query, accepted, judged, config, recorder, verifying)
+        ordered = self._prioritize(combined, config, recorder)
+        composed = self._budget(ordered, config, recorder)
+        passages = tuple(
+            ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
+            for c in composed.selection.kept
+        )
+        trace = recorder.finish(
+            composed.selection.kept,
+            mode=config.mode,
+            embedder=self.embedder.name if self.embedder else "",
+            verifier=self.verifier_name if verifying else "",
+            tokens=self.tokens.name,
+        )
+        return Context(
+            query=query.text,
+            text=composed.text,
+            tokens=composed.tokens,
+            max_tokens=config.max_tokens,
+            sufficient=any(p.verified for p in passages),
+            passages=passages,
+            trace=trace,
+        )
+
+    def _embedded(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> Query:
+        if self.embedder is None or query.vector is not None or config.mode == "no_rag":
+            return query
+        with recorder.embedding(), foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+            return replace(query, vector=self.embedder.embed_query(query.text))
+
+    def _retrieve(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> list[Candidate]:
+        if config.mode == "no_rag":
+            recorder.skip("retrieve", received=0, returned=0, because="mode no_rag")
+            return []
+        names = [source.name for source in self.sources]
+        with recorder.phase("retrieve", received=0, settings={"candidates": config.candidates, "sources": names}) as p:
+            found = retrieve(query, self.sources, config.candidates)
+            return p.done(self._with_vectors(found))
+
+    def _verify(
+        self, query: Query, found: list[Candidate], config: RetrieverConfig, recorder: Recorder, verifying: bool
+    ) -> tuple[list[Candidate], dict[str, Candidate]]:
+        if not verifying:
+            recorder.skip("verify", received=len(found), returned=len(found), because=f"mode {config.mode}")
+            judged = judge(query, found, SimilarityScorer())
+            return judged, {c.id: c for c in judged}
+        settings = {"threshold": config.threshold, "verifier": self.verifier_name}
+        with recorder.phase("verify", received=len(found), settings=settings) as p:
+            selection = verify(query, found, self.scorer, config.threshold)
+            p.done(selection)
+        judged = [*selection.kept, *(d.candidate for d in selection.dropped)]
+        return list(selection.kept), {c.id: c for c in judged}
+
+    def _fallback(
+        self,
+        query: Query,
+        accepted: list[Candidate],
+        judged: dict[str, Candidate],
+        config: RetrieverConfig,
+        recorder: Recorder,
+        verifying: bool,
+    ) -> list[Candidate]:
+        n = len(accepted)
+        because = self._no_fallback(n, config)
+        if because or self.fallback is None:
+            recorder.skip("fallback", received=n, returned=n, because=because)
+            return accepted
+        settings = {
+            "min_verified": config.min_verified,
+            "fallback_k": config.fallback_k,
+            "fallback_floor": config.fallback_floor,
+            "source": self.fallback.name,
+        }
+        with recorder.phase("fallback", received=n, settings=settings) as p:
+            selection = fallback(
+                query,
+                accepted,
+                judged,
+                source=_Vectored(self.fallback, self),
+                scorer=self.scorer if verifying else SimilarityScorer(),
+                k=config.fallback_k,
+                floor=config.fallback_floor,
+                threshold=config.threshold if verifying else None,
+            )
+            return p.done(selection)
+
+    def _no_fallback(self, accepted: int, config: RetrieverConfig) -> str:
+        if config.mode in ("no_fallback", "standard_rag", "no_rag"):
+            return f"mode {config.mode}"
+        if self.fallback is None:
+            return "no fallback source"
+        if accepted >= config.min_verified:
+            return f"{accepted} accepted, {config.min_verified} wanted"
+        return "" if config.fallback_k else "fallback_k is 0"
+
+    def _prioritize(self, combined: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> list[Candidate]:
+        if config.mode in ("standard_rag", "no_rag"):
+            recorder.skip("prioritize", received=len(combined), returned=len(combined), because=f"mode {config.mode}")
+            return combined
+        with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
+            return p.done(prioritize(combined, _stacked(combined), config.redundancy))
+
+    def _budget(self, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> Composed:
+        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
+        with recorder.phase("budget", received=len(ordered), settings=settings) as p:
+            composed = budget(
+                ordered,
+                self.tokens,
+                max_tokens=config.max_tokens,
+                limit=config.limit,
+                separator=config.separator,
+                citations=config.citations,
+            )
+            p.done(composed.selection)
+            return composed
+
+    def _with_vectors(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Candidates from a source that stores no vectors get theirs here, in one batch."""
+        bare = [c for c in candidates if c.vector is None]
+        if not bare:
+            return candidates
+        if self.embedder is None:
+            raise ConfigurationError(
+                f"{len(bare)} candidates of source {bare[0].origin!r} come without a vector: "
+                "give the pipeline an embedder"
+            )
+        with foreign(ModelError, f"embedding {len(bare)} passages with {self.embedder.name!r}"):
+            made = self.embedder.embed_passages([c.passage.content for c in bare])
+        vectors = dict(zip((c.id for c in bare), made, strict=True))
+        return [c if c.vector is not None else replace(c, vector=vectors[c.id]) for c in candidates]
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectored:
+    """A source whose candidates have vectors, whether or not it stores them."""
+
+    inner: Source
+    pipeline: Pipeline
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def search(self, query: Query, k: int) -> Sequence[Candidate]:
+        return self.pipeline._with_vectors(list(self.inner.search(query, k)))
+
+
+def check_query(text: object) -> None:
+    """Refuse what isn't a question.
+
+    Raises:
+        QueryError: not text, or blank.
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a query must be text, not {type(text).__name__}: {text!r:.80}")
+    if not text.strip():
+        raise QueryError(f"the query is blank ({text!r:.40}): ask something")
+
+
+def _stacked(candidates: Sequence[Candidate]) -> FloatArray:
+    vectors = [c.vector for c in candidates if c.vector is not None]
+    return np.stack(vectors) if vectors else np.zeros((0, 1), dtype=np.float32)

@@ -1,0 +1,4 @@
+"""What users' own tests need: fakes, and the contract suites that every implementation of a part must pass.
+
+The contract suites need pytest and hypothesis: pip install 'meve[testing]'
+"""

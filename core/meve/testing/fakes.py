@@ -1,0 +1,172 @@
+"""Parts that one can compute in one's head. They ship, since users have tests too.
+
+>>> WordEmbedder().embed_query("cat dog")[[2, 3]].round(2).tolist()
+[0.71, 0.71]
+>>> OverlapVerifier().score("blue sky", ["the sky", "grass"]).tolist()
+[0.5, 0.0]
+>>> WordCounter().count("one two three")
+3
+"""
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+import numpy as np
+
+from meve.calibration import IsotonicCalibration
+from meve.formulas import unit
+from meve.ports import Calibration, Embedder, TokenCounter
+from meve.types import FloatArray, Similarity
+
+IDENTITY = IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0))
+"""Raw scores that are probabilities already."""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+class WordEmbedder:
+    """Counts words by their first letter: axis 0 for a, … 25 for z, 26 for the rest; scaled to length 1."""
+
+    name = "words-by-initial"
+    dimension = 27
+    similarity: Similarity = "cosine"
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Shape (27,)."""
+        vector: FloatArray = self.embed_passages([text])[0]
+        return vector
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Shape (n, 27)."""
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for i, text in enumerate(texts):
+            for word in _words(text):
+                axis = ord(word[0]) - ord("a")
+                vectors[i, axis if 0 <= axis < 26 else 26] += 1
+        return unit(vectors)
+
+
+class OverlapVerifier:
+    """The share of the query's distinct words that the passage holds."""
+
+    name = "word-overlap"
+
+    def __init__(self, calibration: Calibration = IDENTITY) -> None:
+        self.calibration = calibration
+
+    def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Shares in [0, 1], shape (n,)."""
+        asked = set(_words(query))
+        return np.array([len(asked & set(_words(p))) / max(len(asked), 1) for p in passages], dtype=np.float32)
+
+    def score(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Calibrated shares in [0, 1], shape (n,)."""
+        return self.calibration.apply(self.raw_scores(query, passages))
+
+    def with_calibration(self, calibration: Calibration) -> Self:
+        """The same under another calibration."""
+        return type(self)(calibration)
+
+
+class WordCounter:
+    """One token a word, words being what white space separates."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        """How many words."""
+        return len(text.split())
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """How many words in each."""
+        return [self.count(text) for text in texts]
+
+
+class FakeClock:
+    """Time that moves only when it's looked at (by `step` seconds) or told to."""
+
+    def __init__(self, start: datetime | None = None, step: float = 0.001) -> None:
+        self._now = start or datetime(2026, 1, 1, tzinfo=UTC)
+        self._elapsed = 0.0
+        self._step = step
+
+    def now(self) -> datetime:
+        """The moment that it was set to, in UTC."""
+        return self._now
+
+    def elapsed(self) -> float:
+        """Seconds, `step` more each time."""
+        self._elapsed += self._step
+        return self._elapsed
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass."""
+        self._now += by
+        self._elapsed += by.total_seconds()
+
+
+@dataclass
+class Calls:
+    """What a counted part was asked, in order."""
+
+    queries: list[str] = field(default_factory=list)
+    passages: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+
+class CountedEmbedder:
+    """Any embedder, with a record of what it was asked."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.name, self.dimension, self.similarity = inner.name, inner.dimension, inner.similarity
+        self.calls = Calls()
+
+    def embed_query(self, text: str) -> FloatArray:
+        """As the inner one."""
+        with self.calls.lock:
+            self.calls.queries.append(text)
+        return self._inner.embed_query(text)
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """As the inner one."""
+        with self.calls.lock:
+            self.calls.passages.extend(texts)
+        return self._inner.embed_passages(texts)
+
+
+class CountedTokens:
+    """Any token counter, with a record of what it was asked."""
+
+    def __init__(self, inner: TokenCounter) -> None:
+        self._inner = inner
+        self.name = inner.name
+        self.calls = Calls()
+
+    def count(self, text: str) -> int:
+        """As the inner one."""
+        return self.count_many([text])[0]
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """As the inner one."""
+        with self.calls.lock:
+            self.calls.passages.extend(texts)
+        return self._inner.count_many(texts)
+
+
+__all__ = [
+    "IDENTITY",
+    "Calls",
+    "CountedEmbedder",
+    "CountedTokens",
+    "FakeClock",
+    "OverlapVerifier",
+    "WordCounter",
+    "WordEmbedder",
+]
