@@ -1,0 +1,46 @@
+"""Which commands are there?"""
+
+from typing import Annotated
+
+import typer
+
+from meve.cli.ask import ask
+from meve.cli.calibrate import calibrate
+from meve.cli.demo import demo
+from meve.cli.guard import guarded
+from meve.cli.index import index
+from meve.cli.info import info
+from meve.cli.render import write
+from meve.version import VERSION
+
+app = typer.Typer(
+    name="meve",
+    help="Decides what text may enter a language model's prompt, and accounts for every decision.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (index, ask, calibrate, info, demo):
+    app.command()(guarded(command))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        write(f"meve {VERSION}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Decides what text may enter a language model's prompt, and accounts for every decision."""
+
+
+def main() -> None:
+    """The entry point of the `meve` command."""
+    app()

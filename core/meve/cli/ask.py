@@ -1,0 +1,106 @@
+"""`meve ask`: the verified context for a question."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from meve.cli.render import show_trace, show_verdict, write, write_json
+from meve.config import LexicalKind, Mode
+from meve.errors import ConfigurationError
+
+DECISIONS = "How to decide (as saved with the index, unless given)"
+
+
+def _one_of(kind: object) -> str:
+    return "|".join(get_args(kind))
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    index: Annotated[Path, typer.Option("--index", help="The index's folder.", metavar="DIR")],
+    trace: Annotated[bool, typer.Option("--trace", help="Show the five phases and every candidate's fate.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only passages with this metadata; may be repeated.", metavar="KEY=VALUE"),
+    ] = None,
+    candidates: Annotated[int | None, typer.Option(help="Phase 1: how many candidates.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
+    min_verified: Annotated[int | None, typer.Option(help="Phase 3: runs with fewer verified ones.")] = None,
+    fallback_k: Annotated[int | None, typer.Option(help="Phase 3: how many it may bring.")] = None,
+    fallback_floor: Annotated[float | None, typer.Option(help="Phase 3: least probability of those.")] = None,
+    lexical: Annotated[
+        str | None, typer.Option(help="Phase 3: which keyword index.", metavar=_one_of(LexicalKind))
+    ] = None,
+    redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better one.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Phase 5: most tokens of the context.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Phase 5: most passages.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Phase 5: stands between passages.")] = None,
+    citations: Annotated[
+        bool | None, typer.Option("--citations/--no-citations", help="Phase 5: number the passages.")
+    ] = None,
+    tokens: Annotated[str | None, typer.Option(help="Phase 5: count with this tokenizer.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Leave phases out.", metavar=_one_of(Mode))] = None,
+) -> None:
+    """Print the verified context for a question, its tokens, and whether it is sufficient.
+
+    The exit status is 0 also when it isn't: that is an answer too. Scripts read "sufficient" from --json.
+    """
+    given: dict[str, Any] = {
+        "candidates": candidates,
+        "threshold": threshold,
+        "min_verified": min_verified,
+        "fallback_k": fallback_k,
+        "fallback_floor": fallback_floor,
+        "lexical": lexical,
+        "redundancy": redundancy,
+        "max_tokens": max_tokens,
+        "limit": limit,
+        "separator": separator,
+        "citations": citations,
+        "tokens": tokens,
+        "mode": mode,
+    }
+    from meve.config import RetrieverConfig
+    from meve.retriever import Retriever
+
+    overrides = {name: value for name, value in given.items() if value is not None}
+    RetrieverConfig.from_dict(overrides)  # before the models load
+    conditions = parse_where(where or [])
+    context = Retriever.load(index).retrieve(question, where=conditions, **overrides)
+    if as_json:
+        write_json(context.to_dict())
+        return
+    if context.text:
+        write(f"{context.text}\n\n")
+    show_verdict(context)
+    if trace:
+        show_trace(context)
+
+
+def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
+    """From `key=value` to accepted values by key. A key given twice accepts either; 3 and true match as text too.
+
+    Raises:
+        ConfigurationError: no `=`, or no key.
+
+    >>> parse_where(["lang=en", "lang=de", "year=1999"])
+    {'lang': ['en', 'de'], 'year': ['1999', 1999]}
+    """
+    accepted: dict[str, list[Any]] = {}
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
+        if not equals or not key.strip():
+            raise ConfigurationError(f"--where is {condition!r}: give KEY=VALUE")
+        accepted.setdefault(key.strip(), []).extend(_readings(value))
+    return accepted or None
+
+
+def _readings(value: str) -> list[Any]:
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return [value]
+    return [value, read] if isinstance(read, int | float) else [value]

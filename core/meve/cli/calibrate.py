@@ -1,0 +1,128 @@
+"""`meve calibrate`: make a verifier's probabilities true on pairs of your own."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from meve.cli.pairs import read_pairs
+from meve.cli.render import complain, out, progress_bar, say, table
+from meve.errors import StorageError
+
+if TYPE_CHECKING:
+    from meve.cli.pairs import PairsFile
+    from meve.cli.render import Advance
+    from meve.fitting import CalibrationReport
+
+Method = Literal["platt", "isotonic"]
+
+
+def calibrate(
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
+    ],
+    index: Annotated[
+        Path | None, typer.Option("--index", help="The index whose verifier to calibrate.", metavar="DIR")
+    ] = None,
+    verifier: Annotated[
+        str | None, typer.Option("--verifier", help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Without an index: where to write the calibration.", metavar="FILE")
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="Isotonic wants 1,000 pairs or more.", metavar="platt|isotonic")
+    ] = "platt",
+    target_recall: Annotated[
+        float | None, typer.Option(help="Choose the threshold that keeps this share of relevant passages.")
+    ] = None,
+    target_precision: Annotated[
+        float | None, typer.Option(help="Choose the threshold at which this share of the kept are relevant.")
+    ] = None,
+) -> None:
+    """Fit a verifier's probabilities to labelled pairs, choose a threshold, and save both into the index or a file."""
+    if (index is None) == (verifier is None and to is None):
+        raise typer.BadParameter("give either --index DIR, or --verifier NAME with --to FILE")
+    if index is None and (verifier is None or to is None):
+        raise typer.BadParameter("--verifier NAME and --to FILE go together")
+    listed = read_pairs(pairs)
+    for complaint in listed.complaints:
+        complain("warning", f"{pairs}: {complaint}")
+    chosen = cast("Method", method)
+    with progress_bar() as advance:
+        if index is not None:
+            report = _into_index(index, listed, chosen, target_precision, target_recall, advance)
+        else:
+            report = _into_file(
+                cast("Path", to), str(verifier), listed, chosen, target_precision, target_recall, advance
+            )
+    show_calibration(report)
+    say(f"saved: {index or to}")
+
+
+def _into_index(
+    path: Path, listed: "PairsFile", method: Method, precision: float | None, recall: float | None, advance: "Advance"
+) -> "CalibrationReport":
+    from meve.retriever import Retriever
+
+    retriever = Retriever.load(path)
+    report = retriever.calibrate(
+        listed.pairs,
+        method=method,
+        precision=precision,
+        recall=recall,
+        progress=lambda done, total: advance("scoring pairs", done, total),
+    )
+    retriever.save(path)
+    return report
+
+
+def _into_file(
+    path: Path,
+    verifier: str,
+    listed: "PairsFile",
+    method: Method,
+    precision: float | None,
+    recall: float | None,
+    advance: "Advance",
+) -> "CalibrationReport":
+    import os
+
+    from meve import fitting
+    from meve.parts.embedders import resolve_embedder
+    from meve.parts.verifiers import resolve_verifier
+
+    judge = resolve_verifier(verifier, resolve_embedder(None))
+    report = fitting.calibrate(
+        judge,
+        listed.pairs,
+        method=method,
+        precision=precision,
+        recall=recall,
+        progress=lambda done, total: advance("scoring pairs", done, total),
+    )
+    data = {"verifier": judge.name, "threshold": report.threshold, "calibration": report.calibration.to_dict()}
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        fresh.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        os.replace(fresh, path)
+    except OSError as cause:
+        raise StorageError(f"the calibration can't be written to {path}: {cause}; name a file that can be") from cause
+    return report
+
+
+def show_calibration(report: "CalibrationReport") -> None:
+    """Print how good the probabilities are now, and where the threshold lies."""
+    made = table(f"calibration on {report.pairs} pairs", "measure", "value", right=("value",))
+    rows = {
+        "threshold": report.threshold,
+        "precision at the threshold": report.precision,
+        "recall at the threshold": report.recall,
+        "calibration error before": report.error_before,
+        "calibration error after": report.error_after,
+        "AUC (which no calibration changes)": report.auc,
+    }
+    for name, value in rows.items():
+        made.add_row(name, f"{value:.4f}")
+    out().print(made)

@@ -1,0 +1,124 @@
+"""`meve index`: files into an index, and on the next run only what changed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meve.cli.render import complain, err, progress_bar, say, table
+from meve.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from meve.ingest import Chunking, IngestReport
+    from meve.parts.dense import DenseKind
+    from meve.retriever import Retriever
+
+MANIFEST = "meve.json"
+BYTES_PER_TOKEN = 4
+"""About so many; to guess how many passages a folder will give."""
+
+
+def index(
+    path: Annotated[Path, typer.Argument(help="A folder, or a file.")],
+    to: Annotated[Path, typer.Option("--to", help="The index's folder.", metavar="DIR")],
+    chunk_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens of a passage: 200, or as in the last run.", show_default=False)
+    ] = None,
+    chunk_overlap: Annotated[
+        int | None, typer.Option(help="Tokens that neighbours may share: 0, or as in the last run.", show_default=False)
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="A sentence-transformers model, or its folder; else the bundled MiniLM.")
+    ] = None,
+    verifier: Annotated[
+        str | None, typer.Option(help="A cross-encoder, or its folder; else the calibrated cosine.")
+    ] = None,
+    dense: Annotated[
+        str | None,
+        typer.Option(help="The vector index of a new index: by size, if not given.", metavar="auto|flat|hnsw|ivf"),
+    ] = None,
+    max_bytes: Annotated[int, typer.Option(help="Skip larger files.")] = 20_000_000,
+) -> None:
+    """Index text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs, only what changed.
+
+    Files that can't be read are skipped and listed; the exit status is 0 as long as something stands in the index.
+    """
+    from meve.ingest import find_files, ingest
+
+    find_files(path)  # before the models load
+    retriever = _opened(path, to, embedder, verifier, dense)
+    with progress_bar() as advance:
+        report = ingest(
+            path,
+            retriever,
+            chunking=_chunking(retriever, chunk_tokens, chunk_overlap),
+            max_bytes=max_bytes,
+            exclude=[to],
+            progress=lambda stage, done, total: advance(
+                f"{stage} {'files' if stage == 'reading' else 'passages'}", done, total
+            ),
+        )
+    retriever.save(to)
+    show_report(report, retriever, to)
+
+
+def _opened(path: Path, to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
+    from typing import cast
+
+    from meve.retriever import Retriever
+
+    if (to / MANIFEST).exists():
+        if dense is not None:
+            from meve.snapshot import read_manifest
+
+            kind = read_manifest(to)["dense"]["kind"]
+            if dense != kind:
+                raise ConfigurationError(
+                    f"--dense is {dense!r}, but the index at {to} is {kind!r}: leave it out, or index into a new folder"
+                )
+        return Retriever.load(to, embedder=embedder, verifier=verifier)
+    return Retriever.empty(
+        embedder=embedder, verifier=verifier, dense=cast("DenseKind", dense or "auto"), expected=_expected(path)
+    )
+
+
+def _expected(path: Path) -> int:
+    """About how many passages the files will give."""
+    from meve.ingest import Chunking, find_files
+
+    size = 0
+    for file in find_files(path).files.values():
+        try:
+            size += file.stat().st_size
+        except OSError:
+            continue  # reported when it is read
+    return size // (Chunking().tokens * BYTES_PER_TOKEN)
+
+
+def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
+    from meve.ingest import Chunking, last_chunking
+
+    if tokens is None and overlap is None:
+        return None
+    last = last_chunking(retriever)
+    return Chunking(
+        tokens=last.tokens if tokens is None else tokens, overlap=last.overlap if overlap is None else overlap
+    )
+
+
+def show_report(report: "IngestReport", retriever: "Retriever", to: Path) -> None:
+    """Print what was done, what was left out, and why."""
+    console = err()
+    for warning in report.warnings:
+        complain("warning", warning)
+    if report.skipped:
+        skipped = table("skipped", "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
+        for each in report.skipped:
+            skipped.add_row(each.path, each.reason, str(each.kept or ""))
+        console.print(skipped)
+    gone, skipped_files = len(report.removed), len(report.skipped)
+    files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
+    passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
+    say(f"files: {files}")
+    say(f"passages: {passages}")
+    say(f"index: {to}")

@@ -1,0 +1,68 @@
+"""`meve info`: what an index holds, told without loading a model."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from meve.cli.render import out, table, write_json
+
+
+def info(
+    index: Annotated[Path, typer.Argument(metavar="DIR", help="The index's folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+) -> None:
+    """Print counts, models, formats, sizes on disk and settings of an index."""
+    about = describe(index)
+    if as_json:
+        write_json(about)
+        return
+    made = table(str(index), "what", "value", fold=("value",))
+    for name, value in about.items():
+        if isinstance(value, dict):
+            for key, each in value.items():
+                made.add_row(f"{name}.{key}", _shown(each))
+        else:
+            made.add_row(name, _shown(value))
+    out().print(made)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The manifest and the record of what was read, in a reader's order.
+
+    Raises:
+        StorageError: no index there, or one that can't be read.
+    """
+    from meve.snapshot import read_manifest
+
+    manifest = read_manifest(path)
+    sizes = {name: facts["bytes"] for name, facts in manifest["files"].items()}
+    return {
+        "passages": manifest.get("passages"),
+        **_ingested(path / manifest["generation"] / "extra.json"),
+        "embedder": manifest.get("embedder"),
+        "verifier": manifest.get("verifier"),
+        "tokens": manifest.get("tokens"),
+        "dense": manifest.get("dense"),
+        "lexical": manifest.get("lexical"),
+        "config": manifest.get("config"),
+        "bytes": {**sizes, "total": sum(sizes.values())},
+        "format": manifest["format"],
+        "meve": manifest.get("meve"),
+        "created": manifest.get("created"),
+    }
+
+
+def _ingested(extra: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(extra.read_text(encoding="utf-8"))
+        return {"files": len(data["sources"]), "from": data["ingest"]["root"], "cut": data["ingest"]["settings"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"files": None}  # passages that came by code, or a save under way
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

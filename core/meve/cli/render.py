@@ -1,0 +1,185 @@
+"""How do results look on a terminal, and in a pipe? Shared by the commands; data comes from contexts and reports.
+
+On a terminal: colours and tables as wide as it is. In a pipe or a file: the text as it is, tables without frames.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from meve.context import Context
+
+PIPE_WIDTH = 200
+"""Columns of a table that goes into a pipe."""
+
+INSUFFICIENT = "not sufficient: nothing in this index was verified as answering the question"
+
+UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
+"""Control characters, which could command a terminal; documents are not to be trusted with it."""
+
+
+class Advance(Protocol):
+    """Moves a progress bar."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """So much of the stage is done, of so much."""
+        ...
+
+
+def out() -> Console:
+    """Where results go."""
+    return _console(stderr=False)
+
+
+def err() -> Console:
+    """Where progress, warnings and errors go."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def write(text: str) -> None:
+    """Write a text on stdout as it is; on a terminal, without control characters."""
+    console = out()
+    console.file.write(text.translate(UNPRINTABLE) if console.is_terminal else text)
+
+
+def write_json(data: object) -> None:
+    """Write one JSON value on stdout."""
+    out().file.write(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def say(text: str, style: str = "", *, to: Console | None = None) -> None:
+    """Print one line; the terminal wraps it."""
+    (to or out()).print(text.translate(UNPRINTABLE), style=style or None, soft_wrap=True)
+
+
+def complain(kind: str, text: str) -> None:
+    """Print an error or a warning on stderr."""
+    from rich.text import Text
+
+    line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "yellow"), text.translate(UNPRINTABLE))
+    err().print(line, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Advance]:
+    """Progress bars on stderr, one a stage; none where stderr is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    console = err()
+    columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(stage, total=total)
+            progress.update(tasks[stage], completed=done, total=total)
+
+        yield advance
+
+
+def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[str] = ()) -> "Table":
+    """An empty table.
+
+    Args:
+        title: stands above it.
+        columns: their names.
+        right: those of numbers.
+        fold: those that give way when the terminal is narrow, by breaking their lines.
+    """
+    from rich import box
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    if not out().is_terminal:
+        made.box = None
+    for name in columns:
+        made.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=name not in fold,
+            overflow="fold",
+        )
+    return made
+
+
+def verdict(context: "Context") -> str:
+    """Tokens and sufficiency, in a line."""
+    budget = f"{context.tokens} of {context.max_tokens} tokens ({context.trace.tokens})"
+    return f"{budget} · {'sufficient' if context.sufficient else INSUFFICIENT}"
+
+
+def show_verdict(context: "Context") -> None:
+    """Print tokens and sufficiency."""
+    say(verdict(context), "green" if context.sufficient else "bold yellow")
+
+
+def show_trace(context: "Context") -> None:
+    """Print the five phases, and every candidate's fate."""
+    console = out()
+    console.print(phase_table(context))
+    console.print(candidate_table(context))
+
+
+def phase_table(context: "Context") -> "Table":
+    """What each phase took, got, let through and decided by."""
+    trace = context.trace
+    title = f"phases: {trace.ms:.1f} ms, {trace.embed_ms:.1f} of them for the query's embedding ({trace.embedder})"
+    made = table(title, "phase", "ms", "in", "out", "decided by", right=("ms", "in", "out"), fold=("decided by",))
+    for phase in trace.phases:
+        how = f"skipped: {phase.skipped}" if phase.skipped else _settings(phase.settings)
+        made.add_row(
+            phase.name,
+            f"{phase.ms:.1f}",
+            str(phase.received),
+            str(phase.returned),
+            how,
+            style="dim" if phase.skipped else None,
+        )
+    return made
+
+
+def candidate_table(context: "Context") -> "Table":
+    """What became of each candidate, and why."""
+    made = table(
+        f"candidates: {len(context.trace.candidates)}",
+        *("rank", "id", "origin", "scores", "tokens", "fate", "reason"),
+        right=("rank", "tokens"),
+        fold=("id", "scores", "reason"),
+    )
+    for candidate in context.trace.candidates:
+        scores = ", ".join(f"{name} {score:.3f}" for name, score in candidate.scores.items())
+        fate = candidate.fate if candidate.fate == "kept" else f"dropped: {candidate.phase}"
+        made.add_row(
+            str(candidate.rank or ""),
+            candidate.id.translate(UNPRINTABLE),
+            candidate.origin,
+            scores,
+            "" if candidate.tokens is None else str(candidate.tokens),
+            fate,
+            candidate.reason.translate(UNPRINTABLE),
+            style="green" if candidate.verified and candidate.rank else "dim" if not candidate.rank else None,
+        )
+    return made
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    parts = []
+    for name, value in settings.items():
+        if value is not None:
+            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            parts.append(f"{name} {shown}")
+    return ", ".join(parts)

@@ -1,0 +1,140 @@
+"""Under which headings does a place in a text stand?"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
+"""A line of one punctuation mark, repeated: what underlines a reStructuredText title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A heading, and where it stands."""
+
+    level: int
+    """1 is the outermost."""
+    title: str
+    start: int
+    """Offset of its first character, an overline included."""
+    body: int
+    """Offset behind its last line."""
+
+
+class Outline:
+    """The headings of a text, in order."""
+
+    def __init__(self, headings: Sequence[Heading]) -> None:
+        self.headings = tuple(headings)
+        self._starts = [heading.start for heading in self.headings]
+        self._paths: list[tuple[Heading, ...]] = []
+        path: tuple[Heading, ...] = ()
+        for heading in self.headings:
+            path = (*(above for above in path if above.level < heading.level), heading)
+            self._paths.append(path)
+
+    def path(self, offset: int) -> tuple[Heading, ...]:
+        """The headings above a place, outermost first; a heading stands under itself."""
+        place = bisect_right(self._starts, offset)
+        return self._paths[place - 1] if place else ()
+
+    def between(self, start: int, end: int) -> tuple[Heading, ...]:
+        """The headings that begin in [start, end)."""
+        return self.headings[bisect_right(self._starts, start - 1) : bisect_right(self._starts, end - 1)]
+
+
+def markdown_outline(text: str) -> Outline:
+    """The headings of a Markdown text: not those in code, quotations and lists, nor what front matter looks like."""
+    lines, front = _line_starts(text), _front_matter(text)
+    parser = _markdown_parser()
+    headings = []
+    tokens = parser.parse(text)
+    for token, inline in pairwise(tokens):
+        if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:
+            continue
+        start, body = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
+        title = " ".join(_plain(inline.content).split())
+        headings.append(Heading(level=int(token.tag[1:]), title=title, start=start, body=body))
+    return Outline(headings)
+
+
+def rst_outline(text: str) -> Outline:
+    """The headings of a reStructuredText; the order in which adornments turn up says their levels."""
+    starts = _line_starts(text)
+    levels: dict[tuple[str, bool], int] = {}
+    headings = []
+    for over, title, line in _adorned(text.split("\n")):
+        level = levels.setdefault((line[0], over is not None), len(levels) + 1)
+        first = title[0] if over is None else over
+        headings.append(Heading(level=level, title=title[1], start=starts[first], body=starts[title[0] + 2]))
+    return Outline(headings)
+
+
+def rst_as_markdown(text: str) -> str:
+    r"""The same text, character for character as long, its headings adorned so that Markdown sees them too.
+
+    >>> rst_as_markdown("Part\n****\nText.")
+    'Part\n====\nText.'
+    """
+    lines = text.split("\n")
+    outermost: tuple[str, bool] | None = None
+    for over, (number, _), line in list(_adorned(lines)):
+        outermost = outermost or (line[0], over is not None)
+        mark = "=" if (line[0], over is not None) == outermost else "-"
+        lines[number + 1] = mark * len(line) + " " * (len(lines[number + 1]) - len(line))
+        if over is not None:
+            lines[over] = " " * len(lines[over])
+    return "\n".join(lines)
+
+
+def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
+    """Of each title: the number of its overline, its own number and words, and its underline."""
+    for number in range(len(lines) - 1):
+        title, under = lines[number].strip(), lines[number + 1].rstrip()
+        if not title or not ADORNMENT.match(under) or ADORNMENT.match(title) or len(under) < len(title):
+            continue
+        above = lines[number - 1].rstrip() if number else ""
+        if above == under:
+            yield number - 1, (number, title), under
+        elif not above.strip() and not lines[number][0].isspace():
+            yield None, (number, title), under
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    starts[-1] = len(text)
+    return starts
+
+
+def _front_matter(text: str) -> int:
+    """How many lines of YAML stand before a Markdown text."""
+    lines = text.split("\n", 200)[:200]
+    if lines[0].rstrip() != "---":
+        return 0
+    return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
+
+
+def _plain(markdown: str) -> str:
+    (token,) = _inline_parser().parseInline(markdown)
+    return "".join(" " if child.type == "softbreak" else child.content for child in token.children or ())
+
+
+@lru_cache(maxsize=1)
+def _markdown_parser() -> Any:  # noqa: ANN401 - imported late
+    """Blocks alone: what stands within a paragraph is of no interest here."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table").disable("inline")
+
+
+@lru_cache(maxsize=1)
+def _inline_parser() -> Any:  # noqa: ANN401 - imported late
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark")

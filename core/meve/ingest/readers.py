@@ -1,0 +1,137 @@
+"""From a file to its text, or to the reason why not. Encodings are never guessed."""
+
+import codecs
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from meve.errors import IngestError
+
+MAX_BYTES = 20_000_000
+"""A larger file is refused, unless the caller allows more."""
+
+MAGIC: dict[bytes, str] = {
+    b"%PDF-": "a PDF",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"PK\x03\x04": "a ZIP archive, or an Office or EPUB document",
+    b"\x1f\x8b": "a gzip archive",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ\x00": "an xz archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"\x7fELF": "an ELF program",
+    b"MZ\x90\x00": "a Windows program",
+    b"SQLite format 3\x00": "an SQLite database",
+}
+"""How well-known binary files begin."""
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """A file that could be read."""
+
+    text: str
+    """Its text, without a byte order mark, newlines as line feeds: the characters that offsets count."""
+    size: int
+    """Bytes."""
+    mtime_ns: int
+    """When it was last changed, in nanoseconds, as the file system says; taken before it was read."""
+    sha256: str
+    """Of its bytes."""
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
+    """Read a UTF-8 file.
+
+    Raises:
+        IngestError: it is missing, a broken link, no regular file, forbidden, larger than `max_bytes`, binary,
+            or not UTF-8.
+    """
+    import hashlib
+
+    data, info = read_bytes(path, max_bytes=max_bytes)
+    return FileText(
+        text=decode(data),
+        size=info.size,
+        mtime_ns=info.mtime_ns,
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """What the file system says of a file, without reading it."""
+
+    size: int
+    mtime_ns: int
+
+
+def state_of(path: Path) -> FileState:
+    """Size and time of a regular file; links are followed.
+
+    Raises:
+        IngestError: it is missing, a broken link, no regular file, or forbidden.
+    """
+    try:
+        info = path.stat()
+    except FileNotFoundError as cause:
+        reason = f"a broken link, to {path.readlink()}" if path.is_symlink() else "it is gone"
+        raise IngestError(reason) from cause
+    except (OSError, ValueError) as cause:
+        raise IngestError(_because(cause)) from cause
+    if not stat.S_ISREG(info.st_mode):
+        raise IngestError("not a regular file (a pipe, a socket or a device)")
+    return FileState(size=info.st_size, mtime_ns=info.st_mtime_ns)
+
+
+def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileState]:
+    """A regular file's bytes, and its state from before they were read.
+
+    Raises:
+        IngestError: see `state_of`; or larger than `max_bytes`.
+    """
+    info = state_of(path)
+    if info.size > max_bytes:
+        raise IngestError(_too_large(f"{info.size:,}", max_bytes))
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as cause:
+        raise IngestError(_because(cause)) from cause
+    if len(data) > max_bytes:
+        raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
+    return data, info
+
+
+def decode(data: bytes) -> str:
+    """Bytes as text: UTF-8, with or without a byte order mark; all newlines become line feeds.
+
+    Raises:
+        IngestError: binary, or not UTF-8; the message says at which byte.
+    """
+    for magic, name in MAGIC.items():
+        if data.startswith(magic):
+            raise IngestError(f"binary: {name}; convert it to text first")
+    if data.startswith(UTF_16):
+        raise IngestError("not UTF-8: it begins with the byte order mark of UTF-16; save it as UTF-8")
+    if (nul := data.find(b"\0")) >= 0:
+        raise IngestError(f"binary: a NUL byte at offset {nul}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        wrong = f"byte 0x{data[cause.start]:02x} at offset {cause.start}"
+        raise IngestError(f"not UTF-8: {wrong}; save it as UTF-8") from cause
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _too_large(size: str, max_bytes: int) -> str:
+    return f"too large: {size} bytes, over the limit of {max_bytes:,}; split it, or allow more with max_bytes"
+
+
+def _because(cause: Exception) -> str:
+    if isinstance(cause, PermissionError):
+        return "permission denied"
+    return (getattr(cause, "strerror", None) or str(cause)).lower()
