@@ -100,9 +100,9 @@ class Chunker:
         return make(*arguments, self.size, self.chunking.tokens, self.chunking.overlap)
 
     def _outlined(self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str) -> list[Chunk]:
-        ends = [start for start, _ in spans[1:]] + [len(text)]
+        followings = [start for start, _ in spans[1:]] + [len(text)]
         chunks = []
-        for (start, piece), following in zip(spans, ends, strict=True):
+        for (start, piece), following in zip(spans, followings, strict=False):
             shared, body = _shared(text, outline, start, start + len(piece))
             if not text[body : start + len(piece)].strip():
                 if _led_on(outline, shared, following):

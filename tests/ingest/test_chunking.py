@@ -1,0 +1,198 @@
+import ast
+import pydoc_data.topics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meve.errors import ConfigurationError
+from meve.ingest import Chunker, Chunking, cut
+from meve.ingest import chunking as module
+from meve.ingest.kinds import LANGUAGES
+from meve.ingest.outline import markdown_outline, rst_as_markdown, rst_outline
+from meve.testing.fakes import WordCounter
+
+
+def chunker(tokens: int = 20, overlap: int = 0) -> Chunker:
+    return Chunker(Chunking(tokens=tokens, overlap=overlap), WordCounter().count)
+
+
+GUIDE = """# Guide
+
+Intro of the guide.
+
+## Install
+
+Run the installer, then wait until it has ended, and restart the machine once it has.
+
+## Use
+
+Call it, with the name of the file that it should read, and look at what comes out of it.
+"""
+
+
+def test_markdown_is_cut_at_headings_which_become_titles():
+    """The heading's own line isn't said twice."""
+    chunks = chunker().split(GUIDE, "markdown", "guide.md")
+    assert [(c.title, c.text.split()[0]) for c in chunks] == [
+        ("Guide", "Intro"),
+        ("Guide › Install", "Run"),
+        ("Guide › Use", "Call"),
+    ]
+
+
+def test_a_chunk_over_several_sections_keeps_their_headings_in_its_text():
+    """Its title is what they have in common."""
+    (chunk,) = chunker(tokens=100).split(GUIDE, "markdown", "guide.md")
+    assert chunk.title == "Guide"
+    assert "## Install" in chunk.text
+    assert "## Use" in chunk.text
+    assert chunk.text.startswith("Intro")
+
+
+def test_a_heading_without_a_text_is_not_lost():
+    """It may be all that is said."""
+    text = "# Rules\n\n## No refunds are given\n\n## Returns\n\n" + "Bring it back within a week. " * 8
+    whole = " ".join(f"{c.title} {c.text}" for c in chunker().split(text, "markdown", "rules.md"))
+    for words in ("Rules", "No refunds are given", "Returns", "Bring it back"):
+        assert words in whole
+
+
+def test_text_before_the_first_heading_is_titled_by_the_file():
+    """Or by what else is given, such as the title of an HTML page."""
+    text = "Words first.\n\n# Then\n\n" + "More words follow here. " * 5
+    assert chunker().split(text, "markdown", "docs/a.md")[0].title == "a.md"
+    assert chunker().split(text, "markdown", "docs/a.md", "Page")[0].title == "Page"
+
+
+def test_what_only_looks_like_a_heading_is_none():
+    """Code, front matter, quotations and lists."""
+    text = "---\nname: x\n---\n\n# Real *one*\n\n```\n# code\n```\n\n> # quoted\n\n- # listed\n\nSecond\n------\n"
+    assert [(h.level, h.title) for h in markdown_outline(text).headings] == [(1, "Real one"), (2, "Second")]
+
+
+def test_rst_headings_have_the_levels_in_which_their_adornments_turn_up():
+    """With and without an overline are two; what is indented, or a table, is none."""
+    text = (
+        "=====\nTitle\n=====\n\nPart\n====\n\nSection\n~~~~~~~\n\ncode::\n\n   Not\n   ===\n\n"
+        "===  ===\n a    b\n===  ===\n\nNext\n====\n"
+    )
+    headings = rst_outline(text).headings
+    assert [(h.level, h.title) for h in headings] == [(1, "Title"), (2, "Part"), (3, "Section"), (2, "Next")]
+    assert text[headings[0].start : headings[0].body] == "=====\nTitle\n=====\n"
+
+
+def test_rst_is_cut_at_headings_which_become_titles():
+    """On the language reference that Python carries."""
+    text = pydoc_data.topics.topics["assignment"]
+    chunks = chunker(tokens=120).split(text, "rst", "assignment.rst")
+    titles = list(dict.fromkeys(c.title for c in chunks))
+    assert titles[0] == "Assignment statements"
+    assert "Assignment statements › Augmented assignment statements" in titles
+    assert not any("****" in c.text or "====" in c.text for c in chunks)
+
+
+def test_offsets_and_sizes_hold_on_real_text():
+    """`text[start:end]` is the chunk, no chunk is too large, and no word is lost but those of headings in titles."""
+    for name, text in pydoc_data.topics.topics.items():
+        chunks = chunker(tokens=50).split(text, "rst", name)
+        for chunk in chunks:
+            assert text[chunk.start : chunk.end] == chunk.text
+            assert len(chunk.text.split()) <= 50
+        titles = {word for chunk in chunks for word in chunk.title.split()}
+        ends = [0, *(c.end for c in chunks)]
+        gaps = [text[a:b] for a, b in zip(ends, [*(c.start for c in chunks), len(text)], strict=True)]
+        lost = {word for gap in gaps for word in gap.split() if any(map(str.isalnum, word))}
+        assert lost <= titles
+
+
+@given(st.lists(st.sampled_from(["# A", "## B", "text here", "", "```", "* x", "====", "---", "> q", "    code", "| a |"])))
+def test_offsets_hold_on_any_markdown_and_rst(lines):
+    """Whatever stands beside whatever."""
+    text = "\n".join(lines)
+    for kind in ("markdown", "rst"):
+        for chunk in chunker(tokens=16).split(text, kind, "f"):
+            assert text[chunk.start : chunk.end] == chunk.text
+            assert chunk.text.strip()
+    assert len(rst_as_markdown(text)) == len(text)
+
+
+def test_python_is_cut_between_statements():
+    """Each chunk parses by itself, as long as functions fit."""
+    text = "import os\n\n\n" + "\n\n".join(f"def f{n}(x):\n    y = x + {n}\n    return y\n" for n in range(20))
+    chunks = chunker(tokens=25).split(text, "code", "pkg/m.py")
+    assert len(chunks) > 5
+    assert {c.title for c in chunks} == {"m.py"}
+    for chunk in chunks:
+        ast.parse(chunk.text)
+
+
+SOURCES = {
+    "bash": "f() {\n  echo hello\n}\n",
+    "c": "int f(int a) {\n  return a + 1;\n}\n",
+    "c_sharp": "class A {\n  int F(int a) { return a + 1; }\n}\n",
+    "cpp": "int f(int a) {\n  return a + 1;\n}\n",
+    "go": "func f(a int) int {\n  return a + 1\n}\n",
+    "java": "class A {\n  int f(int a) { return a + 1; }\n}\n",
+    "javascript": "function f(a) {\n  return a + 1;\n}\n",
+    "python": "def f(a):\n    return a + 1\n",
+    "ruby": "def f(a)\n  a + 1\nend\n",
+    "rust": "fn f(a: i32) -> i32 {\n  a + 1\n}\n",
+    "tsx": "function f(a: number) {\n  return <b>{a}</b>;\n}\n",
+    "typescript": "function f(a: number): number {\n  return a + 1;\n}\n",
+}
+
+
+@pytest.mark.parametrize("suffix", LANGUAGES)
+def test_every_language_is_cut_by_its_grammar(suffix):
+    """The grammars load with the splitter as they are installed here; no function is torn."""
+    piece = SOURCES[LANGUAGES[suffix]]
+    result = cut(piece * 12, f"a{suffix}", chunker(tokens=16))
+    assert result.lacked == ""
+    assert len(result.passages) > 2
+    for passage in result.passages:
+        assert passage.text.count(piece.strip()) * len(piece.split()) == len(passage.text.split())
+
+
+def test_a_language_without_its_grammar_is_cut_as_text(monkeypatch):
+    """And said so."""
+    monkeypatch.setattr(module, "grammar", lambda _: None)
+    monkeypatch.setattr("meve.ingest.passages.grammar", lambda _: None)
+    result = cut("fn f() {}\n", "a.rs", chunker())
+    assert (result.lacked, result.passages[0].text) == ("rust", "fn f() {}")
+
+
+def test_passages_know_where_they_come_from():
+    """Ids count from 1; the same file gives the same ids."""
+    first = cut(GUIDE, "docs/guide.md", chunker()).passages
+    assert [p.id for p in first] == ["docs/guide.md#1", "docs/guide.md#2", "docs/guide.md#3"]
+    assert first == cut(GUIDE, "docs/guide.md", chunker()).passages
+    about = first[1].metadata
+    assert GUIDE[about["start"] : about["end"]] == first[1].text
+    assert (about["source"], about["chunk"], about["kind"]) == ("docs/guide.md", 2, "markdown")
+
+
+def test_encoded_data_and_blanks_are_cut_although_they_count_as_no_tokens():
+    """A word of a hundred thousand letters is one token to WordPiece, and more than a passage should hold."""
+    chunks = chunker(tokens=20).split("a" * 10_000, "text", "blob")
+    assert max(len(c.text) for c in chunks) <= 21 * module.CHARS_PER_TOKEN
+
+
+def test_long_titles_lose_their_outer_parts():
+    """The innermost heading says most."""
+    text = f"# {'outer ' * 50}\n\n## Inner\n\n{'Words stand here. ' * 30}\n"
+    assert chunker(tokens=100).split(text, "markdown", "f.md")[-1].title == "Inner"
+
+
+def test_overlap_repeats_what_stood_before():
+    """Neighbours share text."""
+    text = " ".join(f"word{n}." for n in range(100))
+    chunks = chunker(tokens=20, overlap=5).split(text, "text", "f")
+    assert all(b.start < a.end for a, b in zip(chunks, chunks[1:], strict=False))
+
+
+@pytest.mark.parametrize("values", [{"tokens": 15}, {"tokens": True}, {"overlap": -1}, {"tokens": 20, "overlap": 20}])
+def test_sizes_out_of_range_are_refused(values):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match="chunk_(tokens|overlap) is"):
+        Chunking(**values)

@@ -1,0 +1,197 @@
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from meve.errors import IngestError
+from meve.ingest import kind_of, read_text
+from meve.ingest.jsonl import read_rows
+from meve.ingest.markup import html_to_markdown
+from meve.ingest.readers import MAGIC, decode
+
+needs_permissions = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+
+
+def file(folder: Path, data: bytes, name: str = "file.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def test_text_is_read_as_it_is(tmp_path):
+    """Size and hash are those of the bytes."""
+    read = read_text(file(tmp_path, "Grüße\n".encode()))
+    assert (read.text, read.size) == ("Grüße\n", 8)
+    assert read.sha256 == hashlib.sha256("Grüße\n".encode()).hexdigest()
+
+
+def test_a_byte_order_mark_is_dropped_and_newlines_are_line_feeds(tmp_path):
+    """Offsets count the characters that `Path.read_text(encoding="utf-8-sig")` gives."""
+    path = file(tmp_path, b"\xef\xbb\xbfone\r\ntwo\rthree\n")
+    assert read_text(path).text == "one\ntwo\nthree\n" == path.read_text(encoding="utf-8-sig")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"caf\xe9 au lait", "not UTF-8: byte 0xe9 at offset 3; save it as UTF-8"),
+        (b"text\0text", "binary: a NUL byte at offset 4"),
+        ("text".encode("utf-16"), "not UTF-8: it begins with the byte order mark of UTF-16; save it as UTF-8"),
+        (b"%PDF-1.7 ...", "binary: a PDF; convert it to text first"),
+    ],
+)
+def test_what_is_not_utf8_text_is_refused_with_the_place(tmp_path, data, reason):
+    """No encoding is guessed."""
+    with pytest.raises(IngestError) as caught:
+        read_text(file(tmp_path, data))
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize("magic", MAGIC)
+def test_well_known_binary_files_are_named(magic):
+    """The reason says what it seems to be."""
+    with pytest.raises(IngestError, match="^binary: an? "):
+        decode(magic + b"rest")
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    """A sparse file of a terabyte takes no time."""
+    path = tmp_path / "huge.txt"
+    with path.open("wb") as out:
+        out.truncate(10**12)
+    with pytest.raises(IngestError, match="too large: 1,000,000,000,000 bytes, over the limit of 20,000,000"):
+        read_text(path)
+
+
+def test_the_limit_is_inclusive(tmp_path):
+    """A file of exactly max_bytes is read."""
+    path = file(tmp_path, b"12345")
+    assert read_text(path, max_bytes=5).text == "12345"
+    with pytest.raises(IngestError, match="5 bytes, over the limit of 4"):
+        read_text(path, max_bytes=4)
+
+
+@needs_permissions
+def test_a_forbidden_file_is_refused(tmp_path):
+    """It doesn't crash."""
+    path = file(tmp_path, b"secret")
+    path.chmod(0)
+    with pytest.raises(IngestError, match="permission denied"):
+        read_text(path)
+
+
+def test_a_forbidden_file_is_refused_whoever_runs_the_test(tmp_path, monkeypatch):
+    """Root may read everything, so here the system's answer is played."""
+    path = file(tmp_path, b"secret")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(IngestError, match="^permission denied$"):
+        read_text(path)
+
+
+def test_a_broken_link_is_named_with_its_target(tmp_path):
+    """And a missing file is said to be gone."""
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(IngestError, match="a broken link, to nowhere"):
+        read_text(tmp_path / "link")
+    with pytest.raises(IngestError, match="it is gone"):
+        read_text(tmp_path / "missing")
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    """It doesn't go round for ever."""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(IngestError):
+        read_text(tmp_path / "loop")
+
+
+def test_pipes_and_sockets_are_refused_unopened(tmp_path, monkeypatch):
+    """Opening a pipe would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        for name in ("pipe", "socket"):
+            with pytest.raises(IngestError, match="not a regular file"):
+                read_text(tmp_path / name)
+
+
+def test_kinds_go_by_the_suffix():
+    """Case doesn't matter; what is unknown is text."""
+    names = ["A.MD", "a.html", "a.rst", "a.py", "a.tsx", "a.jsonl", "a.json", "Makefile", "a.b/c"]
+    assert [kind_of(n) for n in names] == [
+        "markdown", "html", "rst", "code", "code", "jsonl", "text", "text", "text",
+    ]  # fmt: skip
+
+
+def test_html_gives_what_a_reader_sees():
+    """Headings, lists, tables and link texts; no scripts, styles, navigation, comments or addresses."""
+    page = html_to_markdown(
+        """<?xml version="1.0"?><!DOCTYPE html><!-- remark --><html><head><title> The
+        page </title><style>p {}</style><script>alert(1)</script><body><nav>Home</nav>
+        <h1>Snake_case</h1><p>See <a href="http://x">the <b>guide</b></a>.</p><ul><li>one</li><li>two</li></ul>
+        <pre>a = 1
+  b = 2</pre><script>more()</script></body></html>"""
+    )
+    assert page.title == "The page"
+    assert page.markdown.startswith("# Snake_case\n\nSee the **guide**.\n\n- one\n- two\n\n```\na = 1\n  b = 2\n```")
+    for hidden in ("alert", "more()", "Home", "remark", "xml", "p {}", "http"):
+        assert hidden not in page.markdown
+
+
+def test_html_nested_too_deeply_is_refused():
+    """It doesn't crash."""
+    with pytest.raises(IngestError, match="nested too deeply"):
+        html_to_markdown("<div>" * 100_000 + "x")
+
+
+def test_jsonl_rows_become_passages():
+    """`content` does for `text`; ids may be numbers; what else stands there is metadata."""
+    rows = read_rows(
+        '{"text": "Ice floats.", "id": 7, "title": "Ice", "lang": "en", "metadata": {"year": 1999}}\n\n'
+        '{"content": "Iron sinks."}\n',
+        "a/facts.jsonl",
+    )
+    assert rows.complaints == ()
+    first, second = rows.passages
+    assert (first.id, first.title, first.text) == ("7", "Ice", "Ice floats.")
+    assert first.metadata == {"source": "a/facts.jsonl", "line": 1, "kind": "jsonl", "lang": "en", "year": 1999}
+    assert (second.id, second.title, second.metadata["line"]) == ("a/facts.jsonl#3", "", 3)
+
+
+def test_a_row_keeps_its_own_source():
+    """A corpus may say where its rows come from."""
+    (passage,) = read_rows('{"text": "x", "source": "http://x"}', "f.jsonl").passages
+    assert passage.metadata["source"] == "http://x"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "not JSON: Expecting property name enclosed in double quotes at column 2"),
+        ("[1]", "a JSON object is wanted, not list"),
+        ('{"body": "x"}', "neither 'text' nor 'content' among its keys (body)"),
+        ('{"text": " "}', "'text' is blank: give it some text"),
+        ('{"text": 3}', "'text' is int: give it some text"),
+        ('{"text": "x", "id": true}', "'id' is True: give some text or a whole number"),
+        ('{"text": "x", "id": ""}', "'id' is '': give some text or a whole number"),
+        ('{"text": "x", "title": 3}', "'title' is int: give text"),
+        ('{"text": "x", "metadata": [1]}', "'metadata' is list: give an object"),
+        ('{"text": "x", "n": NaN}', "NaN is no JSON value"),
+        ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),
+        ('{"text": "\\ud800"}', "half of a surrogate pair, which no UTF-8 text can hold"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"text": "again", "id": "first"}', "the id 'first' stands on an earlier line too"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line_and_the_others_stand(line, complaint):
+    """Nothing else is lost."""
+    rows = read_rows(f'{{"text": "a", "id": "first"}}\n{line}\n{{"text": "b", "id": "last"}}', "f.jsonl")
+    assert [p.id for p in rows.passages] == ["first", "last"]
+    assert rows.complaints[0].startswith(f"line 2: {complaint}")
+    assert len(rows.complaints) == 1
