@@ -29,7 +29,7 @@ class Overrides(TypedDict, total=False):
     separator: str
     citations: bool
     tokens: str | None
-    lexical: LexicalKind
+    lexical: LexicalKind | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class RetrieverConfig:
     """Phase 5: put [1], [2], … before the passages; their tokens count."""
     tokens: str | None = None
     """Phase 5: count with this tokenizer (a tiktoken encoding, say) and not with the retriever's own."""
-    lexical: LexicalKind = "bm25"
-    """Phase 3: which keyword index to ask: the inverted one, or the paper's `rank_bm25`."""
+    lexical: LexicalKind | None = None
+    """Phase 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and not the retriever's own."""
 
     def __post_init__(self) -> None:
         _integer("candidates", self.candidates, 1)
@@ -86,7 +86,8 @@ class RetrieverConfig:
         _kind("citations", self.citations, bool, "True or False")
         if self.tokens is not None:
             _kind("tokens", self.tokens, str, "a tokenizer's name, or None for the retriever's own")
-        _choice("lexical", self.lexical, get_args(LexicalKind))
+        if self.lexical is not None:
+            _choice("lexical", self.lexical, get_args(LexicalKind))
 
     @classmethod
     def paper(cls) -> Self:

@@ -52,6 +52,11 @@ class Corpus:
         """The keyword indexes that it keeps, the one that it was made with first."""
         return list(self._lexical)
 
+    @property
+    def primary_lexical(self) -> LexicalIndex:
+        """The keyword index that it was made with."""
+        return self._lexical[self.lexical_kinds[0]]
+
     def lexical(self, kind: str, make: Callable[[], LexicalIndex]) -> LexicalIndex:
         """The keyword index of that kind; made of the passages when first asked for, and kept in step from then on."""
         with self._making:
@@ -158,6 +163,17 @@ class Corpus:
             self._allowed[key] = rows
         return rows
 
+    def get(self, passage_id: str) -> Passage:
+        """The passage of that id.
+
+        Raises:
+            UnknownIdError: there is none.
+        """
+        row = self.rows.get(passage_id)
+        if row is None:
+            raise UnknownIdError(f"no passage has the id {passage_id!r}")
+        return self.entries[row].passage
+
     def passages(self) -> Iterator[Passage]:
         """Every passage, in the order in which they were added."""
         return (self.entries[row].passage for row in sorted(self.entries))
@@ -247,8 +263,8 @@ def _check_passage(n: int, passage: Passage) -> None:
     if not isinstance(passage.title, str):
         raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
     try:
-        json.dumps(dict(passage.metadata), allow_nan=False)
-        passage.content.encode()
+        line = json.dumps([passage.id, passage.content, dict(passage.metadata)], allow_nan=False, ensure_ascii=False)
+        line.encode()
     except (TypeError, ValueError) as cause:
         raise PassageError(
             f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"

@@ -14,6 +14,7 @@ from meve.ports import Embedder, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
 from meve.types import Candidate, ContextPassage, FloatArray, Query
+from meve.vectors import checked_vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,9 @@ class Pipeline:
         if self.embedder is None or query.vector is not None or config.mode == "no_rag":
             return query
         with recorder.embedding(), foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
-            return replace(query, vector=self.embedder.embed_query(query.text))
+            vector = self.embedder.embed_query(query.text)
+        shape = (self.embedder.dimension,)
+        return replace(query, vector=checked_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
 
     def _retrieve(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> list[Candidate]:
         if config.mode == "no_rag":

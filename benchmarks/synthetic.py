@@ -1,0 +1,83 @@
+"""Text and vectors made by rule, for measuring size and speed where no real corpus is large enough.
+
+Words follow Zipf's law over 50,000; a passage draws half of its words from one of 2,000 topics, so that vectors gather
+in clusters as those of real text do. Each word has a fixed random direction, and a text's vector is the sum of its
+words' directions, rarer words weighing more: a fake embedder with real geometry.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from meve.formulas import unit
+from meve.types import FloatArray, Similarity
+
+VOCABULARY, TOPICS, TOPIC_WORDS = 50_000, 2_000, 150
+_ONSETS, _VOWELS = "bcdfghklmnprstvw", "aeiou"
+
+
+def spelled(n: int) -> str:
+    """The nth word: two or more syllables, so that it looks like one."""
+    word = ""
+    n += 80
+    while n:
+        n, syllable = divmod(n, 80)
+        word = _ONSETS[syllable % 16] + _VOWELS[syllable // 16] + word
+    return word
+
+
+class Language:
+    """A vocabulary, its topics, and texts in it."""
+
+    def __init__(self, seed: int = 42, dimension: int = 384) -> None:
+        rng = np.random.default_rng(seed)
+        self.words = [spelled(n) for n in range(VOCABULARY)]
+        self.numbers = {word: n for n, word in enumerate(self.words)}
+        share = 1.0 / (np.arange(VOCABULARY) + 2.7)
+        self._share = share / share.sum()
+        self._topics = rng.integers(100, VOCABULARY, size=(TOPICS, TOPIC_WORDS))
+        weight = np.clip(-np.log(self._share) - 4.0, 0.1, None)
+        directions = rng.standard_normal((VOCABULARY, dimension), dtype=np.float32)
+        self.directions = directions * weight[:, None].astype(np.float32)
+
+    def draw(self, count: int, length: int, seed: int) -> npt.NDArray[np.int64]:
+        """Word numbers of `count` texts of `length` words, shape (count, length)."""
+        rng = np.random.default_rng(seed)
+        common = rng.choice(VOCABULARY, size=(count, length), p=self._share)
+        topic = rng.integers(0, TOPICS, size=count)
+        topical = self._topics[topic[:, None], rng.integers(0, TOPIC_WORDS, size=(count, length))]
+        return np.where(rng.random((count, length)) < 0.5, topical, common)
+
+    def texts(self, drawn: npt.NDArray[np.int64]) -> list[str]:
+        """Word numbers as texts."""
+        return [" ".join(self.words[n] for n in row) for row in drawn.tolist()]
+
+    def queries(self, drawn: npt.NDArray[np.int64], count: int, length: int, seed: int) -> list[str]:
+        """Questions made of words of passages drawn at random, so that they have an answer."""
+        rng = np.random.default_rng(seed)
+        chosen = drawn[rng.integers(0, len(drawn), size=count)]
+        picked = rng.permuted(chosen, axis=1)[:, :length]
+        return self.texts(picked)
+
+
+class DirectionEmbedder:
+    """The fake embedder over a `Language`."""
+
+    name = "word-directions"
+    similarity: Similarity = "cosine"
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self.dimension = language.directions.shape[1]
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Shape (d,)."""
+        vector: FloatArray = self.embed_passages([text])[0]
+        return vector
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Shape (n, d)."""
+        known = self._language.numbers
+        rows = [[known[w] for w in text.split() if w in known] for text in texts]
+        return unit(np.stack([self._language.directions[row].sum(axis=0) for row in rows]))

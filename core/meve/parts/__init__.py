@@ -1,0 +1,1 @@
+"""The parts that the phases are made of: one file a part, heavy imports inside."""

@@ -1,0 +1,465 @@
+"""The public face: a pipeline over a corpus. Add, remove, retrieve, save, load."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, Unpack
+
+import numpy as np
+
+from meve.clock import Clock, SystemClock
+from meve.config import LexicalKind, Overrides, RetrieverConfig
+from meve.context import Context
+from meve.corpus import Corpus, DenseSource, LexicalSource
+from meve.errors import EmptyCorpusError, IndexMismatchError, ModelError, ValidationError, foreign
+from meve.fitting import CalibrationReport, calibrate
+from meve.parts.dense import DenseKind, dense_class, make_dense
+from meve.parts.embedders import resolve_embedder
+from meve.parts.lexical import lexical_class, make_lexical
+from meve.parts.tokenizers import resolve_tokens
+from meve.parts.verifiers import resolve_verifier
+from meve.persistence import check_embedder, load_corpus, save_corpus
+from meve.pipeline import Pipeline, check_query
+from meve.ports import DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
+from meve.scorers import VerifierScorer
+from meve.types import FloatArray, LabelledPair, Passage, Query
+from meve.vectors import checked_vectors
+
+BATCH = 256
+"""Passages that are embedded between two reports of progress."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many passages are done, and how many there are."""
+
+Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
+
+
+class Retriever:
+    """Five-phase retrieval over passages of its own. Threads may share one.
+
+    A retrieval sees one state of the corpus from beginning to end; a change waits for the retrievals under way, and
+    the next one sees it whole.
+
+    >>> from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+    >>> retriever = Retriever.from_texts(
+    ...     ["The sky is blue.", "Grass is green."],
+    ...     embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(),
+    ... )
+    >>> context = retriever.retrieve("blue sky")
+    >>> context.text, context.tokens, context.sufficient
+    ('The sky is blue.', 4, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        corpus: Corpus,
+        embedder: Embedder,
+        verifier: Verifier,
+        tokens: TokenCounter,
+        config: RetrieverConfig,
+        extra: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.embedder = embedder
+        self.verifier = verifier
+        self.tokens = tokens
+        self.config = config
+        self.extra: dict[str, Any] = dict(extra or {})
+        self._corpus = corpus
+        self._clock = clock or SystemClock()
+        self._counters: dict[str, TokenCounter] = {}
+        self._counters_lock = threading.Lock()
+
+    @classmethod
+    def empty(
+        cls,
+        *,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        dense: DenseIndex | DenseKind = "auto",
+        lexical: LexicalIndex | LexicalKind | None = None,
+        tokens: Tokens | None = None,
+        expected: int = 0,
+    ) -> Self:
+        """A retriever without passages, to `add` to.
+
+        Args:
+            config: how to decide; by default `RetrieverConfig()`.
+            embedder: a part, the name or folder of a sentence-transformers model, or None for the bundled
+                all-MiniLM-L6-v2.
+            verifier: a part, the name or folder of a cross-encoder, or None for the calibrated cosine of the bundled
+                embedder.
+            dense: a part, or a kind of FAISS index; `auto` goes by how many passages are expected.
+            lexical: a part, or a kind of keyword index; by default what `config` names, or else `bm25`.
+            tokens: a part, a tokenizer's name or file, a function from text to a number, or None for what `config`
+                names, or else the bundled model's WordPiece.
+            expected: how many passages it will hold, about.
+
+        Raises:
+            ConfigurationError: parts that can't work, or an extra that isn't installed.
+            ModelError: a model or a tokenizer that can't be had.
+        """
+        config = config or RetrieverConfig()
+        found = resolve_embedder(embedder)
+        return cls(
+            corpus=Corpus(
+                dense=make_dense(dense, found.dimension, expected),
+                lexical=make_lexical(lexical or config.lexical or "bm25"),
+            ),
+            embedder=found,
+            verifier=resolve_verifier(verifier, found),
+            tokens=resolve_tokens(tokens if tokens is not None else config.tokens),
+            config=config,
+        )
+
+    @classmethod
+    def from_passages(
+        cls,
+        passages: Iterable[Passage],
+        *,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        dense: DenseIndex | DenseKind = "auto",
+        lexical: LexicalIndex | LexicalKind | None = None,
+        tokens: Tokens | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """A retriever over these passages. The parts are those of `empty`.
+
+        Raises:
+            EmptyCorpusError: no passages; start with `empty` to add them later.
+            ValidationError: ids given twice, blank texts, metadata that can't be saved.
+            ConfigurationError: parts that can't work, or an extra that isn't installed.
+            ModelError: a model or a tokenizer that can't be had, or that failed.
+        """
+        listed = list(passages)
+        if not listed:
+            raise EmptyCorpusError("there are no passages to retrieve from: give some, or use Retriever.empty()")
+        retriever = cls.empty(
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            dense=dense,
+            lexical=lexical,
+            tokens=tokens,
+            expected=len(listed),
+        )
+        retriever.update(add=listed, progress=progress)
+        return retriever
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        *,
+        ids: Sequence[str] | None = None,
+        titles: Sequence[str] | None = None,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        dense: DenseIndex | DenseKind = "auto",
+        lexical: LexicalIndex | LexicalKind | None = None,
+        tokens: Tokens | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """A retriever over these texts, a passage each, with the ids `p0000000`, `p0000001`, … unless some are given.
+
+        Raises:
+            ValidationError: as `from_passages`, or lists of different lengths.
+        """
+        return cls.from_passages(
+            as_passages(texts, ids=ids, titles=titles, metadatas=metadatas),
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            dense=dense,
+            lexical=lexical,
+            tokens=tokens,
+            progress=progress,
+        )
+
+    def retrieve(
+        self,
+        query: str,
+        *,
+        config: RetrieverConfig | None = None,
+        where: Mapping[str, Any] | None = None,
+        **overrides: Unpack[Overrides],
+    ) -> Context:
+        """The verified context for a question, with the account of how it came about.
+
+        Args:
+            query: the question.
+            config: instead of the retriever's own, for this call.
+            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, or `{"lang": ["en", "de"]}`.
+            overrides: any value of `RetrieverConfig`, by name.
+
+        Raises:
+            QueryError: blank, not text, or longer than a model's window.
+            ConfigurationError: an unknown option, or a value out of range.
+            EmptyCorpusError: there are no passages.
+            ModelError: a model failed.
+        """
+        settings = (config or self.config).override(**overrides)
+        check_query(query)
+        counter, own = self._counter(settings.tokens)
+        with self._corpus.reading() as corpus:
+            if not len(corpus):
+                raise EmptyCorpusError("the corpus is empty: add passages first")
+            kind = settings.lexical or corpus.lexical_kinds[0]
+            words = corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
+            pipeline = Pipeline(
+                sources=[DenseSource(corpus, counted=own)],
+                scorer=VerifierScorer(self.verifier, self.embedder),
+                fallback=LexicalSource(corpus, words, counted=own),
+                tokens=counter,
+                embedder=self.embedder,
+                verifier_name=self.verifier.name,
+                clock=self._clock,
+            )
+            return pipeline.run(Query(text=query, where=where), settings)
+
+    def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
+        """Take in passages, or texts that get ids of their own; the very next retrieval finds them.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            ValidationError: an id that is taken or given twice, a blank text; nothing was added.
+        """
+        listed = list(passages)
+        start = self._corpus.next_row
+        named = [Passage(id=_own_id(start + n), text=p) if isinstance(p, str) else p for n, p in enumerate(listed)]
+        self.update(add=named, progress=progress)
+        return [p.id for p in named]
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Forget passages; the very next retrieval doesn't find them.
+
+        Raises:
+            UnknownIdError: an id that isn't there; nothing was removed.
+        """
+        self.update(remove=[ids] if isinstance(ids, str) else list(ids))
+
+    def update(
+        self, *, add: Sequence[Passage] = (), remove: Sequence[str] = (), progress: Progress | None = None
+    ) -> None:
+        """Remove and add in one step: a retrieval sees all of it or nothing. An id that is removed may be added again.
+
+        Raises:
+            ValidationError: ids that are taken, given twice or unknown, blank texts; nothing was changed.
+            ModelError: the embedder or the tokenizer failed; nothing was changed.
+        """
+        with self._corpus.reading() as corpus:
+            corpus.check(add, remove)
+        vectors, counts = self._prepared([p.content for p in add], progress)
+        self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
+
+    def get(self, passage_id: str) -> Passage:
+        """The passage of that id.
+
+        Raises:
+            UnknownIdError: there is none.
+        """
+        with self._corpus.reading() as corpus:
+            return corpus.get(passage_id)
+
+    def passages(self) -> list[Passage]:
+        """Every passage, in the order in which they were added."""
+        with self._corpus.reading() as corpus:
+            return list(corpus.passages())
+
+    def __contains__(self, passage_id: object) -> bool:
+        return passage_id in self._corpus.rows
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def calibrate(
+        self,
+        pairs: Sequence[LabelledPair],
+        *,
+        method: Literal["platt", "isotonic"] = "platt",
+        precision: float | None = None,
+        recall: float | None = None,
+        progress: Progress | None = None,
+    ) -> CalibrationReport:
+        """Fit the verifier's probabilities on labelled pairs of your own, and the threshold for a target, and use them.
+
+        Raises:
+            CalibrationError: too few pairs, pairs of one label only, or a target that can't be reached.
+        """
+        report = calibrate(self.verifier, pairs, method=method, precision=precision, recall=recall, progress=progress)
+        with self._corpus.lock.writing():
+            self.verifier = self.verifier.with_calibration(report.calibration)
+            self.config = self.config.override(threshold=report.threshold)
+        return report
+
+    def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
+        """Write everything to a folder, atomically: whatever happens, it holds the old index or the new one.
+
+        Args:
+            path: the folder; made if it isn't there.
+            extra: JSON data to keep with the index, replacing what it kept; read back as `extra`.
+
+        Raises:
+            StorageError: it can't be written there; what was there before is kept.
+        """
+        with self._corpus.reading() as corpus:
+            kept = self.extra if extra is None else dict(extra)
+            save_corpus(
+                Path(path),
+                corpus,
+                config=self.config,
+                embedder=self.embedder,
+                verifier=self.verifier,
+                tokens=self.tokens,
+                extra=kept,
+                clock=self._clock,
+            )
+            self.extra = kept
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+        config: RetrieverConfig | None = None,
+        dense: type[DenseIndex] | None = None,
+        lexical: type[LexicalIndex] | None = None,
+    ) -> Self:
+        """Read an index back, with the models that it was made with.
+
+        Args:
+            path: the folder.
+            embedder: give the part if the index was made with one of your own; it must make the same vectors.
+            verifier: another one than the index was made with, or one of your own.
+            tokens: one of your own, of the same name as the one that the index was made with.
+            config: instead of the saved one.
+            dense: the class of your own dense index, if it was made with one.
+            lexical: the class of your own keyword index, if it was made with one.
+
+        Raises:
+            StorageError: no index there, or one that is damaged, or of another model or version.
+            ModelError: a model that it was made with can't be had.
+        """
+        path = Path(path)
+        saved = load_corpus(
+            path,
+            dense_class if dense is None else lambda _: dense,
+            lexical_class if lexical is None else lambda _: lexical,
+        )
+        found = resolve_embedder(saved.embedder if embedder is None else embedder)
+        check_embedder(path, saved, found)
+        judge = resolve_verifier(saved.verifier if verifier is None else verifier, found)
+        if judge.name == saved.verifier:
+            judge = judge.with_calibration(saved.calibration)
+        counter = resolve_tokens(saved.tokens if tokens is None else tokens)
+        if counter.name != saved.tokens:
+            raise IndexMismatchError(
+                f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
+                f"give that one, or override it for a call with tokens={counter.name!r}"
+            )
+        return cls(
+            corpus=saved.corpus,
+            embedder=found,
+            verifier=judge,
+            tokens=counter,
+            config=config or saved.config,
+            extra=saved.extra,
+        )
+
+    def info(self) -> dict[str, Any]:
+        """What it holds and what it decides with: JSON-ready."""
+        return {
+            "passages": len(self),
+            "embedder": self.embedder.name,
+            "dimension": self.embedder.dimension,
+            "verifier": self.verifier.name,
+            "calibration": self.verifier.calibration.to_dict(),
+            "tokens": self.tokens.name,
+            "dense": self._corpus.dense.kind,
+            "lexical": self._corpus.lexical_kinds,
+            "config": self.config.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
+
+    def _prepared(self, texts: list[str], progress: Progress | None) -> tuple[FloatArray, list[int]]:
+        name, dimension = self.embedder.name, self.embedder.dimension
+        made = np.empty((len(texts), dimension), dtype=np.float32)
+        for start in range(0, len(texts), BATCH):
+            batch = texts[start : start + BATCH]
+            with foreign(ModelError, f"embedding {len(batch)} passages with {name!r}"):
+                vectors = self.embedder.embed_passages(batch)
+            made[start : start + len(batch)] = checked_vectors(vectors, (len(batch), dimension), f"embedder {name!r}")
+            if progress:
+                progress(start + len(batch), len(texts))
+        with foreign(ModelError, f"counting tokens with {self.tokens.name!r}"):
+            counts = list(self.tokens.count_many(texts))
+        if len(counts) != len(texts):
+            raise ModelError(f"tokenizer {self.tokens.name!r} returned {len(counts)} counts for {len(texts)} texts")
+        return made, counts
+
+    def _counter(self, name: str | None) -> tuple[TokenCounter, bool]:
+        """The tokenizer of that name, and whether it is the one of the stored counts."""
+        if name is None or name == self.tokens.name:
+            return self.tokens, True
+        with self._counters_lock:
+            if name not in self._counters:
+                self._counters[name] = _Remembering(resolve_tokens(name))
+            return self._counters[name], False
+
+
+class _Remembering:
+    """A tokenizer that remembers its last counts: for one that the corpus keeps no counts of."""
+
+    def __init__(self, inner: TokenCounter) -> None:
+        self.name = inner.name
+        self.count = lru_cache(maxsize=16_384)(inner.count)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        return [self.count(text) for text in texts]
+
+
+def as_passages(
+    texts: Iterable[str],
+    *,
+    ids: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    metadatas: Sequence[Mapping[str, Any]] | None = None,
+) -> list[Passage]:
+    """Texts as passages.
+
+    Raises:
+        ValidationError: lists of different lengths, or one text where a list was meant.
+    """
+    if isinstance(texts, str):
+        raise ValidationError(f"texts is one text ({texts!r:.40}): give a list of texts")
+    listed = list(texts)
+    for name, others in (("ids", ids), ("titles", titles), ("metadatas", metadatas)):
+        if others is not None and len(others) != len(listed):
+            raise ValidationError(f"{len(listed)} texts and {len(others)} {name}: give as many of the one as the other")
+    return [
+        Passage(
+            id=ids[n] if ids else _own_id(n),
+            text=text,
+            title=titles[n] if titles else "",
+            metadata=dict(metadatas[n]) if metadatas else {},
+        )
+        for n, text in enumerate(listed)
+    ]
+
+
+def _own_id(n: int) -> str:
+    return f"p{n:07d}"

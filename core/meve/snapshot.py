@@ -1,0 +1,207 @@
+"""A folder that holds one generation of files: the old one or the new one, never half of either.
+
+    DIR/meve.json        the manifest: names the generation, and every file in it with size and SHA-256
+    DIR/g-<16 hex>/      its files
+
+A save writes a new generation folder, forces it to disk, and then puts the new manifest in the old one's place: one
+rename, which happens or doesn't. Only after that is the old generation deleted. A process killed at any moment leaves
+a manifest whose files are whole; what it left half-written is cleared away by the next save.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
+
+from meve.errors import IndexBusyError, IndexCorruptError, IndexMismatchError, IndexNotFoundError, StorageError
+
+FORMAT = 1
+MANIFEST = "meve.json"
+
+GENERATION = re.compile(r"g-[0-9a-f]{16}")
+
+Writer = Callable[[Path], None]
+T = TypeVar("T")
+
+
+def write_snapshot(folder: Path, writers: Mapping[str, Writer], about: Mapping[str, Any]) -> None:
+    """Put a new generation in the place of whatever the folder holds.
+
+    Args:
+        folder: made if it isn't there.
+        writers: by file name, what writes that file.
+        about: JSON data for the manifest.
+
+    Raises:
+        IndexBusyError: another process is saving there.
+        StorageError: the folder holds something else, or can't be written; what it held before is still there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            _refuse_foreign(folder)
+            generation = folder / f"g-{secrets.token_hex(8)}"
+            generation.mkdir()
+            try:
+                manifest = _write_generation(generation, writers, about)
+                _switch(folder, manifest)
+            except BaseException:
+                if _current(folder) != generation.name:
+                    shutil.rmtree(generation, ignore_errors=True)
+                raise
+            _clear(folder, keep=generation.name)
+    except OSError as cause:
+        raise StorageError(f"the index at {folder} can't be written: {cause}; what it held before is kept") from cause
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """What a folder says of itself, without reading the rest.
+
+    Raises:
+        IndexNotFoundError: no index there.
+        IndexCorruptError: the manifest can't be read.
+        IndexMismatchError: written in a format that this version doesn't know.
+    """
+    path = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        found = manifest["format"]
+        if not (isinstance(manifest["generation"], str) and isinstance(manifest["files"], dict)):
+            raise TypeError("generation or files are of the wrong type")
+    except (FileNotFoundError, NotADirectoryError) as cause:
+        raise IndexNotFoundError(f"there is no index at {folder}: make one with 'meve index PATH --to {folder}'") from (
+            cause
+        )
+    except (OSError, ValueError, KeyError, TypeError) as cause:
+        raise IndexCorruptError(f"the manifest {path} can't be read ({cause}): index the texts again") from cause
+    if found != FORMAT:
+        raise IndexMismatchError(
+            f"the index at {folder} has format {found!r}, this version of meve reads {FORMAT}: "
+            "read it with the version that wrote it, or index the texts again"
+        )
+    return dict(manifest)
+
+
+def read_snapshot(folder: str | Path, read: Callable[[Path, dict[str, Any]], T]) -> T:
+    """What `read` makes of the present generation's folder and manifest, its files checked whole before.
+
+    Takes no lock: where a save replaces the generation meanwhile, the new one is read instead.
+
+    Raises:
+        IndexNotFoundError: no index there.
+        IndexCorruptError: a file is missing, cut short or altered.
+        IndexMismatchError: written in a format that this version doesn't know.
+    """
+    root = Path(folder)
+    while True:
+        manifest = read_manifest(root)
+        try:
+            return _read_generation(root, manifest, read)
+        except (StorageError, OSError) as fault:
+            if read_manifest(root)["generation"] != manifest["generation"]:
+                continue
+            if isinstance(fault, StorageError):
+                raise
+            raise IndexCorruptError(f"the index at {root} can't be read ({fault}): index the texts again") from fault
+
+
+def _read_generation(root: Path, manifest: dict[str, Any], read: Callable[[Path, dict[str, Any]], T]) -> T:
+    generation = root / manifest["generation"]
+    for name, facts in manifest["files"].items():
+        _check_file(generation / name, facts)
+    return read(generation, manifest)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    lock = FileLock(folder / ".lock", timeout=60)
+    try:
+        lock.acquire()
+    except Timeout as cause:
+        raise IndexBusyError(f"another process holds the index at {folder}: wait for it, and try again") from cause
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if (folder / MANIFEST).exists():
+        return
+    ours = (".lock", f"{MANIFEST}.new")
+    others = [p.name for p in folder.iterdir() if p.name not in ours and not GENERATION.fullmatch(p.name)]
+    if others:
+        raise StorageError(
+            f"{folder} holds other files ({sorted(others)[0]!r}, …) and no index: give an empty or a new folder"
+        )
+
+
+def _write_generation(generation: Path, writers: Mapping[str, Writer], about: Mapping[str, Any]) -> dict[str, Any]:
+    files = {}
+    for name, write in writers.items():
+        path = generation / name
+        write(path)
+        _sync(path)
+        files[name] = {"bytes": path.stat().st_size, "sha256": _digest(path)}
+    _sync(generation)
+    return {"format": FORMAT, "generation": generation.name, **about, "files": files}
+
+
+def _switch(folder: Path, manifest: Mapping[str, Any]) -> None:
+    fresh = folder / f"{MANIFEST}.new"
+    fresh.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+    _sync(fresh)
+    os.replace(fresh, folder / MANIFEST)
+    _sync(folder)
+
+
+def _current(folder: Path) -> str | None:
+    with suppress(StorageError):
+        return str(read_manifest(folder)["generation"])
+    return None
+
+
+def _clear(folder: Path, keep: str) -> None:
+    for path in folder.iterdir():
+        if GENERATION.fullmatch(path.name) and path.name != keep:
+            shutil.rmtree(path, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        (folder / f"{MANIFEST}.new").unlink()
+
+
+def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
+    try:
+        size = path.stat().st_size
+        if size != facts["bytes"]:
+            raise IndexCorruptError(
+                f"{path} has {size} bytes, not the {facts['bytes']} that were saved: index the texts again"
+            )
+        if _digest(path) != facts["sha256"]:
+            raise IndexCorruptError(f"{path} was altered since it was saved: index the texts again")
+    except FileNotFoundError as cause:
+        raise IndexCorruptError(f"{path} is missing: index the texts again") from cause
+    except OSError as cause:
+        raise IndexCorruptError(f"{path} can't be read ({cause}): index the texts again") from cause
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():  # Windows can't open a folder, and doesn't need to
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,117 @@
+"""Chooses the threshold that reaches a precision or a recall on labelled pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from meve.errors import CalibrationError
+
+Scores: TypeAlias = Sequence[float] | npt.NDArray[np.floating]
+"""Shape (n,)."""
+
+Labels: TypeAlias = Sequence[bool] | npt.NDArray[np.bool_]
+"""Shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdChoice:
+    """A threshold on probabilities, and what it does to the pairs that it was chosen on."""
+
+    threshold: float
+    """Keep a passage whose probability is this or more; in [0, 1]."""
+    precision: float
+    """The share of kept pairs that are relevant, in [0, 1]."""
+    recall: float
+    """The share of relevant pairs that are kept, in [0, 1]."""
+
+
+def choose_threshold(
+    probabilities: Scores,
+    relevant: Labels,
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> ThresholdChoice:
+    """The threshold that reaches what is asked for; among those that do, the one with the best F1.
+
+    Args:
+        probabilities: of pairs, shape (n,), in [0, 1].
+        relevant: whether each pair is relevant, shape (n,).
+        precision: the least share of kept pairs that must be relevant, in (0, 1]; None for any.
+        recall: the least share of relevant pairs that must be kept, in (0, 1]; None for any.
+
+    Raises:
+        CalibrationError: no pairs, one label only, NaN, lengths that differ, or a target that no threshold reaches;
+            the message names the best that can be reached.
+    """
+    p, y = score_arrays(probabilities, relevant)
+    if p.min() < 0 or p.max() > 1:
+        raise CalibrationError(f"probabilities lie between {p.min():.4g} and {p.max():.4g}: calibrate them into [0, 1]")
+    for name, target in (("precision", precision), ("recall", recall)):
+        if target is not None and not 0 < target <= 1:
+            raise CalibrationError(f"{name} is {target}: give a target above 0, and 1 at most")
+    thresholds, kept = np.unique(-p, return_counts=True)
+    kept = np.cumsum(kept)
+    hits = np.cumsum(y[np.argsort(-p, kind="stable")])[kept - 1]
+    precisions, recalls = hits / kept, hits / y.sum()
+    good = (precisions >= (precision or 0.0)) & (recalls >= (recall or 0.0))
+    if not good.any():
+        raise CalibrationError(_unreachable(precisions, recalls, precision, recall))
+    f1 = 2 * hits / (kept + y.sum())
+    best = int(np.argmax(np.where(good, f1, -1.0)))
+    return ThresholdChoice(
+        threshold=float(-thresholds[best]), precision=float(precisions[best]), recall=float(recalls[best])
+    )
+
+
+def area_under_curve(raw: Scores, relevant: Labels) -> float:
+    """How often a relevant pair outscores another one, ties counted half; in [0, 1], 0.5 is chance.
+
+    Raises:
+        CalibrationError: no pairs, one label only, NaN, or lengths that differ.
+
+    Source: Mann and Whitney (1947).
+
+    >>> area_under_curve([0.1, 0.4, 0.4, 0.9], [False, False, True, True])
+    0.875
+    """
+    x, y = score_arrays(raw, relevant)
+    _, where, counts = np.unique(x, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[where]
+    positives = int(y.sum())
+    return float((ranks[y].sum() - positives * (positives + 1) / 2) / (positives * (y.size - positives)))
+
+
+def score_arrays(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Scores and labels as arrays (n,) that can be used.
+
+    Raises:
+        CalibrationError: no pairs, one label only, NaN, or lengths that differ.
+    """
+    x, y = np.asarray(values, dtype=np.float64), np.asarray(relevant)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise CalibrationError(f"scores of shape {x.shape} and labels of shape {y.shape} don't match: give one each")
+    if not np.isfinite(x).all():
+        raise CalibrationError(f"{int((~np.isfinite(x)).sum())} of {x.size} scores are NaN or infinite: leave them out")
+    if not np.isin(y, (0, 1)).all():
+        raise CalibrationError("labels must be True or False, one for each score")
+    y = y.astype(np.bool_)
+    if y.all() or not y.any():
+        only = "no pairs" if not y.size else f"{y.size} pairs, all {'relevant' if y.all() else 'not relevant'}"
+        raise CalibrationError(f"{only}: both relevant pairs and others are needed")
+    return x, y
+
+
+def _unreachable(
+    precisions: npt.NDArray[np.float64], recalls: npt.NDArray[np.float64], precision: float | None, recall: float | None
+) -> str:
+    wanted = " with ".join(f"{n} {t}" for n, t in (("precision", precision), ("recall", recall)) if t is not None)
+    if recall is not None:
+        rows = recalls >= recall
+        best = f"at recall {recall} the best precision is {precisions[rows].max():.4f}"
+    else:
+        best = f"the best precision is {precisions.max():.4f}"
+    return f"no threshold reaches {wanted} on these pairs: {best}; ask for less, or use a stronger verifier"

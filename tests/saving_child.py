@@ -1,0 +1,73 @@
+"""A process to be killed while it saves: `once N`, `forever N` (says each N when it is safe), or `step N K`.
+
+`step` kills itself with SIGKILL before its Kth call that touches the disk.
+"""
+
+import builtins
+import os
+import pathlib
+import shutil
+import signal
+import sys
+
+from meve import Passage, Retriever
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+
+def retriever(generation):
+    return Retriever.from_passages(
+        [
+            Passage(id=f"{n:03d}", text=f"word{n} generation{generation}", metadata={"generation": generation})
+            for n in range(20 + generation % 7)
+        ],
+        embedder=WordEmbedder(),
+        verifier=OverlapVerifier(),
+        tokens=WordCounter(),
+    )
+
+
+def save(folder, generation):
+    retriever(generation).save(folder, extra={"generation": generation})
+
+
+def die_before(step):
+    """Count every call that can change what is on disk, and die before the one whose turn it is."""
+    left = [step]
+
+    def counted(call):
+        def wrapper(*args, **kwargs):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **kwargs)
+
+        return wrapper
+
+    for owner, names in (
+        (os, ("replace", "fsync", "rename", "unlink", "mkdir", "rmdir", "open")),
+        (pathlib.Path, ("write_text", "mkdir", "unlink", "open")),
+        (shutil, ("rmtree",)),
+        (builtins, ("open",)),
+    ):
+        for name in names:
+            setattr(owner, name, counted(getattr(owner, name)))
+
+
+def main():
+    folder, what, generation = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if what == "once":
+        save(folder, generation)
+    elif what == "forever":
+        while True:
+            save(folder, generation)
+            sys.stdout.write(f"{generation}\n")
+            sys.stdout.flush()
+            generation += 1
+    else:
+        ready = retriever(generation)
+        die_before(int(sys.argv[4]))
+        ready.save(folder, extra={"generation": generation})
+
+
+if __name__ == "__main__":
+    main()
