@@ -284,10 +284,10 @@ def test_the_index_itself_is_not_indexed(docs, retriever, embedder):
 
 def test_nothing_to_read_is_an_error(docs, retriever, tmp_path):
     """The message says what was looked at, and why it was refused."""
-    with pytest.raises(IngestError, match="there is nothing at .*/missing"):
+    with pytest.raises(IngestError, match=r"there is nothing at .*/missing"):
         ingest(tmp_path / "missing", retriever)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(IngestError, match="there are no files in .*/empty"):
+    with pytest.raises(IngestError, match=r"there are no files in .*/empty"):
         ingest(tmp_path / "empty", retriever)
     (tmp_path / "empty" / "x.txt").write_bytes(b"\0")
     with pytest.raises(IngestError, match=r"nothing in .*/empty can be read: x.txt: binary: a NUL byte at offset 0"):
@@ -300,7 +300,7 @@ def test_a_folder_whose_files_are_all_gone_changes_nothing(docs, retriever):
     ingest(docs, retriever)
     docs.rename(docs.with_name("away"))
     docs.mkdir()
-    with pytest.raises(IngestError, match="every file of the last run is gone"):
+    with pytest.raises(IngestError, match=r"every file of the last run is gone"):
         ingest(docs, retriever)
     assert ids(retriever) == ALL
 
@@ -315,7 +315,7 @@ def test_a_failing_embedder_changes_nothing(docs, retriever, embedder, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(embedder, "embed_passages", fail)
-        with pytest.raises(Exception, match="out of memory"):
+        with pytest.raises(Exception, match=r"out of memory"):
             ingest(docs, retriever, clock=LATER)
     assert retriever.get("a.txt#1").text == "Plain words about apples."
     assert ingest(docs, retriever, clock=LATER).read == ("a.txt",)
@@ -330,7 +330,7 @@ def test_progress_is_told_for_both_stages(docs, retriever):
 
 def test_max_bytes_out_of_range_is_refused(docs, retriever):
     """The message names it."""
-    with pytest.raises(ConfigurationError, match="max_bytes is 0"):
+    with pytest.raises(ConfigurationError, match=r"max_bytes is 0"):
         ingest(docs, retriever, max_bytes=0)
 
 

@@ -52,7 +52,7 @@ def test_what_is_not_utf8_text_is_refused_with_the_place(tmp_path, data, reason)
 @pytest.mark.parametrize("magic", MAGIC)
 def test_well_known_binary_files_are_named(magic):
     """The reason says what it seems to be."""
-    with pytest.raises(IngestError, match="^binary: an? "):
+    with pytest.raises(IngestError, match=r"^binary: an? "):
         decode(magic + b"rest")
 
 
@@ -61,7 +61,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "huge.txt"
     with path.open("wb") as out:
         out.truncate(10**12)
-    with pytest.raises(IngestError, match="too large: 1,000,000,000,000 bytes, over the limit of 20,000,000"):
+    with pytest.raises(IngestError, match=r"too large: 1,000,000,000,000 bytes, over the limit of 20,000,000"):
         read_text(path)
 
 
@@ -69,7 +69,7 @@ def test_the_limit_is_inclusive(tmp_path):
     """A file of exactly max_bytes is read."""
     path = file(tmp_path, b"12345")
     assert read_text(path, max_bytes=5).text == "12345"
-    with pytest.raises(IngestError, match="5 bytes, over the limit of 4"):
+    with pytest.raises(IngestError, match=r"5 bytes, over the limit of 4"):
         read_text(path, max_bytes=4)
 
 
@@ -78,7 +78,7 @@ def test_a_forbidden_file_is_refused(tmp_path):
     """It doesn't crash."""
     path = file(tmp_path, b"secret")
     path.chmod(0)
-    with pytest.raises(IngestError, match="permission denied"):
+    with pytest.raises(IngestError, match=r"permission denied"):
         read_text(path)
 
 
@@ -90,16 +90,16 @@ def test_a_forbidden_file_is_refused_whoever_runs_the_test(tmp_path, monkeypatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(IngestError, match="^permission denied$"):
+    with pytest.raises(IngestError, match=r"^permission denied$"):
         read_text(path)
 
 
 def test_a_broken_link_is_named_with_its_target(tmp_path):
     """And a missing file is said to be gone."""
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(IngestError, match="a broken link, to nowhere"):
+    with pytest.raises(IngestError, match=r"a broken link, to nowhere"):
         read_text(tmp_path / "link")
-    with pytest.raises(IngestError, match="it is gone"):
+    with pytest.raises(IngestError, match=r"it is gone"):
         read_text(tmp_path / "missing")
 
 
@@ -117,7 +117,7 @@ def test_pipes_and_sockets_are_refused_unopened(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         for name in ("pipe", "socket"):
-            with pytest.raises(IngestError, match="not a regular file"):
+            with pytest.raises(IngestError, match=r"not a regular file"):
                 read_text(tmp_path / name)
 
 
@@ -146,7 +146,7 @@ def test_html_gives_what_a_reader_sees():
 
 def test_html_nested_too_deeply_is_refused():
     """It doesn't crash."""
-    with pytest.raises(IngestError, match="nested too deeply"):
+    with pytest.raises(IngestError, match=r"nested too deeply"):
         html_to_markdown("<div>" * 100_000 + "x")
 
 

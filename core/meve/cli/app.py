@@ -1,5 +1,6 @@
 """Which commands are there?"""
 
+import os
 from typing import Annotated
 
 import typer
@@ -43,4 +44,5 @@ def _options(
 
 def main() -> None:
     """The entry point of the `meve` command."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # model libraries draw bars of their own, in the midst of ours
     app()

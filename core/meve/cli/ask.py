@@ -18,7 +18,7 @@ def _one_of(kind: object) -> str:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     index: Annotated[Path, typer.Option("--index", help="The index's folder.", metavar="DIR")],
     trace: Annotated[bool, typer.Option("--trace", help="Show the five phases and every candidate's fate.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
@@ -37,16 +37,17 @@ def ask(
     redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better one.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Phase 5: most tokens of the context.")] = None,
     limit: Annotated[int | None, typer.Option(help="Phase 5: most passages.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Phase 5: stands between passages.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Phase 5: stands between passages; \\n is a new line.")] = None,
     citations: Annotated[
         bool | None, typer.Option("--citations/--no-citations", help="Phase 5: number the passages.")
     ] = None,
     tokens: Annotated[str | None, typer.Option(help="Phase 5: count with this tokenizer.")] = None,
     mode: Annotated[str | None, typer.Option(help="Leave phases out.", metavar=_one_of(Mode))] = None,
 ) -> None:
-    """Print the verified context for a question, its tokens, and whether it is sufficient.
+    """Print the verified context for a question.
 
-    The exit status is 0 also when it isn't: that is an answer too. Scripts read "sufficient" from --json.
+    With it, its tokens, and whether it is sufficient. The exit status is 0 also when it isn't: that is an answer too.
+    Scripts read "sufficient" from --json.
     """
     given: dict[str, Any] = {
         "candidates": candidates,
@@ -58,7 +59,7 @@ def ask(
         "redundancy": redundancy,
         "max_tokens": max_tokens,
         "limit": limit,
-        "separator": separator,
+        "separator": separator if separator is None else separator.replace("\\n", "\n").replace("\\t", "\t"),
         "citations": citations,
         "tokens": tokens,
         "mode": mode,

@@ -41,7 +41,10 @@ def calibrate(
         float | None, typer.Option(help="Choose the threshold at which this share of the kept are relevant.")
     ] = None,
 ) -> None:
-    """Fit a verifier's probabilities to labelled pairs, choose a threshold, and save both into the index or a file."""
+    """Fit a verifier to labelled pairs of your own.
+
+    Chooses a threshold too, and saves both into the index or a file.
+    """
     if (index is None) == (verifier is None and to is None):
         raise typer.BadParameter("give either --index DIR, or --verifier NAME with --to FILE")
     if index is None and (verifier is None or to is None):

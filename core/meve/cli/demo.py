@@ -18,7 +18,10 @@ def demo(
         Path | None, typer.Option("--to", help="Keep the index in this folder; else it is thrown away.", metavar="DIR")
     ] = None,
 ) -> None:
-    """Index the Python language reference, ask it four questions, one of which it can't answer, and show each trace."""
+    """Show the five phases at work.
+
+    Indexes the Python language reference, and asks it four questions, one of which it can't answer.
+    """
     if to is not None:
         _run(to)
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meve.cli.render import complain, err, progress_bar, say, table
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
     from meve.ingest import Chunking, IngestReport
@@ -19,7 +19,7 @@ BYTES_PER_TOKEN = 4
 
 
 def index(
-    path: Annotated[Path, typer.Argument(help="A folder, or a file.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
     to: Annotated[Path, typer.Option("--to", help="The index's folder.", metavar="DIR")],
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Most tokens of a passage: 200, or as in the last run.", show_default=False)
@@ -39,13 +39,15 @@ def index(
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip larger files.")] = 20_000_000,
 ) -> None:
-    """Index text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs, only what changed.
+    """Make an index, or bring it up to date.
 
-    Files that can't be read are skipped and listed; the exit status is 0 as long as something stands in the index.
+    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Files that
+    can't be read are skipped and listed; the exit status is 0 as long as something stands in the index.
     """
     from meve.ingest import find_files, ingest
 
     find_files(path)  # before the models load
+    _check_free(to)
     retriever = _opened(path, to, embedder, verifier, dense)
     with progress_bar() as advance:
         report = ingest(
@@ -60,6 +62,17 @@ def index(
         )
     retriever.save(to)
     show_report(report, retriever, to)
+
+
+def _check_free(to: Path) -> None:
+    """Refuse a folder that can't take an index, before any work is done."""
+    if not to.exists() or (to / MANIFEST).exists():
+        return
+    if not to.is_dir():
+        raise StorageError(f"--to is {to}, a file: give a folder")
+    others = sorted(each.name for each in to.iterdir() if not each.name.startswith((".lock", "g-", MANIFEST)))
+    if others:
+        raise StorageError(f"--to is {to}, which holds other files ({others[0]!r}, …): give an empty or a new folder")
 
 
 def _opened(path: Path, to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":

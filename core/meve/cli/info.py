@@ -13,7 +13,10 @@ def info(
     index: Annotated[Path, typer.Argument(metavar="DIR", help="The index's folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
-    """Print counts, models, formats, sizes on disk and settings of an index."""
+    """Print what an index holds.
+
+    Counts, models, formats, settings and sizes on disk; no model is loaded.
+    """
     about = describe(index)
     if as_json:
         write_json(about)

@@ -1,0 +1,76 @@
+import json
+import shutil
+
+import pytest
+
+from meve.cli.pairs import read_pairs
+from meve.errors import CalibrationError, IngestError
+from meve.snapshot import read_manifest
+
+
+def test_an_index_keeps_its_new_calibration_and_threshold(meve, index, pairs, tmp_path):
+    """Bad lines are named; the report is printed."""
+    folder = shutil.copytree(index, tmp_path / "index")
+    before = read_manifest(folder)
+    result = meve("calibrate", pairs, "--index", folder, "--target-recall", 0.9)
+    assert result.exit_code == 0, result.stderr
+    assert "line 71: not JSON" in result.stderr
+    assert "line 72: 'passage' is None: give text" in result.stderr
+    assert "calibration on 70 pairs" in result.stdout
+    after = read_manifest(folder)
+    assert after["verifier"]["calibration"] != before["verifier"]["calibration"]
+    assert after["verifier"]["calibration"]["pairs"] == 70
+    assert after["config"]["threshold"] != before["config"]["threshold"]
+    assert after["passages"] == before["passages"]
+    assert "calibration" in meve("info", folder).stdout
+
+
+def test_a_calibration_goes_into_a_file_without_an_index(meve, pairs, tmp_path):
+    """With the threshold, and the verifier that it is of."""
+    to = tmp_path / "out.json"
+    result = meve("calibrate", pairs, "--verifier", "cosine", "--to", to, "--method", "platt")
+    assert result.exit_code == 0, result.stderr
+    data = json.loads(to.read_text())
+    assert data["calibration"]["method"] == "platt"
+    assert 0 < data["threshold"] < 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--index", "a", "--to", "b"], ["--verifier", "cosine"], ["--to", "f"]])
+def test_where_to_save_must_be_clear(meve, pairs, arguments):
+    """Usage errors have exit status 2."""
+    assert meve("calibrate", pairs, *arguments).exit_code == 2
+
+
+def test_a_target_out_of_reach_leaves_the_index_as_it_was(meve, index, pairs):
+    """The message names what can be reached."""
+    before = read_manifest(index)
+    result = meve("calibrate", pairs, "--index", index, "--target-precision", 1.5)
+    assert (result.exit_code, read_manifest(index)) == (1, before)
+    assert result.stderr.splitlines()[-1].startswith("error: precision is 1.5")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"query": "q", "passage": "p"}', "line 1: neither 'relevant' nor 'label' is given"),
+        ('{"query": "q", "passage": "p", "label": 2}', "line 1: 'label' is 2: give true or false, or 1 or 0"),
+        ('{"query": "q", "passage": "p", "relevant": "no"}', "line 1: 'relevant' is 'no'"),
+        ('{"query": " ", "passage": "p", "label": 1}', "line 1: 'query' is ' ': give text"),
+        ("[]", "line 1: a JSON object is wanted, not list"),
+        ("", "it is empty"),
+    ],
+)
+def test_a_file_without_a_pair_is_refused_with_the_first_reason(tmp_path, line, complaint):
+    """The message shows what a row looks like."""
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(line)
+    with pytest.raises(CalibrationError) as caught:
+        read_pairs(path)
+    assert complaint in str(caught.value)
+    assert '{"query": …, "passage": …, "relevant": …}' in str(caught.value)
+
+
+def test_a_file_of_pairs_that_cannot_be_read_is_refused(tmp_path):
+    """Named with its path."""
+    with pytest.raises(IngestError, match=r"missing.jsonl can't be read: it is gone"):
+        read_pairs(tmp_path / "missing.jsonl")
