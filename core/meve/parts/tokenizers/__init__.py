@@ -15,8 +15,8 @@ def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | Non
 
     Args:
         spec: None for the bundled model's WordPiece; a tiktoken encoding (`gpt2`, `cl100k_base`, `o200k_base`) or a
-            model that reads with one (`gpt-4o`); the path of a tokenizer.json; the name of a Hugging Face model; a function
-            from a text to its number of tokens; or a counter, which is returned as it is.
+            model that reads with one (`gpt-4o`); the path of a tokenizer.json; the name of a Hugging Face model; a
+            function from a text to its number of tokens; or a counter, which is returned as it is.
 
     Raises:
         MissingExtraError: None, and the package with the bundled model isn't installed.

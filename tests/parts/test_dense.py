@@ -1,0 +1,157 @@
+"""Dense indexes: the contract on every one, and what only FAISS can get wrong."""
+
+import numpy as np
+import pytest
+
+from meve.errors import ConfigurationError, IndexMismatchError, VectorError
+from meve.parts.dense import FLAT_UP_TO, HNSW_UP_TO, dense_class, make_dense
+from meve.parts.dense import base as dense_base
+from meve.parts.dense.flat import FlatIndex
+from meve.parts.dense.hnsw import HnswIndex
+from meve.parts.dense.ivf import IvfIndex
+from meve.testing.dense_contract import DenseIndexContract
+
+
+class TestFlat(DenseIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return FlatIndex
+
+
+class TestHnsw(DenseIndexContract):
+    exact = False
+
+    @pytest.fixture
+    def make_index(self):
+        return HnswIndex
+
+
+class TestHnswAlone(DenseIndexContract):
+    """The graph without its exact stand-in for small cases, which would hide it from the small tests."""
+
+    exact = exact_when_small = False
+
+    @pytest.fixture
+    def make_index(self, monkeypatch):
+        monkeypatch.setattr(dense_base, "EXACT_ROWS", 0)
+        monkeypatch.setattr(dense_base, "EXACT_SHARE", 0)
+        return HnswIndex
+
+
+class TestIvf(DenseIndexContract):
+    exact = False
+
+    @pytest.fixture
+    def make_index(self):
+        return lambda dimension: IvfIndex(dimension, lists=8, probes=4)
+
+
+class TestIvfUntrained(DenseIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return IvfIndex
+
+
+def clustered(count, dimension=8, seed=0):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(30, dimension))
+    return (centres[random.integers(0, 30, count)] + 0.5 * random.normal(size=(count, dimension))).astype(np.float32)
+
+
+def test_flat_is_exact_at_a_tied_cut_off():
+    """Of equal vectors far more than k, a large flat index returns those of the smallest rows."""
+    index = FlatIndex(4)
+    keys = np.random.default_rng(0).permutation(5000)
+    index.add(keys, np.ones((5000, 4), dtype=np.float32))
+    assert index.search(np.ones(4, dtype=np.float32), 5)[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_equal_vectors_score_equally_everywhere():
+    """The same vector has the same score in every index, filtered or not, to the last bit."""
+    vectors, query = clustered(3000, 33), clustered(1, 33, seed=1)[0]
+    scores = set()
+    for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8)):
+        index.add(np.arange(3000), vectors)
+        best = int(index.search(query, 1)[0][0])
+        scores |= {index.search(query, 1)[1].item(), index.search(query, 1, np.array([best]))[1].item()}
+    assert len(scores) == 1
+
+
+def test_tombstones_never_exceed_their_share():
+    """Removing rebuilds the index before the dead are more than the documented share."""
+    index = HnswIndex(8)
+    index.add(np.arange(400), clustered(400))
+    for row in range(300):
+        index.remove(np.array([row]))
+        assert index._rows.dead <= dense_base.DEAD_SHARE * index._rows.size
+    assert index._index.ntotal < 200
+
+
+def test_ivf_trains_itself():
+    """Exact until it has enough vectors, then trained; and, left to itself, trained again as it grows."""
+    index = IvfIndex(8)
+    index.add(np.arange(9_999), clustered(9_999))
+    assert not index.trained
+    index.add(np.array([9_999]), clustered(1))
+    assert index.trained
+    lists = index._index.nlist
+    index.add(np.arange(10_000, 41_000), clustered(31_000, seed=2))
+    assert index._index.nlist > lists
+    assert index.vectors(np.array([12_345])).tolist() == clustered(31_000, seed=2)[2_345:2_346].tolist()
+
+
+def test_searching_leaves_the_graph_settings_alone():
+    """A search with a large k doesn't widen the searches of other threads."""
+    index = HnswIndex(8, ef_search=16)
+    index.add(np.arange(3000), clustered(3000))
+    before = index._index.hnsw.efSearch
+    index.search(clustered(1)[0], 200)
+    assert index._index.hnsw.efSearch == before
+
+
+def test_settings_survive_saving(tmp_path):
+    """A loaded index has the settings of the saved one."""
+    HnswIndex(4, m=8, ef_search=33).save(tmp_path / "hnsw")
+    assert HnswIndex.load(tmp_path / "hnsw")._options() == {"m": 8, "ef_construction": 200, "ef_search": 33}
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    """A file of another kind is named for what it is."""
+    FlatIndex(4).save(tmp_path / "index")
+    with pytest.raises(IndexMismatchError, match="'flat', and not 'hnsw'"):
+        HnswIndex.load(tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    ("expected", "kind"), [(0, "flat"), (FLAT_UP_TO, "flat"), (FLAT_UP_TO + 1, "hnsw"), (HNSW_UP_TO + 1, "ivf")]
+)
+def test_auto_chooses_by_size(expected, kind):
+    """The larger the corpus, the more approximate the index."""
+    assert make_dense("auto", 4, expected).kind == kind
+
+
+def test_make_dense_takes_kinds_and_indexes():
+    """A kind gives a new index, an index itself; what doesn't fit is refused."""
+    ready = FlatIndex(4)
+    assert make_dense(ready, 4, 0) is ready
+    assert make_dense("ivf", 4, 0).dimension == 4
+    assert dense_class("hnsw") is HnswIndex
+    with pytest.raises(ConfigurationError, match="4 values, the embedder makes 5"):
+        make_dense(ready, 5, 0)
+    with pytest.raises(ConfigurationError, match="'annoy'"):
+        dense_class("annoy")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: HnswIndex(4, m=1), lambda: HnswIndex(4, ef_search=0), lambda: IvfIndex(4, lists=0)]
+)
+def test_bad_settings_are_refused(make):
+    """A setting that FAISS would crash on is a clear error."""
+    with pytest.raises(ConfigurationError):
+        make()
+
+
+def test_a_dimension_of_zero_is_refused():
+    """Vectors have at least one value."""
+    with pytest.raises(VectorError):
+        FlatIndex(0)

@@ -1,0 +1,232 @@
+"""Lexical indexes: the contract on every one, the formula by hand, and the agreement with `rank_bm25`."""
+
+import builtins
+import gzip
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meve.errors import ConfigurationError, IndexMismatchError, MissingExtraError
+from meve.parts.lexical import lexical_class, make_lexical
+from meve.parts.lexical import postings as lexical_postings
+from meve.parts.lexical.analyzers import whitespace, words
+from meve.parts.lexical.bm25 import Bm25Index
+from meve.parts.lexical.rank_bm25 import RankBm25Index
+from meve.testing.lexical_contract import LexicalIndexContract
+
+HOTPOT = Path(__file__).parents[3] / "shared" / "data" / "hotpotqa"
+
+
+class TestBm25(LexicalIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return Bm25Index
+
+
+class TestBm25InManyBlocks(LexicalIndexContract):
+    """A tail of two texts and bulk adds from three on, so that small stories too merge, and merge again."""
+
+    @pytest.fixture
+    def make_index(self, monkeypatch):
+        monkeypatch.setattr(lexical_postings, "TAIL_TEXTS", 2)
+        monkeypatch.setattr("meve.parts.lexical.bm25._BULK", 3)
+        monkeypatch.setattr("meve.parts.lexical.bm25._BLOCK_WORDS", 4)
+        return Bm25Index
+
+
+class TestRankBm25(LexicalIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return RankBm25Index
+
+
+def filled(index, texts):
+    index.add(np.arange(len(texts)), texts)
+    return index
+
+
+def answers(index, query, k=10):
+    rows, scores = index.search(query, k)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def test_the_score_by_hand():
+    """One term, three texts: idf ln(1 + 2.5/1.5), and 2·2.5/(2 + 1.5·(0.25 + 0.75·3/2)) for two of three words."""
+    index = filled(Bm25Index(), ["cat cat dog", "dog", "bird fish"])
+    idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    saturation = 2 * 2.5 / (2 + 1.5 * (1 - 0.75 + 0.75 * 3 / 2))
+    assert answers(index, "cat") == {0: pytest.approx(idf * saturation, rel=1e-6)}
+
+
+def test_only_the_idf_tells_it_from_rank_bm25():
+    """For a single term the two scores stand in the ratio of the two idfs, in every text."""
+    texts = ["cat cat dog", "dog cow", "bird fish", "cat bird cow cow", "cow ant", "bee", "fly fly", "owl"]
+    ours, theirs = filled(Bm25Index(analyzer=whitespace), texts), filled(RankBm25Index(), texts)
+    ratio = math.log(1 + 6.5 / 2.5) / math.log(6.5 / 2.5)
+    expected = {row: pytest.approx(ratio * score, rel=1e-5) for row, score in answers(theirs, "cat").items()}
+    assert answers(ours, "cat") == expected
+
+
+def test_a_word_in_most_texts_never_counts_against_one():
+    """Unlike rank_bm25's bare logarithm, the idf stays above zero even for a word in every text."""
+    index = filled(Bm25Index(), ["the cat", "the dog", "the"])
+    assert min(answers(index, "the").values()) > 0
+
+
+def overlap(texts, queries):
+    """The mean share of rank_bm25's ten best that ours has too: as asked, and without words in over half the texts."""
+    ours, theirs = filled(Bm25Index(analyzer=whitespace), texts), filled(RankBm25Index(), texts)
+    held = [set(whitespace(text)) for text in texts]
+    common = {word for word in set().union(*map(whitespace, queries)) if sum(word in h for h in held) > len(texts) / 2}
+    shares = []
+    for strip in (set(), common):
+        found = []
+        for query in queries:
+            asked = " ".join(word for word in whitespace(query) if word not in strip)
+            expected = set(theirs.search(asked, 10)[0].tolist())
+            if expected:
+                found.append(len(expected & set(ours.search(asked, 10)[0].tolist())) / len(expected))
+        assert len(found) > 0.9 * len(queries)
+        shares.append(sum(found) / len(found))
+    return shares
+
+
+def test_it_ranks_as_rank_bm25_does():
+    """On the paragraphs of Python's own manual, top-10 overlap with rank_bm25 is at least 0.9."""
+    from pydoc_data import topics
+
+    parts = [part for topic in topics.topics.values() for part in topic.split("\n\n") if len(part.split()) >= 5]
+    texts = list(dict.fromkeys(parts))
+    queries = [" ".join(text.split(". ")[0].split()[:12]) for text in texts[:: len(texts) // 200]][:200]
+    as_asked, without_common = overlap(texts, queries)
+    assert as_asked >= 0.88
+    assert without_common >= 0.9
+
+
+@pytest.mark.shared
+def test_it_ranks_as_rank_bm25_does_on_hotpotqa():
+    """On real questions too, once rank_bm25's floor for words in over half the texts is out of play."""
+    if not HOTPOT.is_dir():
+        pytest.skip(f"no evaluation data at {HOTPOT}")
+    with gzip.open(HOTPOT / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [f"{passage['title']}\n{passage['text']}" for passage in map(json.loads, lines)]
+    with (HOTPOT / "questions.jsonl").open(encoding="utf-8") as lines:
+        queries = [json.loads(line)["question"] for line in lines][:200]
+    as_asked, without_common = overlap(texts, queries)
+    assert as_asked >= 0.8
+    assert without_common >= 0.95
+
+
+def test_large_batches_and_single_adds_make_the_same_index():
+    """Texts added in one go, in small lots and one by one are scored alike."""
+    random = np.random.default_rng(0)
+    texts = [" ".join(f"w{n}" for n in random.zipf(1.3, 12) % 500) for _ in range(700)]
+    whole = filled(Bm25Index(), texts)
+    parts = Bm25Index()
+    for start, stop in [(0, 1), (1, 300), (300, 310), (310, 600)]:
+        parts.add(np.arange(start, stop), texts[start:stop])
+    for row in range(600, 700):
+        parts.add(np.array([row]), [texts[row]])
+    for query in texts[:50]:
+        assert answers(parts, query, 700) == answers(whole, query, 700)
+
+
+def test_a_removed_text_leaves_the_memory():
+    """Once enough texts are gone, their postings and words are dropped."""
+    index = filled(Bm25Index(), [f"word{i} shared" for i in range(100)])
+    index.remove(np.arange(80))
+    assert len(index._vocabulary) <= 1 + 20 / (1 - 0.25) + 1
+    assert index._rows.size < 30
+
+
+def test_a_word_that_fills_a_text_doesn_t_overflow():
+    """More repetitions than the counter holds score like very many, and never like few."""
+    index = filled(Bm25Index(b=0), ["moon " * 70_000, "moon " * 30_000, "moon sun"])
+    index.add(np.array([3]), ["moon " * 65_537])
+    scores = answers(index, "moon")
+    assert scores[0] >= scores[1] > scores[2]
+    assert scores[3] >= scores[1]
+
+
+def test_only_the_postings_of_the_query_are_read(monkeypatch):
+    """A query looks up its own distinct terms, and nothing else."""
+    index = filled(Bm25Index(), [f"word{i} shared" for i in range(1000)])
+    asked = []
+    of = lexical_postings.Postings.of
+    monkeypatch.setattr(lexical_postings.Postings, "of", lambda self, term: asked.append(term) or of(self, term))
+    index.search("word5 word5 word7 unheard", 3)
+    assert sorted(asked) == sorted(index._vocabulary[word] for word in ("word5", "word7"))
+
+
+def own(text):
+    return text.split("-")
+
+
+@pytest.mark.parametrize("kind", [Bm25Index, RankBm25Index])
+def test_an_analyzer_of_your_own_must_be_given_again(kind, tmp_path):
+    """A file knows which analyzer built it; another, or none where it can't know, is refused."""
+    filled(kind(analyzer=own), ["a-b", "c-d", "e-f"]).save(tmp_path / "own")
+    assert list(answers(kind.load(tmp_path / "own", analyzer=own), "b")) == [0]
+    with pytest.raises(ConfigurationError, match="custom:own"):
+        kind.load(tmp_path / "own")
+    with pytest.raises(IndexMismatchError, match="custom:own"):
+        kind.load(tmp_path / "own", analyzer=words)
+
+
+def test_settings_survive_saving(tmp_path):
+    """k1, b and the analyzer come back."""
+    index = filled(Bm25Index(k1=0.9, b=0.4, analyzer=whitespace), ["Moon?", "sun moon", "\ud800 odd"])
+    index.save(tmp_path / "index")
+    loaded = Bm25Index.load(tmp_path / "index")
+    assert (loaded._k1, loaded._b, loaded._analyzer) == (0.9, 0.4, whitespace)
+    assert answers(loaded, "moon? \ud800") == answers(index, "moon? \ud800")
+
+
+@pytest.mark.parametrize("settings", [{"k1": -1}, {"b": 1.5}, {"k1": math.nan}])
+def test_bad_settings_are_refused(settings):
+    """k1 is not negative, b a fraction."""
+    with pytest.raises(ConfigurationError):
+        Bm25Index(**settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't panic: C++ and C# in 3.11!", ["don't", "panic", "c++", "and", "c#", "in", "3.11"]),
+        ("Einstein’s 1,000 well-known snake_cases.", ["einstein", "1,000", "well", "known", "snake_cases"]),
+        ("Straße ＦＵＬＬ cafe\u0301", ["strasse", "full", "caf\u00e9"]),
+        ("東京タワー in नमस्ते", ["東", "京", "タ", "ワ", "ー", "in", "नमस्ते"]),
+        ("meve.errors end.Start", ["meve", "errors", "end", "start"]),
+        ("", []),
+    ],
+)
+def test_words(text, expected):
+    """Words as documented, in several scripts."""
+    assert words(text) == expected
+
+
+def test_make_lexical_takes_kinds_and_indexes():
+    """A kind gives a new index, an index itself; an unknown kind is refused."""
+    ready = Bm25Index()
+    assert make_lexical(ready) is ready
+    assert make_lexical("rank_bm25").kind == "rank_bm25"
+    assert lexical_class("bm25") is Bm25Index
+    with pytest.raises(ConfigurationError, match="'tantivy'"):
+        lexical_class("tantivy")
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    """Without rank_bm25 installed, the error says how to install it."""
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "rank_bm25":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"meve\[reference\]"):
+        RankBm25Index()
