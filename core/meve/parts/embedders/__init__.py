@@ -1,0 +1,43 @@
+"""Embedders: text into vectors. Importing this loads no model and no framework."""
+
+from typing import TYPE_CHECKING
+
+from meve.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from meve.ports import Embedder
+
+BUNDLED = ("minilm", "all-MiniLM-L6-v2")
+"""Names of the model that needs no hub."""
+
+_NEEDED = ("name", "dimension", "similarity", "embed_query", "embed_passages")
+
+
+def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
+    """The embedder that was meant.
+
+    Args:
+        embedder: None or `minilm` for the bundled model; another name, or a folder, for that sentence-transformers
+            model; or an object of your own. The `name` of an embedder made here resolves to the same embedder again.
+
+    Raises:
+        ConfigurationError: an object without what an embedder needs, or an empty name.
+        MissingExtraError: the model's packages aren't installed.
+        ModelNotFoundError: no model of that name in reach.
+        ModelError: a model that can't be loaded.
+    """
+    if embedder is None or (isinstance(embedder, str) and embedder in BUNDLED):
+        from meve.parts.embedders.minilm import minilm
+
+        return minilm()
+    if isinstance(embedder, str):
+        if not embedder.strip():
+            raise ConfigurationError("embedder is an empty name: give 'minilm', a model's name or folder, or an object")
+        from meve.parts.embedders.sentence_transformer import SentenceTransformerEmbedder
+
+        return SentenceTransformerEmbedder.from_name(embedder)
+    missing = [name for name in _NEEDED if not hasattr(embedder, name)]
+    if missing or isinstance(embedder, type):
+        lack = "is a class, not an object" if isinstance(embedder, type) else f"lacks {', '.join(missing)}"
+        raise ConfigurationError(f"embedder {embedder!r} {lack}: see meve.ports.Embedder, or give a model's name")
+    return embedder

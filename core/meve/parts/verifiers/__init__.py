@@ -1,0 +1,54 @@
+"""Verifiers: whether a passage answers a query. Importing this loads no model and no framework."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meve.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from meve.ports import Embedder, Verifier
+
+_NEEDED = ("name", "calibration", "raw_scores", "score", "with_calibration")
+
+
+def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") -> "Verifier":
+    """The verifier that was meant.
+
+    Args:
+        verifier: None or `cosine` for the calibrated cosine of the bundled embedder; another name, or a folder, for
+            that cross-encoder; or an object of your own. The `name` of a verifier made here resolves to it again.
+        embedder: whose vectors a cosine is taken of.
+
+    Raises:
+        ConfigurationError: no calibration ships for that embedder's cosine; an object without what a verifier needs;
+            or an empty name.
+        MissingExtraError: the model's packages aren't installed.
+        ModelNotFoundError: no model of that name in reach.
+        ModelError: a model that can't be loaded, or isn't a cross-encoder with one label.
+    """
+    if verifier is None or (isinstance(verifier, str) and verifier == "cosine"):
+        from meve.parts.verifiers.cosine import CosineVerifier
+
+        return CosineVerifier.minilm(embedder)
+    if isinstance(verifier, str):
+        from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+
+        return CrossEncoderVerifier.from_name(verifier)
+    missing = [name for name in _NEEDED if not hasattr(verifier, name)]
+    if missing or isinstance(verifier, type):
+        lack = "is a class, not an object" if isinstance(verifier, type) else f"lacks {', '.join(missing)}"
+        raise ConfigurationError(f"verifier {verifier!r} {lack}: see meve.ports.Verifier, or give a model's name")
+    return verifier
+
+
+def export_onnx(folder: str | Path, to: str | Path) -> Path:
+    """Make the ONNX graph of a cross-encoder: see `meve.parts.verifiers.onnx_export.export_onnx`.
+
+    Raises:
+        MissingExtraError: transformers, torch, onnx or onnxruntime isn't installed.
+        ModelNotFoundError: no model of that name in reach.
+        ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
+    """
+    from meve.parts.verifiers.onnx_export import export_onnx as export
+
+    return export(folder, to)

@@ -1,0 +1,156 @@
+"""Runs a cross-encoder on ONNX Runtime.
+
+Its own few lines, over `onnxruntime` and `tokenizers`, since optimum-onnx, which sentence-transformers would use, can't
+be installed beside transformers 5. Needs neither torch nor transformers.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign, missing_extra
+from meve.parts.reach import loading
+from meve.parts.verifiers.torch_runtime import CHOICES, check_classifier, checked_length
+from meve.parts.windows import Windows, model_window, read_json
+from meve.types import FloatArray
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+FILES = ("onnx/model.onnx", "model.onnx")
+"""Where in a model's folder the graph may lie; the first one found is used."""
+
+_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class OnnxRuntime:
+    """A loaded ONNX cross-encoder with one label. Safe to share between threads, and runs them side by side.
+
+    Args:
+        session: a loaded graph, with inputs among input_ids, attention_mask and token_type_ids.
+        windows: its tokenizer.
+        window: tokens that it reads at once, special ones included.
+        name: what it is called, for messages.
+        pad_id: the token that fills up shorter pairs of a batch; it is masked out.
+
+    Raises:
+        ModelError: a graph with other inputs, or without input_ids.
+    """
+
+    def __init__(
+        self, session: "InferenceSession", *, windows: Windows, window: int, name: str, pad_id: int = 0
+    ) -> None:
+        self._session = session
+        self._name = name
+        self._pad_id = pad_id
+        self.windows = windows
+        self.window = window
+        self._inputs = [entry.name for entry in session.get_inputs()]
+        strange = [entry for entry in self._inputs if entry not in _KNOWN]
+        if strange or "input_ids" not in self._inputs:
+            raise ModelError(
+                f"the graph of {name} takes {', '.join(self._inputs)}, where {', '.join(_KNOWN)} were due: "
+                "export it again with meve.parts.verifiers.export_onnx"
+            )
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, max_length: int | None = None, threads: int | None = None) -> Self:
+        """Load onnx/model.onnx or model.onnx, with the config.json and tokenizer.json beside.
+
+        Args:
+            folder: where the model lies.
+            max_length: tokens to read at once, special ones included; None for all that the model can.
+            threads: how many cores a call may use; None lets ONNX Runtime choose.
+
+        Raises:
+            MissingExtraError: onnxruntime isn't installed.
+            ModelNotFoundError: no folder, no graph or no tokenizer.
+            ModelError: several labels, no classifier, or files that can't be read.
+            ConfigurationError: `max_length` or `threads` out of range.
+        """
+        if threads is not None and threads < 1:
+            raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
+        try:
+            import onnxruntime
+        except ImportError as cause:
+            raise missing_extra("onnxruntime", "onnx", f"the ONNX verifier {folder}") from cause
+        graph = onnx_file(folder)
+        config = read_json(folder / "config.json")
+        if not config:
+            raise ModelNotFoundError(f"{folder} holds no config.json: put the model's own there, or export it again")
+        check_classifier(config, str(folder))
+        windows = Windows.from_folder(folder)
+        options = onnxruntime.SessionOptions()
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        with foreign(ModelError, f"loading {graph}"):
+            session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        return cls(
+            session,
+            windows=windows,
+            window=checked_length(max_length, model_window(folder), str(folder)),
+            name=str(folder),
+            pad_id=int(config.get("pad_token_id") or 0),
+        )
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """The model's raw outputs for one batch, shape (n,).
+
+        Raises:
+            ModelError: the model failed, or has not one output for each pair.
+        """
+        with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+            encodings = self.windows.tokenizer.encode_batch(list(pairs))
+            shape = (len(encodings), max(len(e.ids) for e in encodings))
+            feed: dict[str, Any] = {
+                "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
+                "attention_mask": np.zeros(shape, dtype=np.int64),
+                "token_type_ids": np.zeros(shape, dtype=np.int64),
+            }
+            for row, encoding in enumerate(encodings):
+                length = len(encoding.ids)
+                feed["input_ids"][row, :length] = encoding.ids
+                feed["attention_mask"][row, :length] = 1
+                feed["token_type_ids"][row, :length] = encoding.type_ids
+            outputs = self._session.run(None, {entry: feed[entry] for entry in self._inputs})
+        scores = np.asarray(outputs[0], dtype=np.float32)
+        if scores.size != len(pairs):
+            raise ModelError(
+                f"the graph of {self._name} gave an output of shape {scores.shape} for {len(pairs)} pairs, where one "
+                "score each was due: give a cross-encoder with one label"
+            )
+        return scores.reshape(-1)
+
+
+def onnx_file(folder: Path) -> Path:
+    """The graph in a model's folder.
+
+    Raises:
+        ModelNotFoundError: no such folder, or no graph in it.
+    """
+    if not folder.is_dir():
+        raise ModelNotFoundError(f"no folder {folder}: {CHOICES}")
+    for file in FILES:
+        if (folder / file).is_file():
+            return folder / file
+    raise ModelNotFoundError(
+        f"{folder} holds neither {' nor '.join(FILES)}: make one with "
+        f"meve.parts.verifiers.export_onnx({str(folder)!r}, {str(folder)!r})"
+    )
+
+
+def onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
+    """The folder of a model: the one named, or the local copy of a hub model.
+
+    Raises:
+        ModelNotFoundError: no model of that name in reach.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+
+    patterns = [*FILES, *(f"{file}_data" for file in FILES), "*.json"]
+    with loading(name, CHOICES):
+        return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=local_files_only))
