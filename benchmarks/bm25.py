@@ -23,6 +23,7 @@ from rich.table import Table
 from meve.parts.lexical.analyzers import whitespace
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.parts.lexical.rank_bm25 import RankBm25Index
+from meve.ports import LexicalIndex
 
 VOCABULARY = 300_000
 """Distinct words to draw from; of these, a million passages of 40 words hold nearly all."""
@@ -49,6 +50,11 @@ def queries(texts: Sequence[str], count: int, seed: int) -> list[str]:
     return [" ".join(random.permutation(words)[: random.integers(5, 13)]) for words in chosen]
 
 
+def asking_time(index: LexicalIndex, query: str) -> float:
+    """Milliseconds that the ten best take."""
+    return timed(lambda: index.search(query, 10))
+
+
 def timed(act: Callable[[], Any]) -> float:
     """Milliseconds that a call takes."""
     begun = time.perf_counter()
@@ -68,12 +74,13 @@ def compare(texts: Sequence[str], asked: int) -> dict[str, Any]:
     default.add(rows, texts)
     theirs.add(rows, texts)
     asking = queries(texts, asked, seed=1)
-    for index in (ours, default, theirs):  # rank_bm25 builds on its first search
+    indexes: tuple[LexicalIndex, ...] = (ours, default, theirs)
+    for index in indexes:  # rank_bm25 builds on its first search
         index.search(asking[0], 10)
     times: dict[str, list[float]] = {"ours": [], "ours_default_analyzer": [], "rank_bm25": []}
     for query in asking:
-        for name, index in zip(times, (ours, default, theirs), strict=True):
-            times[name].append(timed(lambda index=index, query=query: index.search(query, 10)))
+        for name, index in zip(times, indexes, strict=True):
+            times[name].append(asking_time(index, query))
     adds = []
     for i in range(200):
 
@@ -103,7 +110,7 @@ def large(count: int) -> dict[str, Any]:
     index = Bm25Index()
     built = timed(lambda: index.add(np.arange(count), texts))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    times = [timed(lambda query=query: index.search(query, 10)) for query in queries(texts, 200, seed=3)]
+    times = [asking_time(index, query) for query in queries(texts, 200, seed=3)]
     added = timed(lambda: index.add(np.array([count]), ["freshly added"]))
     return {
         "passages": count,

@@ -66,6 +66,46 @@ def test_flat_is_exact_at_a_tied_cut_off():
     assert index.search(np.ones(4, dtype=np.float32), 5)[0].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_equal_vectors_tie_wherever_they_stand():
+    """Copies of a vector score alike at every position, where a matrix product rounds some of them differently."""
+    for dimension in (33, 100, 385):
+        index = FlatIndex(dimension)
+        index.add(np.arange(999), np.tile(clustered(1, dimension), (999, 1)))
+        assert len(set(index.search(clustered(1, dimension, seed=1)[0], 999)[1].tolist())) == 1
+
+
+def test_a_large_filter_brings_nothing_removed_back():
+    """Allowed rows that were removed stay away, however many are allowed."""
+    index = FlatIndex(4)
+    index.add(np.arange(6000), clustered(6000, 4))
+    index.remove(np.arange(100))
+    rows, _ = index.search(np.ones(4, dtype=np.float32), 5000, np.arange(5000))
+    assert sorted(rows.tolist()) == list(range(100, 5000))
+
+
+def test_lists_that_hold_too_few_don_t_come_back_short():
+    """Where the probed lists hold fewer than k, all vectors are compared."""
+    index = IvfIndex(8, lists=8, probes=1)
+    index.add(np.arange(3000), clustered(3000))
+    assert len(index.search(clustered(1)[0], 1400)[0]) == 1400
+
+
+def test_a_filter_widens_the_search_of_the_graph(monkeypatch):
+    """The fewer rows are allowed, the more nodes are visited, so that recall doesn't fall."""
+    import meve.parts.dense.hnsw as module
+
+    widths = []
+    parameters = module.faiss.SearchParametersHNSW
+    monkeypatch.setattr(
+        module.faiss, "SearchParametersHNSW", lambda **given: widths.append(given["efSearch"]) or parameters(**given)
+    )
+    index = HnswIndex(8, ef_search=50)
+    index.add(np.arange(20_000), clustered(20_000))
+    index.search(clustered(1)[0], 5)
+    index.search(clustered(1)[0], 5, np.arange(2_000))
+    assert widths == [50, 500]
+
+
 def test_equal_vectors_score_equally_everywhere():
     """The same vector has the same score in every index, filtered or not, to the last bit."""
     vectors, query = clustered(3000, 33), clustered(1, 33, seed=1)[0]
