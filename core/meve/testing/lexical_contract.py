@@ -193,7 +193,7 @@ class LexicalIndexContract:
 
     def test_a_random_story_agrees_with_a_fresh_index(self, make_index: MakeLexical) -> None:
         """After any adds and removals it scores exactly as one that was built afresh from what is left."""
-        text = st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join)
+        text = st.lists(st.sampled_from("bcdefghj"), max_size=6).map(" ".join)
         step = st.one_of(st.lists(text, min_size=1, max_size=6), st.integers(1, 5))
 
         @settings(max_examples=40, deadline=None)
@@ -212,12 +212,12 @@ class LexicalIndexContract:
                     for row in gone:
                         del held[row]
                 assert len(index) == len(held)
-                query = "a b b h"
+                query = "b c c j"
                 answers = _answers(index, query)
                 fresh = make_index()
                 fresh.add(_rows(*held), list(held.values()))
                 assert answers == _answers(fresh, query)
-                assert {row for row, _ in answers} == {row for row in held if set("abh") & set(held[row].split())}
+                assert {row for row, _ in answers} == {row for row in held if set("bcj") & set(held[row].split())}
                 filtered = _answers(index, query, 3, _rows(*sorted(allowed)))
                 assert filtered == [pair for pair in answers if pair[0] in allowed][:3]
 

@@ -10,6 +10,15 @@ from meve.errors import ConfigurationError, IndexMismatchError
 Analyzer: TypeAlias = Callable[[str], Sequence[str]]
 """Turns a text, or a query, into words; always the same ones for the same text."""
 
+_LISTED = """
+a an the and or but nor so than then that this these those there here it its i me my we us our you your he him his she
+her they them their what which who whom whose when where why how is am are was were be been being do does did has have
+had having will would shall should can could may might must not no of to in on at by for from with as into about if
+because while too very such don't doesn't didn't isn't aren't wasn't weren't it's
+"""
+FUNCTION_WORDS = frozenset(_LISTED.split())
+"""English words that hold sentences together: articles, pronouns, prepositions, conjunctions, auxiliaries."""
+
 _ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Kana and Han, written without spaces."""
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u05bf\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0980-\u0dff\u0e31-\u0e4e"
@@ -36,6 +45,19 @@ def words(text: str) -> list[str]:
     return [word[:-2] if word.endswith("'s") else word for word in found] if "'s" in text or "\u2019" in text else found
 
 
+def content_words(text: str) -> list[str]:
+    """The `words` of a text without the English function words, which say nothing of what it's about.
+
+    On 300 questions each of HotpotQA, 2Wiki, NQ, MuSiQue, NFCorpus and SciFact BM25 finds as much without them or a
+    little more (recall at 20: +0.5 points in the mean), and reads far fewer postings. Other languages lose nothing but
+    the words that happen to be spelled alike.
+
+    >>> content_words("What is the capital of France?")
+    ['capital', 'france']
+    """
+    return [word for word in words(text) if word not in FUNCTION_WORDS]
+
+
 def whitespace(text: str) -> list[str]:
     """What stands between spaces, lower-cased, punctuation and all: the paper's own.
 
@@ -47,9 +69,13 @@ def whitespace(text: str) -> list[str]:
     return text.lower().split()
 
 
+NAMED: tuple[Analyzer, ...] = (content_words, words, whitespace)
+"""Those that an index file can call by name."""
+
+
 def analyzer_name(analyzer: Analyzer) -> str:
-    """What an index file calls an analyzer: `words`, `whitespace`, or `custom:` and the name of the function."""
-    if analyzer in (words, whitespace):
+    """What an index file calls an analyzer: its name, or `custom:` and the name of a function of somebody's own."""
+    if analyzer in NAMED:
         return str(getattr(analyzer, "__name__", ""))
     return f"custom:{getattr(analyzer, '__qualname__', type(analyzer).__qualname__)}"
 
@@ -65,7 +91,7 @@ def analyzer_of(name: str, given: Analyzer | None, path: object) -> Analyzer:
         if analyzer_name(given) != name:
             raise IndexMismatchError(f"{path} was built with analyzer {name!r}, and not {analyzer_name(given)!r}")
         return given
-    for own in (words, whitespace):
-        if own.__name__ == name:
+    for own in NAMED:
+        if getattr(own, "__name__", "") == name:
             return own
     raise ConfigurationError(f"{path} was built with analyzer {name!r}: give it again, load(path, analyzer=…)")
