@@ -22,9 +22,10 @@ class Question:
 
 
 QUESTIONS = (
-    Question(text="Which methods must an object have to be used in a with statement?", answered=True),
+    Question(text="What happens if no except clause matches the exception?", answered=True),
     Question(text="When does the else clause of a for loop run?", answered=True),
-    Question(text="In what order are the operands of an assignment evaluated?", answered=True),
+    Question(text="When are default argument values of a function evaluated?", answered=True),
+    Question(text="How are chained comparisons evaluated?", answered=True),
     Question(text="At what temperature does water boil on top of a high mountain?", answered=False),
 )
 
@@ -62,6 +63,9 @@ def demo_retriever(folder: Path, progress: Callable[[int, int], None] | None = N
             raise ConfigurationError(f"{folder} holds another index than the demo's: name a new folder")
         return retriever
     retriever = Retriever.empty()
-    retriever.update(add=language_reference(retriever.tokens.count), progress=progress)
+    passages = language_reference(retriever.tokens.count)
+    if progress is not None:
+        progress(0, len(passages))
+    retriever.update(add=passages, progress=progress)
     retriever.save(folder, extra={"demo": EDITION})
     return retriever

@@ -51,6 +51,13 @@ def test_a_chunk_over_several_sections_keeps_their_headings_in_its_text():
     assert chunk.text.startswith("Intro")
 
 
+def test_sections_side_by_side_in_one_chunk_keep_both_headings():
+    """Neither stands in the title, since the other is not under it."""
+    text = f"# Top\n\n{'intro ' * 30}\n\n## One\n\nFirst words.\n\n## Two\n\nSecond words.\n"
+    last = chunker(tokens=35).split(text, "markdown", "f.md")[-1]
+    assert (last.title, last.text) == ("Top", "## One\n\nFirst words.\n\n## Two\n\nSecond words.")
+
+
 def test_a_heading_without_a_text_is_not_lost():
     """It may be all that is said."""
     text = "# Rules\n\n## No refunds are given\n\n## Returns\n\n" + "Bring it back within a week. " * 8

@@ -325,7 +325,7 @@ def test_progress_is_told_for_both_stages(docs, retriever):
     """Files, then passages."""
     told = []
     ingest(docs, retriever, progress=lambda *args: told.append(args))
-    assert told == [*(("reading", n, 6) for n in range(1, 7)), ("embedding", 7, 7)]
+    assert told == [*(("reading", n, 6) for n in range(1, 7)), ("embedding", 0, 7), ("embedding", 7, 7)]
 
 
 def test_max_bytes_out_of_range_is_refused(docs, retriever):

@@ -12,7 +12,7 @@ from meve.cli.guard import guarded
 from meve.cli.index import index
 from meve.cli.info import info
 from meve.cli.render import write
-from meve.version import VERSION
+from meve.version import __version__
 
 app = typer.Typer(
     name="meve",
@@ -29,7 +29,7 @@ for command in (index, ask, calibrate, info, demo):
 
 def _version(wanted: bool) -> None:
     if wanted:
-        write(f"meve {VERSION}\n")
+        write(f"meve {__version__}\n")
         raise typer.Exit
 
 

@@ -20,7 +20,7 @@ def demo(
 ) -> None:
     """Show the five phases at work.
 
-    Indexes the Python language reference, and asks it four questions, one of which it can't answer.
+    Indexes the Python language reference, and asks it five questions, one of which it can't answer.
     """
     if to is not None:
         _run(to)

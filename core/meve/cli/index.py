@@ -44,9 +44,10 @@ def index(
     Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Files that
     can't be read are skipped and listed; the exit status is 0 as long as something stands in the index.
     """
-    from meve.ingest import find_files, ingest
+    from meve.ingest import Chunking, find_files, ingest
 
-    find_files(path)  # before the models load
+    find_files(path)  # what can be refused is refused before the models load
+    Chunking(tokens=chunk_tokens or Chunking().tokens)
     _check_free(to)
     retriever = _opened(path, to, embedder, verifier, dense)
     with progress_bar() as advance:
@@ -132,6 +133,6 @@ def show_report(report: "IngestReport", retriever: "Retriever", to: Path) -> Non
     gone, skipped_files = len(report.removed), len(report.skipped)
     files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
     passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
-    say(f"files: {files}")
-    say(f"passages: {passages}")
-    say(f"index: {to}")
+    say(f"files: {files}", to=console)
+    say(f"passages: {passages}", to=console)
+    say(f"index: {to}", to=console)

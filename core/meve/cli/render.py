@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 200
 """Columns of a table that goes into a pipe."""
 
+NARROW = 110
+"""With fewer columns, a table shows less."""
+
 INSUFFICIENT = "not sufficient: nothing in this index was verified as answering the question"
 
 UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
@@ -61,8 +64,9 @@ def write_json(data: object) -> None:
 
 
 def say(text: str, style: str = "", *, to: Console | None = None) -> None:
-    """Print one line; the terminal wraps it."""
-    (to or out()).print(text.translate(UNPRINTABLE), style=style or None, soft_wrap=True)
+    """Print one line; on a terminal, wrapped between words."""
+    console = to or out()
+    console.print(text.translate(UNPRINTABLE), style=style or None, soft_wrap=not console.is_terminal)
 
 
 def complain(kind: str, text: str) -> None:
@@ -103,7 +107,9 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
     from rich import box
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     if not out().is_terminal:
         made.box = None
     for name in columns:
@@ -118,7 +124,7 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
 
 def verdict(context: "Context") -> str:
     """Tokens and sufficiency, in a line."""
-    budget = f"{context.tokens} of {context.max_tokens} tokens ({context.trace.tokens})"
+    budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
     return f"{budget} · {'sufficient' if context.sufficient else INSUFFICIENT}"
 
 
@@ -153,23 +159,24 @@ def phase_table(context: "Context") -> "Table":
 
 
 def candidate_table(context: "Context") -> "Table":
-    """What became of each candidate, and why."""
+    """What became of each candidate, and why. On a narrow terminal, tokens and fates are left out: ranks tell those."""
+    candidates = context.trace.candidates
+    by = list(dict.fromkeys(name for candidate in candidates for name in candidate.scores))
+    more = ["tokens", "fate"] if out().width >= NARROW else []
     made = table(
-        f"candidates: {len(context.trace.candidates)}",
-        *("rank", "id", "origin", "scores", "tokens", "fate", "reason"),
-        right=("rank", "tokens"),
-        fold=("id", "scores", "reason"),
+        f"candidates: {len(candidates)}",
+        *("rank", "id", "origin", *by, *more, "reason"),
+        right=("rank", "tokens", *by),
+        fold=("id", "reason"),
     )
-    for candidate in context.trace.candidates:
-        scores = ", ".join(f"{name} {score:.3f}" for name, score in candidate.scores.items())
-        fate = candidate.fate if candidate.fate == "kept" else f"dropped: {candidate.phase}"
+    for candidate in candidates:
+        fate = candidate.fate if candidate.rank else f"{candidate.fate} by {candidate.phase}"
         made.add_row(
             str(candidate.rank or ""),
             candidate.id.translate(UNPRINTABLE),
             candidate.origin,
-            scores,
-            "" if candidate.tokens is None else str(candidate.tokens),
-            fate,
+            *(f"{candidate.scores[name]:.3f}" if name in candidate.scores else "" for name in by),
+            *(["" if candidate.tokens is None else str(candidate.tokens), fate] if more else []),
             candidate.reason.translate(UNPRINTABLE),
             style="green" if candidate.verified and candidate.rank else "dim" if not candidate.rank else None,
         )

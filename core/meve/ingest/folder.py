@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -88,7 +89,9 @@ def ingest(
         raise IngestError(_nothing(path, found, run))
     add, remove = run.change(retriever)
     if add or remove:
-        told = None if progress is None else lambda done, total: progress("embedding", done, total)
+        told = None if progress is None else partial(progress, "embedding")
+        if told is not None:
+            told(0, len(add))
         retriever.update(add=add, remove=remove, progress=told)
     retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
     return IngestReport(
