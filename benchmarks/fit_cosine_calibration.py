@@ -2,7 +2,7 @@
 
 A calibration learns how many of the candidates are relevant, so the sample imitates the top of a retrieval, where most
 are not: for each query its one positive against up to 8 negatives, namely up to 2 that came with the source, the 3
-passages of the same set that lie closest to the query (of up to 300 drawn, other groups only), and random passages of
+passages of the same set that lie closest to the query (of up to 100 drawn, other groups only), and random passages of
 other groups for the rest. A corpus with more relevant passages a query would deserve higher probabilities.
 
 `sgd_memory` and `persona_chat_synthetic` get no mined negatives, since another person's statement also answers: the
@@ -173,7 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of training sets")
     parser.add_argument("--check", type=Path, help="a folder of questions with gold passages, such as hotpotqa")
-    parser.add_argument("--cap", type=int, default=300, help="queries of a set")
+    parser.add_argument("--cap", type=int, default=100, help="queries of a set")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=SHIPPED)
     args = parser.parse_args()

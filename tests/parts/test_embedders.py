@@ -261,6 +261,17 @@ class TestWindows:
         text = "unbelievable harbours " * 40
         assert {word for part in windows.split(text, 13) for word in part.text.split()} == {"unbelievable", "harbours"}
 
+    def test_stretches_are_counted_by_themselves(self) -> None:
+        """Cut inside a word, a stretch may have more tokens than the whole had there: bcbc is b, ##c, ##bc."""
+        from tokenizers import Tokenizer
+        from tokenizers.models import WordPiece
+
+        vocabulary = {"[UNK]": 0, "a": 1, "b": 2, "##c": 3, "##bc": 4}
+        windows = Windows(Tokenizer(WordPiece(vocabulary, unk_token="[UNK]")))
+        parts = windows.split("abcbcbcbc", 2)
+        assert [part.text for part in parts] == ["abc", "bc", "bc", "bc"]
+        assert [part.tokens for part in parts] == [2, 2, 2, 2]
+
     def test_overlapping_stretches_repeat_the_end_of_the_last(self, windows: Windows) -> None:
         """With an overlap, each stretch starts with the last words of the one before."""
         parts = windows.split(" ".join(str(i) for i in range(10, 50)), 12, overlap=4)

@@ -327,7 +327,7 @@ class TestCosine:
         """A cosine near 0 is no answer, one near 1 is; the file says where it comes from."""
         calibration = shipped_calibration()
         low, middle, high = calibration.apply(np.array([0.1, 0.5, 0.9], dtype=np.float32))
-        assert low < 0.05 < middle < 0.95 < high
+        assert low < 0.05 < middle < 0.5 < 0.9 < high
         data = calibration.to_dict()
         assert data["pairs"] > 10_000
         assert "negatives" in data["fitted_on"]
