@@ -68,4 +68,4 @@ def _ingested(extra: Path) -> dict[str, Any]:
 def _shown(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) and value.isprintable() else json.dumps(value, ensure_ascii=False)
