@@ -246,7 +246,7 @@ class TestChanges:
         """Done and total, in passages, to the end."""
         told = []
         Retriever.from_texts(["a text"] * 300, **parts(), progress=lambda done, total: told.append((done, total)))
-        assert told == [(256, 300), (300, 300)]
+        assert told == [(64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
 
 
 class TestFilters:

@@ -2,17 +2,18 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from meve.errors import ConfigurationError, DuplicateIdError, PassageError, UnknownIdError
+from meve.errors import DuplicateIdError, PassageError, UnknownIdError
+from meve.filters import Filter
 from meve.locks import ReadWriteLock
 from meve.ports import DenseIndex, LexicalIndex
-from meve.types import Candidate, FloatArray, Passage, Query, RowArray
+from meve.types import FloatArray, Passage, RowArray
 
 TIES = 16
 """How many more hits than asked for are looked at first, to break ties at the cut by id."""
@@ -63,7 +64,7 @@ class Corpus:
             if kind not in self._lexical:
                 index = make()
                 rows = sorted(self.entries)
-                index.add(_array(rows), [self.entries[row].passage.content for row in rows])
+                index.add(as_rows(rows), [self.entries[row].passage.content for row in rows])
                 self._lexical[kind] = index
             return self._lexical[kind]
 
@@ -121,7 +122,7 @@ class Corpus:
     def _index(self, coming: list[int], texts: list[str], vectors: FloatArray) -> None:
         if not coming:
             return
-        rows = _array(coming)
+        rows = as_rows(coming)
         self.dense.add(rows, vectors)
         told: list[LexicalIndex] = []
         try:
@@ -137,7 +138,7 @@ class Corpus:
     def _drop(self, leaving: list[int]) -> None:
         if not leaving:
             return
-        rows = _array(leaving)
+        rows = as_rows(leaving)
         self.dense.remove(rows)
         for index in self._lexical.values():
             index.remove(rows)
@@ -153,14 +154,15 @@ class Corpus:
         """
         if not where:
             return None
-        key = _filter_key(where)
-        rows = self._allowed.get(key)
+        wanted = Filter(where)
+        rows = self._allowed.get(wanted.key)
         if rows is None:
-            wanted = {name: _as_set(value) for name, value in where.items()}
-            rows = _array(sorted(row for row, e in self.entries.items() if _matches(e.passage.metadata, wanted)))
+            rows = as_rows(
+                [row for row, entry in sorted(self.entries.items()) if wanted.admits(entry.passage.metadata)]
+            )
             if len(self._allowed) >= 64:
                 self._allowed.clear()
-            self._allowed[key] = rows
+            self._allowed[wanted.key] = rows
         return rows
 
     def get(self, passage_id: str) -> Passage:
@@ -197,62 +199,6 @@ class Corpus:
             yield self
 
 
-@dataclass(frozen=True, slots=True)
-class DenseSource:
-    """Phase 1 over a corpus: nearest vectors."""
-
-    corpus: Corpus
-    counted: bool = True
-    """Whether the corpus's token counts are those of the tokenizer in use."""
-    name: str = "dense"
-
-    def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k candidates with their stored vectors and token counts, best first, equal ones by id.
-
-        Raises:
-            ConfigurationError: the query has no vector.
-        """
-        vector = query.vector
-        if vector is None:
-            raise ConfigurationError("a dense search needs the query's vector: give the pipeline an embedder")
-        allowed = self.corpus.allowed(query.where)
-        hits = self.corpus.top(lambda reach: self.corpus.dense.search(vector, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalSource:
-    """Words over a corpus: BM25."""
-
-    corpus: Corpus
-    index: LexicalIndex
-    counted: bool = True
-    name: str = "lexical"
-
-    def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k candidates that share a word with the query, best first, equal ones by id."""
-        allowed = self.corpus.allowed(query.where)
-        hits = self.corpus.top(lambda reach: self.index.search(query.text, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
-
-
-def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
-    """Rows and scores as candidates with what is stored of them."""
-    if not hits:
-        return []
-    vectors = corpus.dense.vectors(_array([row for row, _ in hits]))
-    return [
-        Candidate(
-            passage=corpus.entries[row].passage,
-            origin=name,
-            scores={name: score},
-            vector=vector,
-            tokens=corpus.entries[row].tokens if counted else None,
-        )
-        for (row, score), vector in zip(hits, vectors, strict=True)
-    ]
-
-
 def _check_passage(n: int, passage: Passage) -> None:
     if not isinstance(passage, Passage):
         raise PassageError(f"item {n} is {type(passage).__name__}, not a Passage: use Passage(id=…, text=…)")
@@ -271,39 +217,8 @@ def _check_passage(n: int, passage: Passage) -> None:
         ) from cause
 
 
-def _filter_key(where: Mapping[str, Any]) -> str:
-    try:
-        plain = {name: sorted(map(json.dumps, _as_set(value))) for name, value in where.items()}
-        return json.dumps(plain, sort_keys=True)
-    except (TypeError, AttributeError) as cause:
-        raise ConfigurationError(
-            f"the filter {where!r:.200} can't be used: give names with a value, or a list of accepted values"
-        ) from cause
-
-
-def _as_set(value: object) -> frozenset[Any]:
-    return frozenset(value) if isinstance(value, list | tuple | set | frozenset) else frozenset([value])
-
-
-def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, frozenset[Any]]) -> bool:
-    for name, accepted in wanted.items():
-        if name not in metadata:
-            return False
-        value = metadata[name]
-        values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-        if not any(_equal(v, accepted) for v in values):
-            return False
-    return True
-
-
-def _equal(value: object, accepted: frozenset[Any]) -> bool:
-    try:
-        return value in accepted
-    except TypeError:
-        return False
-
-
-def _array(rows: Sequence[int]) -> RowArray:
+def as_rows(rows: Sequence[int]) -> RowArray:
+    """Row keys as an array, shape (n,)."""
     return np.asarray(rows, dtype=np.int64)
 
 

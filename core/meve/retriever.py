@@ -1,18 +1,14 @@
 """The public face: a pipeline over a corpus. Add, remove, retrieve, save, load."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, Unpack
-
-import numpy as np
 
 from meve.clock import Clock, SystemClock
 from meve.config import LexicalKind, Overrides, RetrieverConfig
 from meve.context import Context
-from meve.corpus import Corpus, DenseSource, LexicalSource
-from meve.errors import EmptyCorpusError, IndexMismatchError, ModelError, ValidationError, foreign
+from meve.corpus import Corpus
+from meve.errors import EmptyCorpusError, IndexMismatchError
 from meve.fitting import CalibrationReport, calibrate
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
@@ -22,15 +18,10 @@ from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
 from meve.ports import DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
+from meve.preparation import Counters, Progress, as_passages, counted, embedded, own_id
 from meve.scorers import VerifierScorer
-from meve.types import FloatArray, LabelledPair, Passage, Query
-from meve.vectors import checked_vectors
-
-BATCH = 256
-"""Passages that are embedded between two reports of progress."""
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many passages are done, and how many there are."""
+from meve.sources import DenseSource, LexicalSource
+from meve.types import LabelledPair, Passage, Query
 
 Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
 
@@ -69,8 +60,7 @@ class Retriever:
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
         self._clock = clock or SystemClock()
-        self._counters: dict[str, TokenCounter] = {}
-        self._counters_lock = threading.Lock()
+        self._counters = Counters(tokens)
 
     @classmethod
     def empty(
@@ -207,7 +197,8 @@ class Retriever:
         """
         settings = (config or self.config).override(**overrides)
         check_query(query)
-        counter, own = self._counter(settings.tokens)
+        counter = self._counters.named(settings.tokens)
+        own = counter is self.tokens
         with self._corpus.reading() as corpus:
             if not len(corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
@@ -235,7 +226,7 @@ class Retriever:
         """
         listed = list(passages)
         start = self._corpus.next_row
-        named = [Passage(id=_own_id(start + n), text=p) if isinstance(p, str) else p for n, p in enumerate(listed)]
+        named = [Passage(id=own_id(start + n), text=p) if isinstance(p, str) else p for n, p in enumerate(listed)]
         self.update(add=named, progress=progress)
         return [p.id for p in named]
 
@@ -258,7 +249,9 @@ class Retriever:
         """
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
-        vectors, counts = self._prepared([p.content for p in add], progress)
+        texts = [p.content for p in add]
+        vectors = embedded(texts, self.embedder, progress)
+        counts = counted(texts, self.tokens)
         self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
 
     def get(self, passage_id: str) -> Passage:
@@ -394,72 +387,3 @@ class Retriever:
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
-
-    def _prepared(self, texts: list[str], progress: Progress | None) -> tuple[FloatArray, list[int]]:
-        name, dimension = self.embedder.name, self.embedder.dimension
-        made = np.empty((len(texts), dimension), dtype=np.float32)
-        for start in range(0, len(texts), BATCH):
-            batch = texts[start : start + BATCH]
-            with foreign(ModelError, f"embedding {len(batch)} passages with {name!r}"):
-                vectors = self.embedder.embed_passages(batch)
-            made[start : start + len(batch)] = checked_vectors(vectors, (len(batch), dimension), f"embedder {name!r}")
-            if progress:
-                progress(start + len(batch), len(texts))
-        with foreign(ModelError, f"counting tokens with {self.tokens.name!r}"):
-            counts = list(self.tokens.count_many(texts))
-        if len(counts) != len(texts):
-            raise ModelError(f"tokenizer {self.tokens.name!r} returned {len(counts)} counts for {len(texts)} texts")
-        return made, counts
-
-    def _counter(self, name: str | None) -> tuple[TokenCounter, bool]:
-        """The tokenizer of that name, and whether it is the one of the stored counts."""
-        if name is None or name == self.tokens.name:
-            return self.tokens, True
-        with self._counters_lock:
-            if name not in self._counters:
-                self._counters[name] = _Remembering(resolve_tokens(name))
-            return self._counters[name], False
-
-
-class _Remembering:
-    """A tokenizer that remembers its last counts: for one that the corpus keeps no counts of."""
-
-    def __init__(self, inner: TokenCounter) -> None:
-        self.name = inner.name
-        self.count = lru_cache(maxsize=16_384)(inner.count)
-
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        return [self.count(text) for text in texts]
-
-
-def as_passages(
-    texts: Iterable[str],
-    *,
-    ids: Sequence[str] | None = None,
-    titles: Sequence[str] | None = None,
-    metadatas: Sequence[Mapping[str, Any]] | None = None,
-) -> list[Passage]:
-    """Texts as passages.
-
-    Raises:
-        ValidationError: lists of different lengths, or one text where a list was meant.
-    """
-    if isinstance(texts, str):
-        raise ValidationError(f"texts is one text ({texts!r:.40}): give a list of texts")
-    listed = list(texts)
-    for name, others in (("ids", ids), ("titles", titles), ("metadatas", metadatas)):
-        if others is not None and len(others) != len(listed):
-            raise ValidationError(f"{len(listed)} texts and {len(others)} {name}: give as many of the one as the other")
-    return [
-        Passage(
-            id=ids[n] if ids else _own_id(n),
-            text=text,
-            title=titles[n] if titles else "",
-            metadata=dict(metadatas[n]) if metadatas else {},
-        )
-        for n, text in enumerate(listed)
-    ]
-
-
-def _own_id(n: int) -> str:
-    return f"p{n:07d}"

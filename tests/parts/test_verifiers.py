@@ -383,3 +383,11 @@ def test_what_is_no_verifier_is_refused(given: object, says: str) -> None:
     """The error names what is missing."""
     with pytest.raises(ConfigurationError, match=says):
         resolve_verifier(given, WordEmbedder())  # type: ignore[arg-type]
+
+
+def test_a_folder_with_nothing_but_a_graph_runs_on_onnx(exported: Path, folder: Path) -> None:
+    """Its name is enough to find it again, also from a saved index."""
+    resolved = resolve_verifier(str(exported), WordEmbedder())
+    on_torch = resolve_verifier(str(folder), WordEmbedder())
+    passages = ["red moon", "a green sun and a red moon"]
+    assert np.allclose(resolved.score("red", passages), on_torch.score("red", passages), atol=1e-4)

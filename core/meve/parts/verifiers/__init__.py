@@ -16,7 +16,8 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
 
     Args:
         verifier: None or `cosine` for the calibrated cosine of the bundled embedder; another name, or a folder, for
-            that cross-encoder; or an object of your own. The `name` of a verifier made here resolves to it again.
+            that cross-encoder, on ONNX if the folder holds nothing else; or an object of your own. The `name` of a
+            verifier made here resolves to it again.
         embedder: whose vectors a cosine is taken of.
 
     Raises:
@@ -33,12 +34,20 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
     if isinstance(verifier, str):
         from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 
-        return CrossEncoderVerifier.from_name(verifier)
+        return CrossEncoderVerifier.from_name(verifier, backend="onnx" if _only_onnx(Path(verifier)) else "torch")
     missing = [name for name in _NEEDED if not hasattr(verifier, name)]
     if missing or isinstance(verifier, type):
         lack = "is a class, not an object" if isinstance(verifier, type) else f"lacks {', '.join(missing)}"
         raise ConfigurationError(f"verifier {verifier!r} {lack}: see meve.ports.Verifier, or give a model's name")
     return verifier
+
+
+def _only_onnx(folder: Path) -> bool:
+    """Whether a folder holds an ONNX graph, and no weights for torch."""
+    from meve.parts.verifiers.onnx_runtime import FILES
+
+    weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
+    return not weights and any((folder / file).exists() for file in FILES)
 
 
 def export_onnx(folder: str | Path, to: str | Path) -> Path:
