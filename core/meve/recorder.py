@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from meve.clock import Clock
 from meve.trace import CandidateTrace, PhaseTrace, Trace
@@ -64,7 +64,11 @@ class Recorder:
         """The account of the whole."""
         ids = {c.id for c in kept}
         fates = [_kept(candidate, rank) for rank, candidate in enumerate(kept, start=1)]
-        fates += [_dropped(d, phase) for phase, d in self._dropped.values() if d.candidate.id not in ids]
+        fates += [
+            _fate(d.candidate, "dropped", phase, d.reason)
+            for phase, d in self._dropped.values()
+            if d.candidate.id not in ids
+        ]
         return Trace(
             mode=mode,
             embedder=embedder,
@@ -83,29 +87,20 @@ def _ms(seconds: float) -> float:
 
 def _kept(candidate: Candidate, rank: int) -> CandidateTrace:
     reason = "verified" if candidate.verified else candidate.origin if candidate.origin == "fallback" else "unverified"
+    return _fate(candidate, "kept", "budget", reason, rank)
+
+
+def _fate(
+    candidate: Candidate, fate: Literal["kept", "dropped"], phase: str, reason: str, rank: int | None = None
+) -> CandidateTrace:
     return CandidateTrace(
         id=candidate.id,
         origin=candidate.origin,
         scores=dict(candidate.scores),
         verified=candidate.verified,
-        fate="kept",
-        phase="budget",
+        fate=fate,
+        phase=phase,
         reason=reason,
         tokens=candidate.tokens,
         rank=rank,
-    )
-
-
-def _dropped(dropped: Dropped, phase: str) -> CandidateTrace:
-    candidate = dropped.candidate
-    return CandidateTrace(
-        id=candidate.id,
-        origin=candidate.origin,
-        scores=dict(candidate.scores),
-        verified=candidate.verified,
-        fate="dropped",
-        phase=phase,
-        reason=dropped.reason,
-        tokens=candidate.tokens,
-        rank=None,
     )
