@@ -37,6 +37,7 @@ lint: $(VENV)/.dev ## Style (ruff)
 
 types: $(VENV)/.dev ## Types (mypy, strict)
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing/api.py
 
 layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 	$(BIN)/lint-imports

@@ -1,0 +1,55 @@
+"""Code as users write it; never run, only type-checked, strictly."""
+
+from collections.abc import Sequence
+
+from typing_extensions import assert_type
+
+import meve
+from meve.parts.dense.flat import FlatIndex
+from meve.parts.dense.hnsw import HnswIndex
+from meve.parts.dense.ivf import IvfIndex
+from meve.parts.embedders.minilm import minilm
+from meve.parts.lexical.bm25 import Bm25Index
+from meve.parts.lexical.rank_bm25 import RankBm25Index
+from meve.parts.tokenizers import resolve_tokens
+from meve.parts.verifiers.cosine import CosineVerifier
+from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.ports import (
+    DenseIndex,
+    Embedder,
+    LexicalIndex,
+    Scorer,
+    Source,
+    TokenCounter,
+    VectorVerifier,
+    Verifier,
+)
+from meve.scorers import SimilarityScorer, VerifierScorer
+from meve.sources import DenseSource, LexicalSource
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+
+def every_part_fits_its_port(dense: DenseSource, lexical: LexicalSource) -> None:
+    """Protocols hold without inheritance."""
+    embedders: Sequence[Embedder] = [WordEmbedder(), minilm()]
+    cosine = CosineVerifier.minilm(embedders[1])
+    verifiers: Sequence[Verifier] = [OverlapVerifier(), cosine, CrossEncoderVerifier.from_name("name")]
+    by_vectors: VectorVerifier = cosine
+    tokens: Sequence[TokenCounter] = [WordCounter(), resolve_tokens("gpt2"), resolve_tokens(len)]
+    indexes: Sequence[DenseIndex] = [FlatIndex(2), HnswIndex(2), IvfIndex(2)]
+    words: Sequence[LexicalIndex] = [Bm25Index(), RankBm25Index()]
+    sources: Sequence[Source] = [dense, lexical]
+    scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]
+    assert by_vectors, (tokens, indexes, words, sources, scorers)
+
+
+def a_retriever_as_users_write_it() -> None:
+    """Names, defaults and results have types."""
+    retriever = meve.Retriever.from_texts(["a text"], embedder=WordEmbedder(), tokens=len, dense="flat")
+    context = retriever.retrieve("question", max_tokens=100, mode="no_fallback", where={"lang": ["en"]})
+    assert_type(context.text, str)
+    assert_type(context.sufficient, bool)
+    assert_type(context.passages[0].passage.id, str)
+    assert_type(context.passages[0].score, float | None)
+    retriever.retrieve("question", thresold=0.4)  # type: ignore[call-arg]
+    retriever.retrieve("question", mode="fuller")  # type: ignore[arg-type]
