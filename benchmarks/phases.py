@@ -77,8 +77,7 @@ def measured(kind: str, size: int) -> dict[str, Any]:
         embedder=embedder,
         verifier=verifier,
         tokens=WordCounter(),
-        dense=kind,
-        expected=size,  # type: ignore[arg-type]
+        dense=kind,  # type: ignore[arg-type]
     )
     built = build(retriever, language.texts(drawn))
     questions = language.queries(drawn, QUERIES, QUERY_WORDS, seed=2)

@@ -242,6 +242,23 @@ class TestChanges:
         retriever.add([SKY])
         assert retriever.retrieve("blue sky").sufficient
 
+    def test_auto_chooses_the_dense_index_by_how_many_come_first(self, monkeypatch):
+        """Also for a retriever that begins empty, as one does that files are read into."""
+        monkeypatch.setattr("meve.parts.dense.FLAT_UP_TO", 2)
+        retriever = Retriever.empty(**parts())
+        retriever.add([SKY, GRASS, SEA])
+        assert retriever.info()["dense"] == "hnsw"
+        assert Retriever.from_texts([SKY, GRASS], **parts()).info()["dense"] == "flat"
+
+    def test_an_index_of_ones_own_must_be_empty(self):
+        """Vectors of somebody else's passages would be found, and be nobody's."""
+        from meve.parts.dense.flat import FlatIndex
+
+        full = FlatIndex(27)
+        full.add(np.array([0]), np.ones((1, 27), dtype=np.float32))
+        with pytest.raises(ConfigurationError, match="empty one"):
+            Retriever.empty(**parts(dense=full))
+
     def test_progress_is_told(self):
         """Done and total, in passages, to the end."""
         told = []

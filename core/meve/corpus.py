@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.errors import DuplicateIdError, PassageError, UnknownIdError
+from meve.errors import ConfigurationError, DuplicateIdError, PassageError, UnknownIdError
 from meve.filters import Filter
 from meve.locks import ReadWriteLock
 from meve.ports import DenseIndex, LexicalIndex
@@ -35,9 +35,34 @@ class Corpus:
     A row is the number under which the indexes know a passage; rows are never used twice.
     """
 
-    def __init__(self, *, dense: DenseIndex, lexical: LexicalIndex, entries: Mapping[int, Entry] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        entries: Mapping[int, Entry] | None = None,
+        choose: Callable[[int], DenseIndex] | None = None,
+    ) -> None:
+        """Over indexes that hold just these entries.
+
+        Args:
+            dense: vectors under the rows of the entries.
+            lexical: their words.
+            entries: passages by row; none by default.
+            choose: makes a dense index for so many passages; asked whenever the first ones come in.
+
+        Raises:
+            ConfigurationError: an index that holds something else.
+        """
         self.dense = dense
+        self._choose = choose
         self.entries: dict[int, Entry] = dict(entries or {})
+        for kind, index in ((dense.kind, dense), (lexical.kind, lexical)):
+            if len(index) != len(self.entries):
+                raise ConfigurationError(
+                    f"the {kind} index holds {len(index)} entries already, where {len(self.entries)} belong: "
+                    "give an empty one"
+                )
         self.rows: dict[str, int] = {entry.passage.id: row for row, entry in self.entries.items()}
         self.next_row = max(self.entries, default=-1) + 1
         self.lock = ReadWriteLock()
@@ -123,6 +148,8 @@ class Corpus:
         if not coming:
             return
         rows = as_rows(coming)
+        if self._choose is not None and not self.entries:
+            self.dense = self._choose(len(coming))
         self.dense.add(rows, vectors)
         told: list[LexicalIndex] = []
         try:

@@ -1,6 +1,7 @@
 """The public face: a pipeline over a corpus. Add, remove, retrieve, save, load."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
@@ -72,7 +73,6 @@ class Retriever:
         dense: DenseIndex | DenseKind = "auto",
         lexical: LexicalIndex | LexicalKind | None = None,
         tokens: Tokens | None = None,
-        expected: int = 0,
     ) -> Self:
         """A retriever without passages, to `add` to.
 
@@ -82,11 +82,10 @@ class Retriever:
                 all-MiniLM-L6-v2.
             verifier: a part, the name or folder of a cross-encoder, or None for the calibrated cosine of the bundled
                 embedder.
-            dense: a part, or a kind of FAISS index; `auto` goes by how many passages are expected.
+            dense: a part, or a kind of FAISS index; `auto` goes by how many passages come first.
             lexical: a part, or a kind of keyword index; by default what `config` names, or else `bm25`.
             tokens: a part, a tokenizer's name or file, a function from text to a number, or None for what `config`
                 names, or else the bundled model's WordPiece.
-            expected: how many passages it will hold, about.
 
         Raises:
             ConfigurationError: parts that can't work, or an extra that isn't installed.
@@ -96,8 +95,9 @@ class Retriever:
         found = resolve_embedder(embedder)
         return cls(
             corpus=Corpus(
-                dense=make_dense(dense, found.dimension, expected),
+                dense=make_dense(dense, found.dimension, 0),
                 lexical=make_lexical(lexical or config.lexical or "bm25"),
+                choose=partial(make_dense, "auto", found.dimension) if dense == "auto" else None,
             ),
             embedder=found,
             verifier=resolve_verifier(verifier, found),
@@ -136,7 +136,6 @@ class Retriever:
             dense=dense,
             lexical=lexical,
             tokens=tokens,
-            expected=len(listed),
         )
         retriever.update(add=listed, progress=progress)
         return retriever

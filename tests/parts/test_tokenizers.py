@@ -16,6 +16,7 @@ from meve.parts.tokenizers import huggingface, resolve_tokens
 from meve.parts.tokenizers.function import FunctionTokens
 from meve.parts.tokenizers.huggingface import HuggingFaceTokens, minilm_tokens
 from meve.parts.tokenizers.tiktoken import TiktokenTokens, cache_folder
+from meve.testing.fakes import WordCounter
 from meve.testing.tokens_contract import TokenCounterContract
 
 TABLES = Path(__file__).parents[3] / "shared" / "data" / "tokenizers" / "tiktoken_cache"
@@ -69,6 +70,12 @@ class TestFunction(TokenCounterContract):
     @pytest.fixture
     def counter(self):
         return FunctionTokens(lambda text: len(text.split()), "words")
+
+
+class TestWordCounter(TokenCounterContract):
+    @pytest.fixture
+    def counter(self):
+        return WordCounter()
 
 
 @pytest.mark.shared

@@ -1,8 +1,7 @@
 """Code as users write it; never run, only type-checked, strictly."""
 
 from collections.abc import Sequence
-
-from typing_extensions import assert_type
+from typing import assert_type
 
 import meve
 from meve.parts.dense.flat import FlatIndex
