@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from meve.retriever import Retriever
 
 MANIFEST = "meve.json"
-BYTES_PER_TOKEN = 4
-"""About so many; to guess how many passages a folder will give."""
 
 
 def index(
@@ -49,7 +47,7 @@ def index(
     find_files(path)  # what can be refused is refused before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
     _check_free(to)
-    retriever = _opened(path, to, embedder, verifier, dense)
+    retriever = _opened(to, embedder, verifier, dense)
     with progress_bar() as advance:
         report = ingest(
             path,
@@ -76,7 +74,7 @@ def _check_free(to: Path) -> None:
         raise StorageError(f"--to is {to}, which holds other files ({others[0]!r}, …): give an empty or a new folder")
 
 
-def _opened(path: Path, to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
+def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
     from typing import cast
 
     from meve.retriever import Retriever
@@ -91,22 +89,7 @@ def _opened(path: Path, to: Path, embedder: str | None, verifier: str | None, de
                     f"--dense is {dense!r}, but the index at {to} is {kind!r}: leave it out, or index into a new folder"
                 )
         return Retriever.load(to, embedder=embedder, verifier=verifier)
-    return Retriever.empty(
-        embedder=embedder, verifier=verifier, dense=cast("DenseKind", dense or "auto"), expected=_expected(path)
-    )
-
-
-def _expected(path: Path) -> int:
-    """About how many passages the files will give."""
-    from meve.ingest import Chunking, find_files
-
-    size = 0
-    for file in find_files(path).files.values():
-        try:
-            size += file.stat().st_size
-        except OSError:
-            continue  # reported when it is read
-    return size // (Chunking().tokens * BYTES_PER_TOKEN)
+    return Retriever.empty(embedder=embedder, verifier=verifier, dense=cast("DenseKind", dense or "auto"))
 
 
 def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
