@@ -8,7 +8,7 @@ import pytest
 from meve import RetrieverConfig
 from meve.calibration import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError
-from meve.formulas import bm25_idf, bm25_saturation, expected_calibration_error, sigmoid, unit
+from meve.formulas import bm25_idf, bm25_norm, expected_calibration_error, sigmoid, unit
 from meve.vectors import checked_vectors
 
 
@@ -93,10 +93,9 @@ def test_sigmoid_by_hand():
 
 
 def test_bm25_by_hand():
-    """One of three texts: ln(1 + 2.5/1.5); a term once in a text of mean length weighs 1."""
+    """One of three texts: ln(1 + 2.5/1.5); the norm is k1 for a mean length, 1.75 k1 for twice that."""
     assert bm25_idf(np.array([1]), 3)[0] == pytest.approx(np.log(1 + 2.5 / 1.5))
-    assert bm25_saturation(np.array([1]), np.array([4]), 4.0, k1=1.5, b=0.75)[0] == pytest.approx(1.0)
-    assert bm25_saturation(np.array([2]), np.array([4]), 4.0, k1=1.5, b=0.75)[0] == pytest.approx(2 * 2.5 / 3.5)
+    assert bm25_norm(np.array([4, 8]), 4.0, k1=1.5, b=0.75).tolist() == pytest.approx([1.5, 1.5 * 1.75])
     assert bm25_idf(np.array([3]), 3)[0] > 0
 
 

@@ -38,16 +38,18 @@ def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.
     return np.log1p((total - n + 0.5) / (n + 0.5))
 
 
-def bm25_saturation(
-    frequency: npt.NDArray[np.number], length: npt.NDArray[np.number], mean_length: float, k1: float, b: float
-) -> npt.NDArray[np.float64]:
-    """How much repeating a term in a long text counts: tf (k1 + 1) / (tf + k1 (1 - b + b · length / mean length)).
+def bm25_norm(length: npt.NDArray[np.number], mean_length: float, k1: float, b: float) -> npt.NDArray[np.float64]:
+    """What a count tf is weighed against: k1 (1 - b + b · length / mean length); it adds tf (k1 + 1) / (tf + norm).
+
+    Args:
+        length: words of each text, shape (n,).
+        mean_length: over all texts.
+        k1: how soon repeating a term stops to count, not negative.
+        b: how much a text's length counts, in [0, 1].
 
     Source: Robertson and Zaragoza (2009), eq. 3.15, with the (k1 + 1) of Okapi BM25.
     """
-    tf = np.asarray(frequency, dtype=np.float64)
-    norm = k1 * (1.0 - b + b * np.asarray(length, dtype=np.float64) / mean_length)
-    return tf * (k1 + 1.0) / (tf + norm)
+    return k1 * (1.0 - b + b * np.asarray(length, dtype=np.float64) / mean_length)
 
 
 def expected_calibration_error(

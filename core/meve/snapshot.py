@@ -47,7 +47,7 @@ def write_snapshot(folder: Path, writers: Mapping[str, Writer], about: Mapping[s
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            _refuse_foreign(folder)
+            check_place(folder)
             generation = folder / f"g-{secrets.token_hex(8)}"
             generation.mkdir()
             try:
@@ -60,6 +60,24 @@ def write_snapshot(folder: Path, writers: Mapping[str, Writer], about: Mapping[s
             _clear(folder, keep=generation.name)
     except OSError as cause:
         raise StorageError(f"the index at {folder} can't be written: {cause}; what it held before is kept") from cause
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place that can't take an index: a file, or a folder that holds something else.
+
+    Raises:
+        StorageError: it can't; nothing of what is there is ever overwritten or deleted.
+    """
+    if not folder.exists() or (folder / MANIFEST).exists():
+        return
+    if not folder.is_dir():
+        raise StorageError(f"{folder} is a file: give a folder for the index")
+    ours = (".lock", f"{MANIFEST}.new")
+    others = [p.name for p in folder.iterdir() if p.name not in ours and not GENERATION.fullmatch(p.name)]
+    if others:
+        raise StorageError(
+            f"{folder} holds other files ({sorted(others)[0]!r}, …) and no index: give an empty or a new folder"
+        )
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
@@ -131,17 +149,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _refuse_foreign(folder: Path) -> None:
-    if (folder / MANIFEST).exists():
-        return
-    ours = (".lock", f"{MANIFEST}.new")
-    others = [p.name for p in folder.iterdir() if p.name not in ours and not GENERATION.fullmatch(p.name)]
-    if others:
-        raise StorageError(
-            f"{folder} holds other files ({sorted(others)[0]!r}, …) and no index: give an empty or a new folder"
-        )
 
 
 def _write_generation(generation: Path, writers: Mapping[str, Writer], about: Mapping[str, Any]) -> dict[str, Any]:

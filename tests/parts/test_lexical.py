@@ -11,6 +11,7 @@ import pytest
 from meve.errors import ConfigurationError, IndexMismatchError, MissingExtraError
 from meve.parts.lexical import lexical_class, make_lexical
 from meve.parts.lexical import postings as lexical_postings
+from meve.parts.lexical import ranking as lexical_ranking
 from meve.parts.lexical.analyzers import content_words, whitespace, words
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.parts.lexical.rank_bm25 import RankBm25Index
@@ -224,3 +225,24 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"meve\[reference\]"):
         RankBm25Index()
+
+
+def test_reading_long_postings_only_as_far_as_needed_changes_no_answer(monkeypatch):
+    """Whatever is pruned: the same rows and the same scores, to the bit, ties and filters included."""
+    random = np.random.default_rng(3)
+    texts = [" ".join(f"w{n}" for n in np.minimum(random.zipf(1.25, 25), 3000)) for _ in range(3000)]
+    index = filled(Bm25Index(), texts)
+    index.remove(np.arange(0, 3000, 11))
+    allowed = np.arange(0, 3000, 3)
+    queries = [" ".join(random.permutation(text.split())[:6]) for text in texts[:150]]
+    pruned: list[int] = []
+    whole = lexical_ranking._completed
+    monkeypatch.setattr(lexical_ranking, "_completed", lambda *a: pruned.append(1) or whole(*a))
+    found = [[index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)] for query in queries]
+    assert len(pruned) > 50
+    monkeypatch.setattr(lexical_ranking, "_LONG", 10**9)
+    for query, answers_ in zip(queries, found, strict=True):
+        expected = [index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)]
+        for (rows, scores), (true_rows, true_scores) in zip(answers_, expected, strict=True):
+            assert rows.tolist() == true_rows.tolist()
+            assert scores.tolist() == true_scores.tolist()

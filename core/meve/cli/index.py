@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meve.cli.render import complain, err, progress_bar, say, table
-from meve.errors import ConfigurationError, StorageError
+from meve.errors import ConfigurationError
+from meve.snapshot import MANIFEST, check_place, read_manifest
 
 if TYPE_CHECKING:
     from meve.ingest import Chunking, IngestReport
     from meve.parts.dense import DenseKind
     from meve.retriever import Retriever
-
-MANIFEST = "meve.json"
 
 
 def index(
@@ -46,7 +45,7 @@ def index(
 
     find_files(path)  # what can be refused is refused before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
-    _check_free(to)
+    check_place(to)
     retriever = _opened(to, embedder, verifier, dense)
     with progress_bar() as advance:
         report = ingest(
@@ -63,17 +62,6 @@ def index(
     show_report(report, retriever, to)
 
 
-def _check_free(to: Path) -> None:
-    """Refuse a folder that can't take an index, before any work is done."""
-    if not to.exists() or (to / MANIFEST).exists():
-        return
-    if not to.is_dir():
-        raise StorageError(f"--to is {to}, a file: give a folder")
-    others = sorted(each.name for each in to.iterdir() if not each.name.startswith((".lock", "g-", MANIFEST)))
-    if others:
-        raise StorageError(f"--to is {to}, which holds other files ({others[0]!r}, …): give an empty or a new folder")
-
-
 def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
     from typing import cast
 
@@ -81,8 +69,6 @@ def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | N
 
     if (to / MANIFEST).exists():
         if dense is not None:
-            from meve.snapshot import read_manifest
-
             kind = read_manifest(to)["dense"]["kind"]
             if dense != kind:
                 raise ConfigurationError(

@@ -8,10 +8,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from meve.errors import ConfigurationError, IndexCorruptError, PassageError
-from meve.formulas import bm25_idf, bm25_saturation
+from meve.formulas import bm25_idf, bm25_norm
 from meve.parts.files import Arrays, corrupt, read_arrays, write_arrays
 from meve.parts.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, content_words
-from meve.parts.lexical.postings import Block, Ints, Postings, Scores, summed
+from meve.parts.lexical.postings import Block, Ints, Postings
+from meve.parts.lexical.ranking import Asked, Scores, ranked
 from meve.parts.rows import Growing, RowMap, best
 from meve.types import FloatArray, RowArray
 
@@ -71,6 +72,7 @@ class Bm25Index:
         self._rows = RowMap()
         self._lengths = Growing(np.empty(0, dtype=np.int32))
         self._words = 0
+        self._known_norms: Scores | None = None
 
     def __len__(self) -> int:
         """How many texts it holds."""
@@ -97,6 +99,7 @@ class Bm25Index:
         self._rows.append(keys)
         self._lengths.append(lengths)
         self._words += int(lengths.sum(dtype=np.int64))
+        self._known_norms = None
 
     def remove(self, rows: RowArray) -> None:
         """Forget these rows; the very next search doesn't see them, nor do the statistics count them.
@@ -105,6 +108,7 @@ class Bm25Index:
             UnknownIdError: a row that isn't there; nothing is forgotten.
         """
         positions = self._rows.drop(rows)
+        self._known_norms = None
         self._words -= int(self._lengths.values[positions].sum(dtype=np.int64))
         if self._rows.dead > DEAD_SHARE * self._rows.size:
             self._compact()
@@ -117,15 +121,11 @@ class Bm25Index:
             k: how many at most.
             allowed: row keys to choose from, shape (n,); the statistics are those of all texts nevertheless.
         """
-        known = ((self._vocabulary.get(word), times) for word, times in Counter(self._analyzer(text)).items())
-        parts = [part for term, times in known if term is not None for part in self._scored(term, times)]
-        if not parts or k <= 0:
+        terms = list(self._asked(text))
+        if not terms or k <= 0:
             return best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
-        positions, scores = summed(parts, self._rows.size)
         mask = None if allowed is None else self._rows.mask(allowed)
-        if mask is not None:
-            stay = mask[positions]
-            positions, scores = positions[stay], scores[stay]
+        positions, scores = ranked(terms, k, norms=self._norms(), k1=self._k1, mask=mask)
         return best(self._rows.rows[positions], scores.astype(np.float32), k)
 
     def save(self, path: Path) -> None:
@@ -196,17 +196,26 @@ class Bm25Index:
                 yield Block.from_words(np.array(numbers, dtype=np.int32), positions)
                 numbers, begun = [], i + 1
 
-    def _scored(self, term: int, times: int) -> Iterator[tuple[Ints, Scores]]:
-        """The live positions of a term, and what it adds to the score of each."""
-        positions, counts = self._postings.of(term)
-        if self._rows.dead:
-            stay = self._rows.alive[positions]
-            positions, counts = positions[stay], counts[stay]
-        if len(positions):
-            weight = times * bm25_idf(np.array([len(positions)]), len(self))[0]
-            mean = self._words / len(self)
-            lengths = self._lengths.values[positions]
-            yield positions, weight * bm25_saturation(counts, lengths, mean, self._k1, self._b)
+    def _asked(self, text: str) -> Iterator[Asked]:
+        """The distinct terms of a query that stand in a live text."""
+        for word, times in Counter(self._analyzer(text)).items():
+            term = self._vocabulary.get(word)
+            if term is None:
+                continue
+            positions, counts = self._postings.of(term)
+            if self._rows.dead:
+                stay = self._rows.alive[positions]
+                positions, counts = positions[stay], counts[stay]
+            if len(positions):
+                idf = bm25_idf(np.array([len(positions)]), len(self))[0]
+                yield Asked(weight=float(times * idf), positions=positions, counts=counts)
+
+    def _norms(self) -> Scores:
+        """What a term's count is weighed against at each position, shape (size,); made once after each change."""
+        norms = self._known_norms
+        if norms is None:
+            norms = self._known_norms = bm25_norm(self._lengths.values, self._words / len(self), self._k1, self._b)
+        return norms
 
     def _live(self) -> tuple[Block, list[str]]:
         """The postings of the live texts, positions and terms numbered without gaps, and the words of these terms."""

@@ -9,14 +9,11 @@ import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 Counts: TypeAlias = npt.NDArray[np.uint16]
-Scores: TypeAlias = npt.NDArray[np.float64]
 
 MAX_COUNT = int(np.iinfo(np.uint16).max)
 """A term that occurs more often in a text counts as this often; BM25 has long been saturated by then."""
 TAIL_TEXTS = 4096
 """Texts that come one by one wait in a dictionary until they are so many, and then become a block."""
-_DENSE = 8
-"""With more postings than an eighth of the texts, adding up in an array of all texts beats sorting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,21 +149,6 @@ class Postings:
             merging.insert(0, self._blocks.pop())
         if merging:
             self._blocks.append(merge(merging) if len(merging) > 1 else merging[0])
-
-
-def summed(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, Scores]:
-    """The positions of all parts, each once, ascending, and the sums of their scores in the order of the parts."""
-    if len(parts) == 1:
-        return parts[0]
-    if sum(len(positions) for positions, _ in parts) * _DENSE > size:
-        totals = np.zeros(size, dtype=np.float64)
-        for positions, scores in parts:
-            totals[positions] += scores
-        found = np.flatnonzero(totals).astype(np.int32)
-        return found, totals[found]
-    positions, inverse = np.unique(np.concatenate([p for p, _ in parts]), return_inverse=True)
-    sums = np.bincount(inverse, weights=np.concatenate([s for _, s in parts]))
-    return positions, sums.astype(np.float64, copy=False)
 
 
 EMPTY = Block(
