@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from meve import Passage, Retriever, RetrieverConfig
+from meve import MeveError, Passage, Retriever, RetrieverConfig
 from meve.calibration import PlattCalibration
 from meve.errors import (
     ConfigurationError,
+    IndexBusyError,
     IndexCorruptError,
     IndexMismatchError,
     IndexNotFoundError,
@@ -53,7 +54,7 @@ def test_what_is_saved_comes_back(tmp_path, dense, lexical):
     retriever = small(dense=dense, lexical=lexical, config=RetrieverConfig(threshold=0.4, fallback_floor=0.0))
     retriever.verifier = OverlapVerifier(PlattCalibration(slope=5.0, intercept=-2.0))
     retriever.save(tmp_path / "index", extra={"sources": {"a.md": [1, "ü"]}})
-    again = Retriever.load(tmp_path / "index", **parts())
+    again = Retriever.load(tmp_path / "index", **parts(verifier=retriever.verifier))
     assert again.passages() == retriever.passages()
     assert again.info() == retriever.info()
     assert again.extra == {"sources": {"a.md": [1, "ü"]}}
@@ -171,6 +172,83 @@ def test_loading_while_another_process_saves_gets_one_whole_generation(tmp_path)
     assert len(set(seen)) > 1
 
 
+def test_of_two_who_change_the_same_index_the_second_is_told(tmp_path):
+    """Nobody's change is lost unsaid."""
+    small().save(tmp_path / "index")
+    one, two = (Retriever.load(tmp_path / "index", **parts()) for _ in range(2))
+    two.add([Passage(id="two", text="second thoughts")])
+    two.save(tmp_path / "index")
+    one.add([Passage(id="one", text="first thoughts")])
+    with pytest.raises(IndexBusyError, match="load it again"):
+        one.save(tmp_path / "index")
+    assert "two" in Retriever.load(tmp_path / "index", **parts())
+    one.save(tmp_path / "elsewhere")
+    two.add([Passage(id="three", text="third thoughts")])
+    two.save(tmp_path / "index")
+    assert "three" in Retriever.load(tmp_path / "index", **parts())
+
+
+def test_a_part_that_is_given_keeps_its_own_calibration(tmp_path):
+    """The saved one is for the verifier that is found by name."""
+    retriever = small()
+    retriever.save(tmp_path / "index")
+    own = PlattCalibration(slope=9.0, intercept=-1.0)
+    again = Retriever.load(tmp_path / "index", **parts(verifier=OverlapVerifier(own)))
+    assert again.verifier.calibration == own
+
+
+def test_an_index_of_ones_own_is_read_by_what_one_gives(tmp_path):
+    """And without it the error says what is missing, not that the index is damaged."""
+    from functools import partial
+
+    from meve.parts.lexical.bm25 import Bm25Index
+
+    def letters(text):
+        return list(text.lower())
+
+    small(lexical=Bm25Index(analyzer=letters)).save(tmp_path / "index")
+    with pytest.raises(ConfigurationError, match="give it again"):
+        Retriever.load(tmp_path / "index", **parts())
+    read = partial(Bm25Index.load, analyzer=letters)
+    assert len(Retriever.load(tmp_path / "index", lexical=read, **parts())) == 3
+
+
+@pytest.mark.parametrize("target", ["dense", "lexical"])
+@pytest.mark.parametrize("method", ["add", "remove"])
+def test_an_interrupted_change_is_whole_or_did_not_happen(tmp_path, target, method):
+    """Ctrl-C before or after either index was told: the corpus is the old or the new one, and can be saved."""
+    for when in ("before", "after"):
+        retriever = small()
+        corpus = retriever._corpus
+        index = corpus.dense if target == "dense" else corpus.primary_lexical
+        real = getattr(index, method)
+
+        def interrupted(*arguments, real=real, when=when):
+            if when == "after":
+                real(*arguments)
+            raise KeyboardInterrupt
+
+        setattr(index, method, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            retriever.update(add=[Passage(id="sky", text="Clouds everywhere."), SUN], remove=["sky"])
+        delattr(index, method)
+        done = "sun" in retriever
+        assert len(retriever) == 3 + done
+        assert retriever.get("sky").text == ("Clouds everywhere." if done else "The sky is blue.")
+        folder = tmp_path / f"{target}-{method}-{when}"
+        retriever.save(folder)
+        for each in (retriever, Retriever.load(folder, **parts())):
+            context = each.retrieve("clouds everywhere zebra suns blue", threshold=0.2, fallback_floor=0.0)
+            found = {p.passage.text for p in context.passages}
+            assert ("Clouds everywhere." in found, "Yellow zebra suns." in found) == (done, done)
+            assert ("The sky is blue." in found) is not done
+            each.update(add=[Passage(id="more", text="kite kangaroo")])
+            assert each.retrieve("kite kangaroo").passages[0].passage.id == "more"
+
+
+SUN = Passage(id="sun", text="Yellow zebra suns.")
+
+
 class TestBadIndexes:
     @pytest.fixture
     def index(self, tmp_path):
@@ -210,6 +288,39 @@ class TestBadIndexes:
         (index / MANIFEST).write_text(content)
         with pytest.raises(IndexCorruptError):
             Retriever.load(index, **parts())
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"files": {}},
+            {"files": {"passages.jsonl": None}},
+            {"files": {"passages.jsonl": {}}},
+            {"files": []},
+            {"files": {"../x": {"bytes": 1, "sha256": "x"}}},
+            {"generation": "a\0b"},
+            {"generation": "../elsewhere"},
+            {"dense": {"kind": "nope"}},
+            {"embedder": None},
+            {"config": {"limit": 0}},
+            {"next_row": "x"},
+            {"verifier": {"name": "word-overlap", "calibration": {"method": "?"}}},
+        ],
+    )
+    def test_a_manifest_that_was_tampered_with(self, index, change):
+        """Whatever stands in it, what comes out is one of our errors, and no file is read unchecked."""
+        manifest = json.loads((index / MANIFEST).read_text())
+        (index / MANIFEST).write_text(json.dumps({**manifest, **change}))
+        with pytest.raises(MeveError):
+            Retriever.load(index, **parts())
+
+    def test_each_file_must_be_named_with_its_checksum(self, index):
+        """One that the manifest doesn't vouch for isn't read."""
+        manifest = json.loads((index / MANIFEST).read_text())
+        for name in manifest["files"]:
+            files = {n: f for n, f in manifest["files"].items() if n != name}
+            (index / MANIFEST).write_text(json.dumps({**manifest, "files": files}))
+            with pytest.raises(IndexCorruptError):
+                Retriever.load(index, **parts())
 
     def test_an_index_of_another_format(self, index):
         """Written by a later version."""
@@ -253,8 +364,18 @@ class TestBadIndexes:
         (tmp_path / "g-strings").mkdir()
         with pytest.raises(StorageError, match="other files"):
             small().save(tmp_path)
+        (tmp_path / MANIFEST).write_text('{"mine": 1}')
+        with pytest.raises(StorageError, match="other files"):
+            small().save(tmp_path)
+        assert (tmp_path / MANIFEST).read_text() == '{"mine": 1}'
         assert (tmp_path / "thesis.txt").read_text() == "years of work"
         assert (tmp_path / "g-strings").is_dir()
+
+    def test_a_damaged_index_can_be_made_anew_in_its_place(self, index):
+        """What remains of it is ours."""
+        (index / MANIFEST).write_text("{")
+        small().save(index)
+        assert len(Retriever.load(index, **parts())) == 3
 
     def test_a_file_in_the_way(self, tmp_path):
         """A path that can't be a folder."""

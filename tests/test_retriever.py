@@ -1,11 +1,14 @@
 """The retriever as a whole, on parts that one can compute in one's head."""
 
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from meve import Passage, Retriever, RetrieverConfig
+from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
 from meve.errors import (
     ConfigurationError,
     DuplicateIdError,
@@ -17,6 +20,7 @@ from meve.errors import (
     ValidationError,
     VectorError,
 )
+from meve.formulas import unit
 from meve.testing.fakes import CountedEmbedder, CountedTokens, OverlapVerifier, WordCounter, WordEmbedder
 
 SKY, GRASS, SEA = "The sky is blue.", "Grass is green.", "Deep water looks blue as well."
@@ -164,6 +168,27 @@ class TestTies:
         )
         assert shown(context) == ["00", "01", "02"]
 
+    @pytest.mark.parametrize("n", [3, 5, 7, 9, 13, 21, 39])
+    def test_equal_texts_tie_under_the_default_verifier_too(self, n):
+        """Cosines are taken row by row: where a text stands in a batch doesn't change its score."""
+        from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
+
+        class Long(WordEmbedder):
+            dimension = 384
+
+            def embed_passages(self, texts):
+                seed = np.random.default_rng(0).standard_normal((27, 384))
+                return unit(np.stack([row @ seed for row in WordEmbedder().embed_passages(texts)]))
+
+        ids = [f"{i:02d}" for i in np.random.default_rng(n).permutation(n)]
+        embedder = Long()
+        verifier = CosineVerifier(embedder, shipped_calibration())
+        texts = ["alpha beta gamma delta"] * n
+        retriever = Retriever.from_texts(texts, ids=ids, **parts(embedder=embedder, verifier=verifier))
+        for mode in ("full", "no_verification"):
+            context = retriever.retrieve("alpha beta zeta", candidates=n, redundancy=1.0, mode=mode)
+            assert shown(context) == sorted(ids)
+
 
 class TestWork:
     def test_one_query_embedding_and_no_passage_twice(self):
@@ -259,6 +284,61 @@ class TestChanges:
         with pytest.raises(ConfigurationError, match="empty one"):
             Retriever.empty(**parts(dense=full))
 
+    def test_parts_that_are_given_are_the_ones_in_use(self):
+        """Also empty ones, which are false in a condition, and whatever the configuration names."""
+        pytest.importorskip("rank_bm25")
+        from meve.parts.dense.flat import FlatIndex
+        from meve.parts.lexical.bm25 import Bm25Index
+        from meve.parts.lexical.rank_bm25 import RankBm25Index
+
+        dense, lexical, given = FlatIndex(27), RankBm25Index(), parts()
+        config = RetrieverConfig(tokens="gpt2", lexical="bm25")
+        retriever = Retriever.from_texts([SKY], dense=dense, lexical=lexical, config=config, **given)
+        assert retriever._corpus.dense is dense
+        assert retriever._corpus.primary_lexical is lexical
+        assert (retriever.embedder, retriever.verifier, retriever.tokens) == tuple(given.values())
+        context = retriever.retrieve("blue cheese recipe")
+        assert context.trace.tokens == "words"
+        assert retriever.info()["lexical"] == ["rank_bm25"]
+        assert Retriever.empty(lexical=Bm25Index(k1=9), **parts())._corpus.primary_lexical._k1 == 9
+
+    def test_threads_that_add_texts_at_once_all_succeed(self):
+        """Each text gets an id of its own, also one that isn't taken by a name of the user's."""
+        retriever = Retriever.from_texts(["one"], ids=["p0000001"], **parts())
+        with ThreadPoolExecutor(8) as pool:
+            ids = [
+                i for added in pool.map(lambda n: retriever.add([f"text {n}", f"more {n}"]), range(40)) for i in added
+            ]
+        assert len(set(ids)) == 80
+        assert len(retriever) == 81
+
+    def test_a_calibration_and_its_threshold_come_into_force_together(self):
+        """A retrieval that waits for a calibration uses both of it, or neither."""
+        retriever = Retriever.from_texts([SKY, GRASS], **parts())
+        pairs = [
+            LabelledPair(query="blue sky", passage=text, relevant=text == SKY)
+            for text in [SKY, GRASS]
+            for _ in range(30)
+        ]
+        seen = []
+        stop = threading.Event()
+
+        def read():
+            while not stop.is_set():
+                trace = retriever.retrieve("blue sky").trace
+                verdict = next(c.scores["verifier"] for c in trace.candidates if c.id == "p0000000")
+                seen.append((trace.phases[1].settings["threshold"], round(verdict, 6)))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        report = retriever.calibrate(pairs)
+        time.sleep(0.05)
+        stop.set()
+        thread.join()
+        after = round(float(report.calibration.apply(np.array([1.0], dtype=np.float32))[0]), 6)
+        assert set(seen) <= {(0.5, 1.0), (report.threshold, after)}
+        assert (report.threshold, after) in seen
+
     def test_progress_is_told(self):
         """Done and total, in passages, to the end."""
         told = []
@@ -301,11 +381,28 @@ class TestFilters:
         context = filtered.retrieve("blue sky indeed", where={"lang": "en"}, redundancy=1.0)
         assert set(shown(context)) == {"new", "sky"}
 
-    @pytest.mark.parametrize("where", [{"lang": {"a": 1}}, "lang", {"lang": object()}, ["lang"]])
+    def test_kinds_of_values_are_told_apart(self):
+        """1 is no True, and "1" is neither; 1 and 1.0 are one."""
+        values = [1, True, "1", 1.0, None, "null"]
+        retriever = Retriever.from_texts(
+            ["blue sky"] * 6, ids=list("abcdef"), metadatas=[{"v": v} for v in values], **parts()
+        )
+
+        def found(value):
+            return set(shown(retriever.retrieve("blue sky", where={"v": value}, redundancy=1.0)))
+
+        assert [found(v) for v in (1, True, "1", None, "null")] == [{"a", "d"}, {"b"}, {"c"}, {"e"}, {"f"}]
+
+    @pytest.mark.parametrize(
+        "where",
+        [{"lang": {"a": 1}}, "lang", {"lang": object()}, ["lang"], [], "", 0, {1: "en"}, np.array(["en"]), {"a": b"x"}],
+    )
     def test_a_filter_of_another_shape_is_refused(self, filtered, where):
         """Never ignored: an ignored filter would leak."""
         with pytest.raises(ConfigurationError, match="filter"):
             filtered.retrieve("blue sky", where=where)
+        with pytest.raises(ConfigurationError, match="filter"):
+            filtered.retrieve("blue sky", where=where, mode="no_rag")
 
 
 class TestBadInput:
@@ -381,6 +478,9 @@ class TestBadInput:
             Passage(id="a", text="text", metadata={"x": float("nan")}),
             Passage(id="a", text="text", metadata={"x": object()}),
             Passage(id="a", text="lone surrogate \ud800"),
+            Passage(id="a", text="text", metadata={1: "x"}),
+            Passage(id="a", text="text", metadata=None),
+            "",
             Passage(id=3, text="text"),
             Passage(id="a", text=None),
         ],
@@ -397,6 +497,37 @@ class TestBadInput:
             Retriever.from_texts([SKY, SEA], ids=["one"], **parts())
         with pytest.raises(ValidationError, match="list of texts"):
             Retriever.from_texts(SKY, **parts())
+        assert len(Retriever.from_texts([SKY, SEA], metadatas=[None, {"n": 1}], **parts())) == 2
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda r: r.add("hello"),
+            lambda r: r.add(Passage(id="x", text="x")),
+            lambda r: r.remove(None),
+            lambda r: r.remove([["x"]]),
+            lambda r: r.update(add=5),
+            lambda r: r.retrieve("x", config={"limit": 1}),
+            lambda r: r.save("x", extra="abc"),
+            lambda r: r.save("a\0b"),
+            lambda r: r.calibrate(None),
+            lambda r: r.calibrate([("q", "p", True)]),
+            lambda r: r.retrieve("lone \ud800"),
+            lambda r: Retriever.from_texts([SKY], config={}, **parts()),
+        ],
+    )
+    def test_the_wrong_type_is_named_and_changes_nothing(self, retriever, call, tmp_path, monkeypatch):
+        """Everything that goes wrong is a MeveError."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(MeveError):
+            call(retriever)
+        assert len(retriever) == 3
+        assert list(tmp_path.iterdir()) == []
+
+    def test_numbers_of_numpy_are_numbers(self, retriever):
+        """As they come out of a sweep."""
+        context = retriever.retrieve("blue sky", limit=np.int64(1), threshold=np.float32(0.25))
+        assert json.dumps(context.to_dict())
 
     @pytest.mark.parametrize("bad", [np.full((1, 27), np.nan), np.ones((1, 5)), np.ones((2, 27)), np.ones(27)])
     def test_an_embedder_that_returns_nonsense_changes_nothing(self, retriever, bad):
@@ -432,12 +563,19 @@ class TestBadInput:
             def score(self, query, passages):
                 raise RuntimeError("out of memory")
 
+        class Silent(OverlapVerifier):
+            def score(self, query, passages):
+                return None
+
         class Logits(OverlapVerifier):
             def score(self, query, passages):
                 return np.full(len(passages), 8.6, dtype=np.float32)
 
         retriever.verifier = Raising()
         with pytest.raises(ModelError, match=r"word-overlap.*out of memory"):
+            retriever.retrieve("blue sky")
+        retriever.verifier = Silent()
+        with pytest.raises(ModelError):
             retriever.retrieve("blue sky")
         retriever.verifier = Logits()
         with pytest.raises(ModelError, match="calibration"):

@@ -1,9 +1,9 @@
 """Every setting of a retrieval, frozen and checked, in one place. Phases get theirs by name."""
 
 import difflib
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
 from meve.errors import ConfigurationError
@@ -72,15 +72,11 @@ class RetrieverConfig:
     """Phase 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and not the retriever's own."""
 
     def __post_init__(self) -> None:
-        _integer("candidates", self.candidates, 1)
-        if self.limit is not None:
-            _integer("limit", self.limit, 1)
-        _fraction("threshold", self.threshold)
-        _integer("min_verified", self.min_verified, 0)
-        _integer("fallback_k", self.fallback_k, 0)
-        _fraction("fallback_floor", self.fallback_floor)
-        _fraction("redundancy", self.redundancy)
-        _integer("max_tokens", self.max_tokens, 1)
+        for name, least in (("candidates", 1), ("limit", 1), ("min_verified", 0), ("fallback_k", 0), ("max_tokens", 1)):
+            if name != "limit" or self.limit is not None:
+                object.__setattr__(self, name, _integer(name, getattr(self, name), least))
+        for name in ("threshold", "fallback_floor", "redundancy"):
+            object.__setattr__(self, name, _fraction(name, getattr(self, name)))
         _choice("mode", self.mode, get_args(Mode))
         _kind("separator", self.separator, str, "text")
         _kind("citations", self.citations, bool, "True or False")
@@ -141,6 +137,19 @@ class RetrieverConfig:
         return cls(**data)
 
 
+def checked_config(config: object) -> RetrieverConfig:
+    """The configuration that was given, if it is one; the defaults for None.
+
+    Raises:
+        ConfigurationError: something else.
+    """
+    if config is None:
+        return RetrieverConfig()
+    if not isinstance(config, RetrieverConfig):
+        raise ConfigurationError(f"config is {config!r:.80}: give a RetrieverConfig, or RetrieverConfig.from_dict(…)")
+    return config
+
+
 def check_names(names: Mapping[str, object]) -> None:
     """Refuse options that don't exist, and say which one was probably meant.
 
@@ -155,14 +164,16 @@ def check_names(names: Mapping[str, object]) -> None:
             raise ConfigurationError(f"unknown option {name!r}: {hint}")
 
 
-def _integer(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+def _integer(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least {least}")
+    return int(value)
 
 
-def _fraction(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and 0 <= value <= 1):
+def _fraction(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise ConfigurationError(f"{name} is {value!r}: give a number from 0 to 1")
+    return float(value)
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,13 @@ class Corpus:
                 )
         self.rows: dict[str, int] = {entry.passage.id: row for row, entry in self.entries.items()}
         self.next_row = max(self.entries, default=-1) + 1
+        self.next_id = self.next_row
+        self._naming = threading.Lock()
         self.lock = ReadWriteLock()
         self._lexical: dict[str, LexicalIndex] = {lexical.kind: lexical}
         self._making = threading.Lock()
         self._allowed: dict[str, RowArray] = {}
+        self._leaving: list[dict[int, str]] = []
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -101,7 +104,7 @@ class Corpus:
             DuplicateIdError: an id given twice, or taken and not removed in the same change.
             UnknownIdError: an id to remove that isn't there.
         """
-        unknown = [i for i in remove if i not in self.rows]
+        unknown = [i for i in remove if not isinstance(i, str) or i not in self.rows]
         if unknown:
             raise UnknownIdError(f"no passage has the id {unknown[0]!r}{_more(unknown)}: nothing was changed")
         if len(set(remove)) < len(remove):
@@ -134,44 +137,62 @@ class Corpus:
         """
         with self.lock.writing():
             self.check(add, remove)
-            leaving = [self.rows[i] for i in remove]
-            coming = list(range(self.next_row, self.next_row + len(add)))
-            self._index(coming, [p.content for p in add], vectors)
-            self._drop(leaving)
-            self.next_row += len(add)
-            for row, passage, count in zip(coming, add, tokens, strict=True):
-                self.entries[row] = Entry(passage=passage, tokens=count)
-                self.rows[passage.id] = row
-            self._allowed.clear()
+            self._settle()
+            start = self.next_row
+            coming = {
+                start + n: Entry(passage=passage, tokens=count)
+                for n, (passage, count) in enumerate(zip(add, tokens, strict=True))
+            }
+            leaving = {self.rows[i]: i for i in remove}
+            try:
+                self._index(as_rows(list(coming)), [p.content for p in add], vectors)
+                self._switch(coming, leaving)
+            except BaseException:
+                if leaving in self._leaving or (coming and start in self.entries):
+                    self._switch(coming, leaving)  # it was interrupted; each of its steps can be taken again
+                else:
+                    self._take_back(as_rows(list(coming)))
+                raise
+            self._settle()
 
-    def _index(self, coming: list[int], texts: list[str], vectors: FloatArray) -> None:
-        if not coming:
+    def settle(self) -> None:
+        """Finish what an interrupted removal left in the indexes, where no retrieval sees it."""
+        if self._leaving:
+            with self.lock.writing():
+                self._settle()
+
+    def _index(self, rows: RowArray, texts: Sequence[str], vectors: FloatArray) -> None:
+        if not len(rows):
             return
-        rows = as_rows(coming)
         if self._choose is not None and not self.entries:
-            self.dense = self._choose(len(coming))
-        self.dense.add(rows, vectors)
-        told: list[LexicalIndex] = []
-        try:
-            for index in self._lexical.values():
-                index.add(rows, texts)
-                told.append(index)
-        except BaseException:
-            self.dense.remove(rows)
-            for index in told:
-                index.remove(rows)
-            raise
-
-    def _drop(self, leaving: list[int]) -> None:
-        if not leaving:
-            return
-        rows = as_rows(leaving)
-        self.dense.remove(rows)
+            self.dense = self._choose(len(rows))
         for index in self._lexical.values():
-            index.remove(rows)
-        for row in leaving:
-            entry = self.entries.pop(row)
-            self.rows.pop(entry.passage.id)
+            index.add(rows, texts)
+        self.dense.add(rows, vectors)
+
+    def _take_back(self, rows: RowArray) -> None:
+        indexes: list[DenseIndex | LexicalIndex] = [self.dense, *self._lexical.values()]
+        for index in indexes:
+            with suppress(UnknownIdError):  # each took all of them in, or none
+                index.remove(rows)
+
+    def _switch(self, coming: Mapping[int, Entry], leaving: dict[int, str]) -> None:
+        if leaving and leaving not in self._leaving:
+            self._leaving.append(leaving)
+        for row, passage_id in leaving.items():
+            self.entries.pop(row, None)
+            if self.rows.get(passage_id) == row:
+                del self.rows[passage_id]
+        self.entries.update(coming)
+        self.rows.update({entry.passage.id: row for row, entry in coming.items()})
+        self.next_row = max(self.next_row, *(row + 1 for row in coming)) if coming else self.next_row
+        self.next_id = max(self.next_id, self.next_row)
+        self._allowed.clear()
+
+    def _settle(self) -> None:
+        while self._leaving:
+            self._take_back(as_rows(list(self._leaving[0])))
+            del self._leaving[0]
 
     def allowed(self, where: Mapping[str, Any] | None) -> RowArray | None:
         """The rows whose metadata has what `where` asks for; None when it asks for nothing.
@@ -179,7 +200,7 @@ class Corpus:
         Raises:
             ConfigurationError: `where` isn't a mapping from names to JSON-plain values or lists of them.
         """
-        if not where:
+        if where is None or where == {}:
             return None
         wanted = Filter(where)
         rows = self._allowed.get(wanted.key)
@@ -191,6 +212,17 @@ class Corpus:
                 self._allowed.clear()
             self._allowed[wanted.key] = rows
         return rows
+
+    def new_ids(self, count: int) -> list[str]:
+        """Ids for texts that have none: taken by nobody, and given out once."""
+        with self._naming:
+            ids: list[str] = []
+            while len(ids) < count:
+                candidate = own_id(self.next_id)
+                self.next_id += 1
+                if candidate not in self.rows:
+                    ids.append(candidate)
+            return ids
 
     def get(self, passage_id: str) -> Passage:
         """The passage of that id.
@@ -235,6 +267,11 @@ def _check_passage(n: int, passage: Passage) -> None:
         raise PassageError(f"passage {passage.id!r} has no text: leave it out; nothing was changed")
     if not isinstance(passage.title, str):
         raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
+    if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
+        raise PassageError(
+            f"passage {passage.id!r} has the metadata {passage.metadata!r:.80}: give a mapping from names to values; "
+            "nothing was changed"
+        )
     try:
         line = json.dumps([passage.id, passage.content, dict(passage.metadata)], allow_nan=False, ensure_ascii=False)
         line.encode()
@@ -242,6 +279,11 @@ def _check_passage(n: int, passage: Passage) -> None:
         raise PassageError(
             f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"
         ) from cause
+
+
+def own_id(n: int) -> str:
+    """The id of the nth passage, where none was given."""
+    return f"p{n:07d}"
 
 
 def as_rows(rows: Sequence[int]) -> RowArray:

@@ -20,31 +20,37 @@ class Filter:
     """
 
     def __init__(self, where: Mapping[str, Any]) -> None:
+        self._wanted: dict[str, frozenset[str]] = {}
+        if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
+            raise _refused(where)
         try:
-            self._wanted = {name: _accepted(value) for name, value in where.items()}
-            plain = {name: sorted(map(json.dumps, accepted)) for name, accepted in self._wanted.items()}
-            self.key = json.dumps(plain, sort_keys=True)
-        except (TypeError, AttributeError) as cause:
-            raise ConfigurationError(
-                f"the filter {where!r:.200} can't be used: give names with a value, or a list of accepted values"
-            ) from cause
+            for name, value in where.items():
+                values = value if isinstance(value, list | tuple | set | frozenset) else [value]
+                self._wanted[name] = frozenset(_plain(each) for each in values)
+        except TypeError as cause:
+            raise _refused(where) from cause
+        self.key = json.dumps({name: sorted(wanted) for name, wanted in self._wanted.items()}, sort_keys=True)
 
     def admits(self, metadata: Mapping[str, Any]) -> bool:
         """Whether a passage with this metadata may be found."""
         return all(name in metadata and _any(metadata[name], wanted) for name, wanted in self._wanted.items())
 
 
-def _accepted(value: object) -> frozenset[Any]:
-    return frozenset(value) if isinstance(value, list | tuple | set | frozenset) else frozenset([value])
+def _refused(where: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"the filter {where!r:.200} can't be used: give a mapping from names to a value, or to a list of accepted ones"
+    )
 
 
-def _any(value: object, accepted: frozenset[Any]) -> bool:
+def _plain(value: object) -> str:
+    """A text, number, truth value or None, so that 1 and 1.0 are one, and 1 and True are two."""
+    if not isinstance(value, str | int | float | None):
+        raise TypeError(f"{value!r} is no plain value")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value)
+
+
+def _any(value: object, wanted: frozenset[str]) -> bool:
     values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-    return any(_in(v, accepted) for v in values)
-
-
-def _in(value: object, accepted: frozenset[Any]) -> bool:
-    try:
-        return value in accepted
-    except TypeError:  # a dict, say: nothing that a filter can name
-        return False
+    return any(isinstance(each, str | int | float | None) and _plain(each) in wanted for each in values)

@@ -1,7 +1,7 @@
 """Turns labelled pairs into a calibration and a threshold, and says how good they are."""
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Literal
@@ -117,6 +117,11 @@ def calibrate(
         QueryError: a query longer than the verifier's window.
         ModelError: the verifier failed.
     """
+    pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]
+    strange = [pair for pair in pairs if not isinstance(pair, LabelledPair)]
+    if strange:
+        wanted = "LabelledPair(query=…, passage=…, relevant=…)"
+        raise CalibrationError(f"{strange[0]!r:.80} is no labelled pair: give {wanted}")
     y = np.asarray([pair.relevant for pair in pairs], dtype=np.bool_)
     _checked(np.zeros(len(pairs)), y, method)  # before the costly part
     raw = _raw_scores(verifier, pairs, progress)

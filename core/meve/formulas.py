@@ -24,6 +24,14 @@ def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
     return scaled
 
 
+def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating]) -> FloatArray:
+    """The cosine of a query (d,) with each of n passages (n, d), in [-1, 1], shape (n,).
+
+    Row by row, and not by BLAS, whose blocks round equal rows differently: equal passages must tie.
+    """
+    return np.asarray(np.clip(np.einsum("ij,j->i", unit(passages), unit(query)), -1.0, 1.0), dtype=np.float32)
+
+
 def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:
     """How telling a term is: ln(1 + (N - n + 0.5) / (n + 0.5)); never negative, unlike the form without the 1.
 

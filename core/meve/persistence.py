@@ -12,10 +12,20 @@ from meve.calibration import calibration_from_dict
 from meve.clock import Clock, SystemClock
 from meve.config import RetrieverConfig
 from meve.corpus import Corpus, Entry
-from meve.errors import IndexCorruptError, IndexMismatchError, ValidationError
+from meve.errors import (
+    IndexCorruptError,
+    IndexMismatchError,
+    MeveError,
+    ModelError,
+    PassageError,
+    ValidationError,
+    foreign,
+)
+from meve.formulas import cosines
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
 from meve.snapshot import Writer, read_snapshot, write_snapshot
 from meve.types import Passage
+from meve.vectors import checked_vectors
 from meve.version import __version__
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
@@ -35,6 +45,7 @@ class Saved:
     verifier: str
     calibration: Calibration
     tokens: str
+    generation: str
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -48,8 +59,9 @@ def save_corpus(
     tokens: TokenCounter,
     extra: Mapping[str, Any],
     clock: Clock | None = None,
-) -> None:
-    """Write a corpus and the names of its models, atomically.
+    replacing: str | None = None,
+) -> str:
+    """Write a corpus and the names of its models, atomically; returns the name of the new generation.
 
     Raises:
         StorageError: as `write_snapshot`; what was there before is kept.
@@ -60,6 +72,7 @@ def save_corpus(
         "created": (clock or SystemClock()).now().isoformat(),
         "passages": len(corpus),
         "next_row": corpus.next_row,
+        "next_id": corpus.next_id,
         "embedder": {"name": embedder.name, "dimension": embedder.dimension, "similarity": embedder.similarity},
         "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
         "tokens": {"name": tokens.name},
@@ -73,20 +86,20 @@ def save_corpus(
         f"lexical.{kind}": corpus.primary_lexical.save,
         EXTRA: lambda file: _write_json(file, extra),
     }
-    write_snapshot(path, writers, about)
+    return write_snapshot(path, writers, about, replacing=replacing)
 
 
 def load_corpus(
     path: Path,
-    dense_class: Callable[[str], type[DenseIndex]],
-    lexical_class: Callable[[str], type[LexicalIndex]],
+    dense: Callable[[str, Path], DenseIndex],
+    lexical: Callable[[str, Path], LexicalIndex],
 ) -> Saved:
     """Read what `save_corpus` wrote, checked whole.
 
     Args:
         path: the index's folder.
-        dense_class: from a kind to the class that reads it.
-        lexical_class: the same for the keyword index.
+        dense: reads a dense index of that kind from that file.
+        lexical: the same for the keyword index.
 
     Raises:
         StorageError: as `read_snapshot`.
@@ -95,7 +108,9 @@ def load_corpus(
 
     def read(folder: Path, about: dict[str, Any]) -> Saved:
         try:
-            return _read(folder, about, dense_class, lexical_class)
+            return _read(folder, about, dense, lexical)
+        except MeveError:
+            raise
         except (KeyError, TypeError, ValueError) as cause:
             raise IndexCorruptError(f"the index at {path} can't be read ({cause!r}): index the texts again") from cause
 
@@ -105,11 +120,16 @@ def load_corpus(
 def _read(
     folder: Path,
     about: Mapping[str, Any],
-    dense_class: Callable[[str], type[DenseIndex]],
-    lexical_class: Callable[[str], type[LexicalIndex]],
+    read_dense: Callable[[str, Path], DenseIndex],
+    read_lexical: Callable[[str, Path], LexicalIndex],
 ) -> Saved:
-    dense = dense_class(about["dense"]["kind"]).load(folder / f"dense.{about['dense']['kind']}")
-    lexical = lexical_class(about["lexical"]["kind"]).load(folder / f"lexical.{about['lexical']['kind']}")
+    kinds = {part: str(about[part]["kind"]) for part in ("dense", "lexical")}
+    names = {part: f"{part}.{kind}" for part, kind in kinds.items()}
+    unchecked = [name for name in (*names.values(), PASSAGES, EXTRA) if name not in about["files"]]
+    if unchecked:
+        raise IndexCorruptError(f"the manifest of {folder.parent} lacks {unchecked[0]!r}: index the texts again")
+    dense = read_dense(kinds["dense"], folder / names["dense"])
+    lexical = read_lexical(kinds["lexical"], folder / names["lexical"])
     entries = dict(_read_passages(folder / PASSAGES))
     if not len(dense) == len(lexical) == len(entries) == about["passages"]:
         raise IndexCorruptError(
@@ -118,6 +138,7 @@ def _read(
         )
     corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
     corpus.next_row = max(corpus.next_row, int(about["next_row"]))
+    corpus.next_id = max(corpus.next_row, int(about["next_id"]))
     return Saved(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
@@ -126,6 +147,7 @@ def _read(
         verifier=about["verifier"]["name"],
         calibration=calibration_from_dict(about["verifier"]["calibration"]),
         tokens=about["tokens"]["name"],
+        generation=about["generation"],
         extra=json.loads((folder / EXTRA).read_text(encoding="utf-8")),
     )
 
@@ -145,9 +167,10 @@ def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
     if row is None:
         return
     stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
-    made = np.asarray(embedder.embed_passages([saved.corpus.entries[row].passage.content])[0], dtype=np.float32)
-    norms = float(np.linalg.norm(stored) * np.linalg.norm(made))
-    if made.shape != stored.shape or (norms > 0 and float(stored @ made) / norms < AGREEMENT):
+    with foreign(ModelError, f"embedding a passage with {embedder.name!r}"):
+        vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
+    made = checked_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
+    if stored.any() and made.any() and float(cosines(stored, made)[0]) < AGREEMENT:
         raise IndexMismatchError(
             f"embedder {embedder.name!r} makes other vectors than those in the index at {path}: its weights have "
             "changed; give the old ones, or index the texts again"
@@ -159,7 +182,12 @@ def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
         for row in sorted(entries):
             p = entries[row].passage
             line = {"row": row, "id": p.id, "tokens": entries[row].tokens, "title": p.title, "text": p.text}
-            out.write(json.dumps({**line, "metadata": dict(p.metadata)}, ensure_ascii=False) + "\n")
+            try:
+                out.write(
+                    json.dumps({**line, "metadata": dict(p.metadata)}, ensure_ascii=False, allow_nan=False) + "\n"
+                )
+            except (TypeError, ValueError) as cause:
+                raise PassageError(f"passage {p.id!r} can't be saved, its metadata was changed: {cause}") from cause
 
 
 def _read_passages(file: Path) -> Iterator[tuple[int, Entry]]:
@@ -172,6 +200,8 @@ def _read_passages(file: Path) -> Iterator[tuple[int, Entry]]:
 
 def _write_json(file: Path, data: Mapping[str, Any]) -> None:
     try:
+        if not isinstance(data, Mapping):
+            raise TypeError(f"it is {type(data).__name__}, not a mapping")
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
         raise ValidationError(f"extra data can't be saved as JSON: {cause}") from cause

@@ -157,14 +157,15 @@ class Pipeline:
     def _budget(self, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> Composed:
         settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
         with recorder.phase("budget", received=len(ordered), settings=settings) as p:
-            composed = budget(
-                ordered,
-                self.tokens,
-                max_tokens=config.max_tokens,
-                limit=config.limit,
-                separator=config.separator,
-                citations=config.citations,
-            )
+            with foreign(ModelError, f"counting tokens with {self.tokens.name!r}"):
+                composed = budget(
+                    ordered,
+                    self.tokens,
+                    max_tokens=config.max_tokens,
+                    limit=config.limit,
+                    separator=config.separator,
+                    citations=config.citations,
+                )
             p.done(composed.selection)
             return composed
 
@@ -203,12 +204,16 @@ def check_query(text: object) -> None:
     """Refuse what isn't a question.
 
     Raises:
-        QueryError: not text, or blank.
+        QueryError: not text, blank, or with surrogates that stand for no character.
     """
     if not isinstance(text, str):
         raise QueryError(f"a query must be text, not {type(text).__name__}: {text!r:.80}")
     if not text.strip():
         raise QueryError(f"the query is blank ({text!r:.40}): ask something")
+    try:
+        text.encode()
+    except UnicodeEncodeError as cause:
+        raise QueryError(f"the query {text!r:.80} is no valid text: it can't be written as UTF-8") from cause
 
 
 def _stacked(candidates: Sequence[Candidate]) -> FloatArray:

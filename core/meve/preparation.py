@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from meve.corpus import own_id
 from meve.errors import ModelError, ValidationError, foreign
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import Embedder, TokenCounter
@@ -90,7 +91,7 @@ def as_passages(
     *,
     ids: Sequence[str] | None = None,
     titles: Sequence[str] | None = None,
-    metadatas: Sequence[Mapping[str, Any]] | None = None,
+    metadatas: Sequence[Mapping[str, Any] | None] | None = None,
 ) -> list[Passage]:
     """Texts as passages.
 
@@ -108,12 +109,7 @@ def as_passages(
             id=ids[n] if ids else own_id(n),
             text=text,
             title=titles[n] if titles else "",
-            metadata=dict(metadatas[n]) if metadatas else {},
+            metadata=dict((metadatas[n] or {}) if metadatas else {}),
         )
         for n, text in enumerate(listed)
     ]
-
-
-def own_id(n: int) -> str:
-    """The id of the nth passage, where none was given."""
-    return f"p{n:07d}"

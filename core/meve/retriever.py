@@ -1,15 +1,17 @@
 """The public face: a pipeline over a corpus. Add, remove, retrieve, save, load."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
 from meve.clock import Clock, SystemClock
-from meve.config import LexicalKind, Overrides, RetrieverConfig
+from meve.config import LexicalKind, Overrides, RetrieverConfig, checked_config
 from meve.context import Context
 from meve.corpus import Corpus
-from meve.errors import EmptyCorpusError, IndexMismatchError
+from meve.errors import EmptyCorpusError, IndexMismatchError, StorageError, ValidationError
+from meve.filters import Filter
 from meve.fitting import CalibrationReport, calibrate
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
@@ -19,10 +21,13 @@ from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
 from meve.ports import DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
-from meve.preparation import Counters, Progress, as_passages, counted, embedded, own_id
+from meve.preparation import Counters, Progress, as_passages, counted, embedded
 from meve.scorers import VerifierScorer
 from meve.sources import DenseSource, LexicalSource
 from meve.types import LabelledPair, Passage, Query
+
+RESERVED = "meve."
+"""What names of extra data begin with that are MeVe's own."""
 
 Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
 
@@ -62,6 +67,8 @@ class Retriever:
         self._corpus = corpus
         self._clock = clock or SystemClock()
         self._counters = Counters(tokens)
+        self._origin: dict[Path, str] = {}
+        self._saving = threading.Lock()
 
     @classmethod
     def empty(
@@ -91,19 +98,22 @@ class Retriever:
             ConfigurationError: parts that can't work, or an extra that isn't installed.
             ModelError: a model or a tokenizer that can't be had.
         """
-        config = config or RetrieverConfig()
+        config = checked_config(config)
         found = resolve_embedder(embedder)
-        return cls(
-            corpus=Corpus(
-                dense=make_dense(dense, found.dimension, 0),
-                lexical=make_lexical(lexical or config.lexical or "bm25"),
-                choose=partial(make_dense, "auto", found.dimension) if dense == "auto" else None,
-            ),
-            embedder=found,
-            verifier=resolve_verifier(verifier, found),
-            tokens=resolve_tokens(tokens if tokens is not None else config.tokens),
-            config=config,
+        auto = isinstance(dense, str) and dense == "auto"
+        corpus = Corpus(
+            dense=make_dense(dense, found.dimension, 0),
+            lexical=make_lexical(config.lexical or "bm25" if lexical is None else lexical),
+            choose=partial(make_dense, "auto", found.dimension) if auto else None,
         )
+        counter = resolve_tokens(config.tokens if tokens is None else tokens)
+        # a part that is given here is the retriever's own, whatever the configuration names
+        if lexical is not None:
+            config = config.override(lexical=None)
+        if tokens is not None:
+            config = config.override(tokens=None)
+        judge = resolve_verifier(verifier, found)
+        return cls(corpus=corpus, embedder=found, verifier=judge, tokens=counter, config=config)
 
     @classmethod
     def from_passages(
@@ -147,7 +157,7 @@ class Retriever:
         *,
         ids: Sequence[str] | None = None,
         titles: Sequence[str] | None = None,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        metadatas: Sequence[Mapping[str, Any] | None] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
@@ -190,15 +200,17 @@ class Retriever:
 
         Raises:
             QueryError: blank, not text, or longer than a model's window.
-            ConfigurationError: an unknown option, or a value out of range.
+            ConfigurationError: an unknown option, a value out of range, or a filter that can't be used.
             EmptyCorpusError: there are no passages.
             ModelError: a model failed.
         """
-        settings = (config or self.config).override(**overrides)
         check_query(query)
-        counter = self._counters.named(settings.tokens)
-        own = counter is self.tokens
+        if where is not None:
+            Filter(where)
         with self._corpus.reading() as corpus:
+            settings = checked_config(self.config if config is None else config).override(**overrides)
+            counter = self._counters.named(settings.tokens)
+            own = counter is self.tokens
             if not len(corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
             kind = settings.lexical or corpus.lexical_kinds[0]
@@ -223,9 +235,11 @@ class Retriever:
         Raises:
             ValidationError: an id that is taken or given twice, a blank text; nothing was added.
         """
+        if isinstance(passages, str | Passage):
+            raise ValidationError(f"passages is a single {type(passages).__name__}: give a list")
         listed = list(passages)
-        start = self._corpus.next_row
-        named = [Passage(id=own_id(start + n), text=p) if isinstance(p, str) else p for n, p in enumerate(listed)]
+        fresh = iter(self._corpus.new_ids(sum(isinstance(p, str) for p in listed)))
+        named = [Passage(id=next(fresh), text=p) if isinstance(p, str) else p for p in listed]
         self.update(add=named, progress=progress)
         return [p.id for p in named]
 
@@ -235,7 +249,7 @@ class Retriever:
         Raises:
             UnknownIdError: an id that isn't there; nothing was removed.
         """
-        self.update(remove=[ids] if isinstance(ids, str) else list(ids))
+        self.update(remove=[ids] if isinstance(ids, str) else _listed("ids", ids))
 
     def update(
         self, *, add: Sequence[Passage] = (), remove: Sequence[str] = (), progress: Progress | None = None
@@ -246,6 +260,7 @@ class Retriever:
             ValidationError: ids that are taken, given twice or unknown, blank texts; nothing was changed.
             ModelError: the embedder or the tokenizer failed; nothing was changed.
         """
+        add, remove = _listed("add", add), _listed("remove", remove)
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
         texts = [p.content for p in add]
@@ -298,24 +313,40 @@ class Retriever:
 
         Args:
             path: the folder; made if it isn't there.
-            extra: JSON data to keep with the index, replacing what it kept; read back as `extra`.
+            extra: JSON data to keep with the index, replacing what it kept; read back as `extra`. Names that begin
+                with `meve.` are MeVe's own, and stay.
 
         Raises:
+            IndexBusyError: somebody else has saved there since this retriever was loaded from it or saved to it.
             StorageError: it can't be written there; what was there before is kept.
         """
-        with self._corpus.reading() as corpus:
-            kept = self.extra if extra is None else dict(extra)
-            save_corpus(
-                Path(path),
-                corpus,
-                config=self.config,
-                embedder=self.embedder,
-                verifier=self.verifier,
-                tokens=self.tokens,
-                extra=kept,
-                clock=self._clock,
-            )
+        folder = _place(path)
+        kept = self._extra_with(extra)
+        with self._saving:
+            self._corpus.settle()
+            with self._corpus.reading() as corpus:
+                replacing = self._origin.get(folder)
+                generation = save_corpus(
+                    folder,
+                    corpus,
+                    config=self.config,
+                    embedder=self.embedder,
+                    verifier=self.verifier,
+                    tokens=self.tokens,
+                    extra=kept,
+                    clock=self._clock,
+                    replacing=replacing,
+                )
+            self._origin[folder] = generation
             self.extra = kept
+
+    def _extra_with(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        if extra is None:
+            return dict(self.extra)
+        if not isinstance(extra, Mapping):
+            raise ValidationError(f"extra is {type(extra).__name__}: give a mapping from names to JSON data")
+        own = {name: data for name, data in self.extra.items() if str(name).startswith(RESERVED)}
+        return {**own, **extra}
 
     @classmethod
     def load(
@@ -326,34 +357,36 @@ class Retriever:
         verifier: Verifier | str | None = None,
         tokens: Tokens | None = None,
         config: RetrieverConfig | None = None,
-        dense: type[DenseIndex] | None = None,
-        lexical: type[LexicalIndex] | None = None,
+        dense: Callable[[Path], DenseIndex] | None = None,
+        lexical: Callable[[Path], LexicalIndex] | None = None,
     ) -> Self:
         """Read an index back, with the models that it was made with.
 
         Args:
             path: the folder.
             embedder: give the part if the index was made with one of your own; it must make the same vectors.
-            verifier: another one than the index was made with, or one of your own.
+            verifier: another one than the index was made with, or one of your own, with its own calibration. The saved
+                threshold stays; give a `config` for another.
             tokens: one of your own, of the same name as the one that the index was made with.
             config: instead of the saved one.
-            dense: the class of your own dense index, if it was made with one.
-            lexical: the class of your own keyword index, if it was made with one.
+            dense: what reads the file of a dense index of your own, such as `MyIndex.load`.
+            lexical: the same for a keyword index; for an analyzer of your own,
+                `partial(Bm25Index.load, analyzer=mine)`.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
             ModelError: a model that it was made with can't be had.
         """
-        path = Path(path)
+        path = _place(path)
         saved = load_corpus(
             path,
-            dense_class if dense is None else lambda _: dense,
-            lexical_class if lexical is None else lambda _: lexical,
+            lambda kind, file: dense_class(kind).load(file) if dense is None else dense(file),
+            lambda kind, file: lexical_class(kind).load(file) if lexical is None else lexical(file),
         )
         found = resolve_embedder(saved.embedder if embedder is None else embedder)
         check_embedder(path, saved, found)
         judge = resolve_verifier(saved.verifier if verifier is None else verifier, found)
-        if judge.name == saved.verifier:
+        if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
             judge = judge.with_calibration(saved.calibration)
         counter = resolve_tokens(saved.tokens if tokens is None else tokens)
         if counter.name != saved.tokens:
@@ -361,14 +394,16 @@ class Retriever:
                 f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
                 f"give that one, or override it for a call with tokens={counter.name!r}"
             )
-        return cls(
+        made = cls(
             corpus=saved.corpus,
             embedder=found,
             verifier=judge,
             tokens=counter,
-            config=config or saved.config,
+            config=checked_config(config or saved.config),
             extra=saved.extra,
         )
+        made._origin[path] = saved.generation
+        return made
 
     def info(self) -> dict[str, Any]:
         """What it holds and what it decides with: JSON-ready."""
@@ -386,3 +421,16 @@ class Retriever:
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
+
+
+def _place(path: str | Path) -> Path:
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as cause:
+        raise StorageError(f"{path!r:.200} is no place for an index: {cause}") from cause
+
+
+def _listed(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValidationError(f"{name} is {values!r:.60}: give a list")
+    return list(values)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meve.errors import ModelError, foreign
-from meve.formulas import unit
+from meve.formulas import cosines
 from meve.ports import Embedder, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query
 
@@ -30,7 +30,7 @@ class VerifierScorer:
             ModelError: the verifier failed, or returned something outside [0, 1].
         """
         with foreign(ModelError, f"verifying with {self.verifier.name!r}"):
-            scores = self._scores(query, candidates)
+            scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
             raise ModelError(
                 f"verifier {self.verifier.name!r} returned scores from {scores.min():.3g} to {scores.max():.3g}: "
@@ -42,7 +42,7 @@ class VerifierScorer:
         stored = [c.vector for c in candidates if c.vector is not None]
         if self._vectors is not None and query.vector is not None and len(stored) == len(candidates):
             return self._vectors.score_vectors(query.vector, np.stack(stored))
-        return np.asarray(self.verifier.score(query.text, [c.passage.content for c in candidates]))
+        return self.verifier.score(query.text, [c.passage.content for c in candidates])
 
 
 class SimilarityScorer:
@@ -59,7 +59,7 @@ class SimilarityScorer:
         vectors = [c.vector for c in candidates if c.vector is not None]
         if query.vector is None or len(vectors) != len(candidates):
             raise ModelError("similarity needs a vector of the query and each candidate: give the pipeline an embedder")
-        return np.asarray(unit(np.stack(vectors)) @ unit(query.vector), dtype=np.float32)
+        return cosines(query.vector, np.stack(vectors)) if vectors else np.zeros(0, dtype=np.float32)
 
 
 def _same(one: Embedder, other: Embedder) -> bool:

@@ -21,7 +21,14 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from meve.errors import IndexBusyError, IndexCorruptError, IndexMismatchError, IndexNotFoundError, StorageError
+from meve.errors import (
+    IndexBusyError,
+    IndexCorruptError,
+    IndexMismatchError,
+    IndexNotFoundError,
+    MeveError,
+    StorageError,
+)
 
 FORMAT = 1
 MANIFEST = "meve.json"
@@ -32,22 +39,34 @@ Writer = Callable[[Path], None]
 T = TypeVar("T")
 
 
-def write_snapshot(folder: Path, writers: Mapping[str, Writer], about: Mapping[str, Any]) -> None:
+def write_snapshot(
+    folder: Path, writers: Mapping[str, Writer], about: Mapping[str, Any], *, replacing: str | None = None
+) -> str:
     """Put a new generation in the place of whatever the folder holds.
 
     Args:
         folder: made if it isn't there.
         writers: by file name, what writes that file.
         about: JSON data for the manifest.
+        replacing: the generation that may be replaced; None for whatever is there.
+
+    Returns:
+        The name of the new generation.
 
     Raises:
-        IndexBusyError: another process is saving there.
+        IndexBusyError: another process is saving there, or has saved since `replacing` was read.
         StorageError: the folder holds something else, or can't be written; what it held before is still there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             check_place(folder)
+            now = _current(folder)
+            if replacing is not None and now is not None and now != replacing:
+                raise IndexBusyError(
+                    f"the index at {folder} was saved by somebody else since it was loaded: load it again and repeat "
+                    "the change, or save to another folder; nothing was written"
+                )
             generation = folder / f"g-{secrets.token_hex(8)}"
             generation.mkdir()
             try:
@@ -58,8 +77,20 @@ def write_snapshot(folder: Path, writers: Mapping[str, Writer], about: Mapping[s
                     shutil.rmtree(generation, ignore_errors=True)
                 raise
             _clear(folder, keep=generation.name)
-    except OSError as cause:
+            return generation.name
+    except MeveError:
+        raise
+    except (OSError, ValueError) as cause:
         raise StorageError(f"the index at {folder} can't be written: {cause}; what it held before is kept") from cause
+
+
+def _check_shape(manifest: Mapping[str, Any]) -> None:
+    files = manifest["files"]
+    if not GENERATION.fullmatch(manifest["generation"]) or not isinstance(files, dict) or not files:
+        raise ValueError("it names no generation of files")
+    for name, facts in files.items():
+        if Path(name).name != name or not (isinstance(facts["bytes"], int) and isinstance(facts["sha256"], str)):
+            raise ValueError(f"what it says of {name!r} can't be")
 
 
 def check_place(folder: Path) -> None:
@@ -68,12 +99,14 @@ def check_place(folder: Path) -> None:
     Raises:
         StorageError: it can't; nothing of what is there is ever overwritten or deleted.
     """
-    if not folder.exists() or (folder / MANIFEST).exists():
+    if not folder.exists():
         return
     if not folder.is_dir():
         raise StorageError(f"{folder} is a file: give a folder for the index")
-    ours = (".lock", f"{MANIFEST}.new")
-    others = [p.name for p in folder.iterdir() if p.name not in ours and not GENERATION.fullmatch(p.name)]
+    names = [p.name for p in folder.iterdir()]
+    if any(GENERATION.fullmatch(name) for name in names) or _current(folder) is not None:
+        return
+    others = [name for name in names if name not in (".lock", f"{MANIFEST}.new")]
     if others:
         raise StorageError(
             f"{folder} holds other files ({sorted(others)[0]!r}, …) and no index: give an empty or a new folder"
@@ -92,8 +125,8 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         found = manifest["format"]
-        if not (isinstance(manifest["generation"], str) and isinstance(manifest["files"], dict)):
-            raise TypeError("generation or files are of the wrong type")
+        if found == FORMAT:
+            _check_shape(manifest)
     except (FileNotFoundError, NotADirectoryError) as cause:
         raise IndexNotFoundError(f"there is no index at {folder}: make one with 'meve index PATH --to {folder}'") from (
             cause

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
@@ -51,8 +52,8 @@ def choose_threshold(
     if p.min() < 0 or p.max() > 1:
         raise CalibrationError(f"probabilities lie between {p.min():.4g} and {p.max():.4g}: calibrate them into [0, 1]")
     for name, target in (("precision", precision), ("recall", recall)):
-        if target is not None and not 0 < target <= 1:
-            raise CalibrationError(f"{name} is {target}: give a target above 0, and 1 at most")
+        if target is not None and not (isinstance(target, Real) and 0 < target <= 1):
+            raise CalibrationError(f"{name} is {target!r}: give a target above 0, and 1 at most")
     thresholds, kept = np.unique(-p, return_counts=True)
     kept = np.cumsum(kept)
     hits = np.cumsum(y[np.argsort(-p, kind="stable")])[kept - 1]

@@ -33,7 +33,7 @@ def fallback(
         scorer: the one that phase 2 used.
         k: how many it may add.
         floor: the least score in [0, 1] of one that isn't verified.
-        threshold: τ; None where nothing is verified.
+        threshold: τ; None where nothing is verified: scores are no probabilities then, and there is no floor.
 
     Source: MeVe (Ottem 2025), section 3.4, which doesn't say how a fallback document is scored or how many are added.
     """
@@ -43,9 +43,11 @@ def fallback(
     fresh = iter(judge(query, [hit for hit in hits if hit.id not in judged], scorer))
     hits = [hit if hit.id in judged else next(fresh) for hit in hits]
     added = [replace(h, origin="fallback", verified=threshold is not None and reaches(h, threshold)) for h in hits]
+    low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
+    out = {c.id for c in low}
     return Selection(
-        kept=best_first([*accepted, *(c for c in added if c.verified or reaches(c, floor))]),
-        dropped=[Dropped(candidate=c, reason="below_floor") for c in added if not c.verified and not reaches(c, floor)],
+        kept=best_first([*accepted, *(c for c in added if c.id not in out)]),
+        dropped=[Dropped(candidate=c, reason="below_floor") for c in low],
     )
 
 

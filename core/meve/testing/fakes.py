@@ -1,6 +1,6 @@
 """Parts that one can compute in one's head. They ship, since users have tests too.
 
->>> WordEmbedder().embed_query("cat dog")[[2, 3]].round(2).tolist()
+>>> WordEmbedder().embed_query("cat dog")[[2, 3]].astype(float).round(2).tolist()
 [0.71, 0.71]
 >>> OverlapVerifier().score("blue sky", ["the sky", "grass"]).tolist()
 [0.5, 0.0]

@@ -1,6 +1,7 @@
 """Counts tokens with a function of your own."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 
 from meve.errors import TokenizerUnavailableError
 
@@ -32,11 +33,11 @@ class FunctionTokens:
             TokenizerUnavailableError: the function returned something else than a whole number of at least 0.
         """
         found = self._function(text)
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        if isinstance(found, bool) or not isinstance(found, Integral) or found < 0:
             raise TokenizerUnavailableError(
                 f"token counter {self._name!r} returned {found!r}: it must return a whole number of at least 0"
             )
-        return found
+        return int(found)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """The same for many texts, in the order given."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from meve.calibration import calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError, foreign
-from meve.formulas import unit
+from meve.formulas import cosines
 from meve.ports import Calibration, Embedder
 from meve.types import FloatArray
 
@@ -114,4 +114,4 @@ def _cosine(query: FloatArray, passages: FloatArray) -> FloatArray:
             f"a query vector of shape {q.shape} and passage vectors of shape {p.shape} don't go together: "
             "give (d,) and (n, d) of the same embedder"
         )
-    return np.asarray(np.clip(unit(p) @ unit(q), -1.0, 1.0), dtype=np.float32)
+    return cosines(q, p)
