@@ -11,7 +11,8 @@ TEXTS = {
     "and the distance by a waggle dance.\n",
     "bridges.txt": "A suspension bridge hangs its deck from cables that run over towers and are anchored at both ends.",
     "facts.jsonl": '{"id": "moon", "text": "The Moon turns around the Earth once in about 27 days.", "lang": "en"}\n'
-    '{"id": "iron", "text": "Rust forms when iron reacts with oxygen and water.", "lang": "en", "year": 1999}\n',
+    '{"id": "iron", "text": "Rust forms when iron reacts with oxygen and water.", "lang": "en", "year": 1999, '
+    '"until": null}\n',
 }
 ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cup in 1974?"
 

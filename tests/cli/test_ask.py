@@ -29,6 +29,21 @@ def test_a_question_without_an_answer_is_said_to_have_none(meve, index):
     assert (result.exit_code, INSUFFICIENT in result.stdout) == (0, True)
 
 
+def test_text_that_was_not_verified_is_told_apart_from_context(meve, index):
+    """On stderr, so that stdout stays the text; no such line where something was verified, or nothing came."""
+    loose = ("--fallback-floor", 0)
+    result = meve("ask", "What is told of the Moon by bridges and bees at the world cup?", "--index", index, *loose,
+                  "--threshold", 1)  # fmt: skip
+    assert "nothing below was verified: fallback passages that merely share words" in result.stderr
+    assert "below" not in result.stdout
+    assert result.stdout.split("\n\n")[0]
+    assert "nothing below was verified (mode standard_rag)" in meve(
+        "ask", ANSWERED, "--index", index, "--mode", "standard_rag"
+    ).stderr  # fmt: skip
+    assert "verified" not in meve("ask", ANSWERED, "--index", index).stderr
+    assert "verified" not in meve("ask", ANSWERED, "--index", index, "--mode", "no_rag").stderr
+
+
 def test_json_is_one_object_and_nothing_else(index):
     """Seen from outside, by a real process: whatever the model libraries say, it isn't on stdout."""
     command = [sys.executable, "-m", "meve.cli", "ask", ANSWERED, "--index", str(index), "--json", "--trace"]
@@ -83,6 +98,29 @@ def test_metadata_filters(meve, index):
     assert ids("year=1999") == {"iron"}
     assert ids("source=bridges.txt", "--where", "source=bees.md") == {"bridges.txt#1", "bees.md#1"}
     assert ids("lang=en", "--where", "source=bridges.txt") == set()
+    assert ids("until=null") == {"iron"}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("en", ["en"]),
+        ("", [""]),
+        ("3", ["3", 3]),
+        ("2.5", ["2.5", 2.5]),
+        ("true", ["true", True]),
+        ("null", ["null", None]),
+        ("NaN", ["NaN"]),
+        ("Infinity", ["Infinity"]),
+        ('"x"', ['"x"']),
+        ("[1]", ["[1]"]),
+        ("[" * 100_000, ["[" * 100_000]),
+        ("a=b", ["a=b"]),
+    ],
+)
+def test_a_value_is_text_and_the_number_truth_value_or_null_that_it_reads_as(text, read):
+    """Nothing else of JSON is read."""
+    assert parse_where([f"key={text}"]) == {"key": read}
 
 
 @pytest.mark.parametrize("condition", ["lang", "=en", " =en"])

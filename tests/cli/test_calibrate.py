@@ -1,11 +1,37 @@
 import json
+import re
 import shutil
 
+import numpy as np
 import pytest
 
 from meve.cli.pairs import read_pairs
 from meve.errors import CalibrationError, IngestError
+from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.parts.verifiers.torch_runtime import TorchRuntime
 from meve.snapshot import read_manifest
+
+
+class Shared:
+    """In the place of a loaded model: the logit is how many words query and passage share."""
+
+    window = 512
+
+    def __init__(self):
+        self.windows = self
+
+    def special(self, *, pair):
+        return 3
+
+    def count(self, text):
+        return len(text.split())
+
+    def counts(self, texts):
+        return [self.count(text) for text in texts]
+
+    def logits(self, pairs):
+        words = [[set(re.findall(r"\w+", text)) for text in pair] for pair in pairs]
+        return np.array([len(query & passage) - 1.5 for query, passage in words], dtype=np.float32)
 
 
 def test_an_index_keeps_its_new_calibration_and_threshold(meve, index, pairs, tmp_path):
@@ -33,6 +59,24 @@ def test_a_calibration_goes_into_a_file_without_an_index(meve, pairs, tmp_path):
     data = json.loads(to.read_text())
     assert data["calibration"]["method"] == "platt"
     assert 0 < data["threshold"] < 1
+
+
+@pytest.mark.parametrize("options", [[], ["--to"]])
+def test_a_model_reads_the_calibration_that_was_saved_beside_it(meve, pairs, tmp_path, monkeypatch, options):
+    """In its own folder, unless another file is named; the file says what threshold goes with it."""
+    model, given = tmp_path / "model", tmp_path / "given.json"
+    model.mkdir()
+    monkeypatch.setattr(TorchRuntime, "from_name", lambda *_, **__: Shared())
+    result = meve("calibrate", pairs, "--verifier", model, *(x for o in options for x in (o, given)))
+    assert result.exit_code == 0, result.stderr
+    file = given if options else model / "calibration.json"
+    assert f"saved: {file}" in result.stdout
+    if options:
+        assert not (model / "calibration.json").exists()
+        file.rename(model / "calibration.json")
+    read = CrossEncoderVerifier.from_name(str(model)).calibration
+    assert (read.pairs, read.to_dict()) == (70, json.loads((model / "calibration.json").read_text())["calibration"])
+    assert meve("calibrate", pairs, "--verifier", model).exit_code == 0  # also where one is there
 
 
 @pytest.mark.parametrize("arguments", [[], ["--index", "a", "--to", "b"], ["--verifier", "cosine"], ["--to", "f"]])

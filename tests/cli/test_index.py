@@ -1,8 +1,12 @@
+import os
 import shutil
 
 import pytest
 
+from meve.cli.index import _as_saved
 from meve.retriever import Retriever
+from meve.snapshot import read_manifest
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
 def test_a_folder_is_indexed_and_what_was_skipped_is_told_with_its_reason(indexed):
@@ -68,3 +72,52 @@ def test_another_kind_of_vector_index_is_refused_for_an_index_that_exists(meve, 
     result = meve("index", docs, "--to", index, "--dense", "hnsw")
     assert result.exit_code == 1
     assert "--dense is 'hnsw', but the index at" in result.stderr
+
+
+def test_auto_is_as_if_no_kind_of_vector_index_was_given(meve, docs, index):
+    """The one that is there stays."""
+    result = meve("index", docs, "--to", index, "--dense", "auto")
+    assert (result.exit_code, "0 read, 3 unchanged" in result.stderr) == (0, True), result.stderr
+
+
+def test_an_index_is_written_again_only_if_something_changed(meve, tmp_path):
+    """And it is said so; files whose time changed are remembered, others are not even written."""
+    file, folder = tmp_path / "docs" / "a.txt", tmp_path / "index"
+    file.parent.mkdir()
+    file.write_text("Words about apples.")
+    os.utime(file, (1, 1))
+
+    def run(*options):
+        result = meve("index", file.parent, "--to", folder, *options)
+        assert result.exit_code == 0, result.stderr
+        return read_manifest(folder)["generation"], "nothing changed" in result.stderr
+
+    first, _ = run()
+    assert run() == (first, True)
+    os.utime(file, (2, 2))
+    second, _ = run()
+    assert second != first
+    assert run() == (second, True)
+    file.write_text("Words about pears.")
+    third, nothing = run()
+    assert (third != second, nothing) == (True, False)
+
+
+def test_another_verifier_is_saved_although_no_file_changed(monkeypatch, tmp_path):
+    """It is named in the manifest."""
+    texts = {"embedder": WordEmbedder(), "tokens": WordCounter()}
+    retriever = Retriever.from_texts(["Words."], verifier=OverlapVerifier(), **texts)
+    assert not _as_saved(retriever, tmp_path / "index")
+    retriever.save(tmp_path / "index")
+    assert _as_saved(retriever, tmp_path / "index")
+    monkeypatch.setattr(OverlapVerifier, "name", "another")
+    assert not _as_saved(retriever, tmp_path / "index")
+
+
+def test_another_index_in_the_folder_is_no_document(meve, docs, tmp_path):
+    """Only the one that is made was left out before."""
+    texts = shutil.copytree(docs, tmp_path / "docs")
+    assert meve("index", texts, "--to", texts / "index").exit_code == 0
+    result = meve("index", texts, "--to", tmp_path / "other")
+    assert "files: 3 read, 0 unchanged, 0 gone, 1 skipped" in result.stderr
+    assert "passages: 4 added" in result.stderr

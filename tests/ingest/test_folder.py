@@ -7,6 +7,7 @@ import pytest
 
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest import Chunking, folder, ingest
+from meve.ingest.report import KEY
 from meve.retriever import Retriever
 from meve.testing.fakes import CountedEmbedder, FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
@@ -230,6 +231,87 @@ def test_an_id_that_another_file_has_is_left_out_and_said_so(docs, retriever):
     (docs / "f.jsonl").unlink()
     assert ingest(docs, retriever, clock=LATER).warnings == ()
     assert retriever.get("g").text == "Another."
+
+
+def test_ids_made_of_a_files_path_go_before_those_that_rows_bring(docs, retriever):
+    """Whichever file is read first; and a row that is masked is said so."""
+    (docs / "a.jsonl").write_text('{"id": "b.md#1", "text": "Another."}\n{"id": "h", "text": "Own."}\n')
+    report = ingest(docs, retriever, clock=LATER)
+    assert retriever.get("b.md#1").text == "Words about bananas."
+    assert retriever.get("h").text == "Own."
+    assert report.warnings[0].startswith("a.jsonl: 1 passages were left out, since their ids are taken, 'b.md#1'")
+    (docs / "b.md").unlink()
+    assert ingest(docs, retriever, clock=LATER).warnings == ()
+    assert retriever.get("b.md#1").text == "Another."
+
+
+def test_a_row_of_an_earlier_run_makes_way_for_a_file_whose_id_it_has(docs, retriever):
+    """It is said so in that run and in the next."""
+    (docs / "z.jsonl").write_text('{"id": "new.txt#1", "text": "Another."}\n{"id": "h", "text": "Own."}\n')
+    ingest(docs, retriever, clock=LATER)
+    (docs / "new.txt").write_text("Words about nuts.")
+    report = ingest(docs, retriever, clock=LATER)
+    assert retriever.get("new.txt#1").text == "Words about nuts."
+    assert report.warnings[0].startswith(
+        "z.jsonl: 1 passages were removed, since their ids are those of passages of new"
+    )
+    assert ingest(docs, retriever, clock=LATER).warnings[0].startswith("z.jsonl: 1 passages were left out")
+    assert ids(retriever) == sorted([*ALL, "h", "new.txt#1"])
+
+
+def test_another_index_in_the_folder_is_passed_over(docs, retriever, embedder):
+    """Its files are copies of texts; a file that is merely called like a manifest changes nothing."""
+    ingest(docs, retriever)
+    retriever.save(docs / "index")
+    (docs / "c" / "meve.json").write_text('{"text": "no manifest"}')
+    other = Retriever.empty(embedder=embedder, verifier=OverlapVerifier(), tokens=WordCounter())
+    report = ingest(docs, other)
+    assert ids(other) == sorted([*ALL, "c/meve.json#1"])
+    assert report.skipped == ()
+    with pytest.raises(IngestError, match="is an index that meve made: name the folder of the texts"):
+        ingest(docs / "index", other)
+
+
+def test_the_record_leaves_the_users_own_keys_alone(docs, retriever):
+    """Whatever stands in them."""
+    mine = {"sources": ["mine"], "ingest": 3}
+    retriever.extra.update(mine)
+    ingest(docs, retriever, clock=LATER)
+    assert ingest(docs, retriever, clock=LATER).unchanged == 6
+    assert {key: value for key, value in retriever.extra.items() if key in mine} == mine
+    assert set(retriever.extra) == {*mine, KEY}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        "text",
+        {},
+        {"root": "", "settings": {}, "sources": {}},
+        {"root": 1, "settings": {"chunk_tokens": 200, "chunk_overlap": 0}, "sources": {}},
+        {"root": "", "settings": {"chunk_tokens": 200, "chunk_overlap": 0}, "sources": []},
+        {"root": "", "settings": {"chunk_tokens": 200, "chunk_overlap": 0}, "sources": {"a.txt": {"size": 1}}},
+    ],
+)
+def test_a_record_of_another_shape_is_refused(docs, retriever, record):
+    """With its key and the next step; nothing is changed."""
+    retriever.extra[KEY] = record
+    with pytest.raises(IngestError, match=r"under 'meve.ingest' than the record .* index into a new folder"):
+        ingest(docs, retriever)
+    assert len(retriever) == 0
+
+
+def test_an_index_without_its_record_is_not_brought_up_to_date(docs, retriever):
+    """What changed can't be told; nothing is changed."""
+    ingest(docs, retriever, clock=LATER)
+    del retriever.extra[KEY]
+    (docs / "b.md").write_text("# Guide\n\nWords about blueberries.")
+    with pytest.raises(IngestError, match=r"no record of what was read.*index into a new folder"):
+        ingest(docs, retriever, clock=LATER)
+    assert ids(retriever) == ALL
+    assert retriever.get("b.md#1").text == "Words about bananas."
 
 
 def test_passages_that_came_by_code_are_left_alone(docs, retriever):

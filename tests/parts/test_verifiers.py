@@ -221,9 +221,13 @@ class TestCrossEncoder:
         (home / "calibration.json").write_text(json.dumps(stored.to_dict()))
         assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == stored
         assert CrossEncoderVerifier.from_name(str(home), backend="onnx", calibration=given).calibration == given
-        (home / "calibration.json").write_text('{"method": "magic"}')
-        with pytest.raises(CalibrationError, match="magic"):
-            CrossEncoderVerifier.from_name(str(home), backend="onnx")
+        written = {"verifier": "x", "threshold": 0.4, "calibration": stored.to_dict()}
+        (home / "calibration.json").write_text(json.dumps(written))
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == stored
+        for bad in ('{"method": "magic"}', '{"calibration": {"method": "magic"}}', '{"calibration": 3}'):
+            (home / "calibration.json").write_text(bad)
+            with pytest.raises(CalibrationError, match=r"calibration.json can't be used .*meve calibrate"):
+                CrossEncoderVerifier.from_name(str(home), backend="onnx")
 
     @pytest.mark.parametrize(
         ("options", "says"),

@@ -8,7 +8,7 @@ import typer
 from meve.cli.ask import ask
 from meve.cli.calibrate import calibrate
 from meve.cli.demo import demo
-from meve.cli.guard import guarded
+from meve.cli.guard import any_text_can_be_written, guarded
 from meve.cli.index import index
 from meve.cli.info import info
 from meve.cli.render import write
@@ -45,4 +45,5 @@ def _options(
 def main() -> None:
     """The entry point of the `meve` command."""
     os.environ.setdefault("TQDM_DISABLE", "1")  # model libraries draw bars of their own, in the midst of ours
+    any_text_can_be_written()
     app()

@@ -1,12 +1,13 @@
 """`meve ask`: the verified context for a question."""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli.render import show_trace, show_verdict, write, write_json
+from meve.cli.render import complain, show_text, show_trace, show_verdict, unverified, write_json
 from meve.config import LexicalKind, Mode
 from meve.errors import ConfigurationError
 
@@ -24,7 +25,11 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Only passages with this metadata; may be repeated.", metavar="KEY=VALUE"),
+        typer.Option(
+            help="Only passages with this metadata; may be repeated. The value is text; 3, true or null also matches "
+            "the number, truth value or null.",
+            metavar="KEY=VALUE",
+        ),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Phase 1: how many candidates.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
@@ -74,21 +79,26 @@ def ask(
     if as_json:
         write_json(context.to_dict())
         return
-    if context.text:
-        write(f"{context.text}\n\n")
+    if context.text and not context.sufficient:
+        complain("warning", unverified(context))
+        show_text(context.text, "dim")
+    elif context.text:
+        show_text(context.text)
     show_verdict(context)
     if trace:
         show_trace(context)
 
 
 def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
-    """From `key=value` to accepted values by key. A key given twice accepts either; 3 and true match as text too.
+    """From `key=value` to accepted values by key. A key given twice accepts either.
+
+    A value is text; where it reads as a JSON number, true, false or null, that is accepted as well.
 
     Raises:
         ConfigurationError: no `=`, or no key.
 
-    >>> parse_where(["lang=en", "lang=de", "year=1999"])
-    {'lang': ['en', 'de'], 'year': ['1999', 1999]}
+    >>> parse_where(["lang=en", "lang=de", "year=1999", "until=null"])
+    {'lang': ['en', 'de'], 'year': ['1999', 1999], 'until': ['null', None]}
     """
     accepted: dict[str, list[Any]] = {}
     for condition in conditions:
@@ -102,6 +112,7 @@ def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
 def _readings(value: str) -> list[Any]:
     try:
         read = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [value]
-    return [value, read] if isinstance(read, int | float) else [value]
+    plain = read is None or (isinstance(read, int | float) and math.isfinite(read))
+    return [value, read] if plain else [value]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Method = Literal["platt", "isotonic"]
 
+BESIDE = "calibration.json"
+"""Beside a model's own files: what a cross-encoder reads its calibration from."""
+
 
 def calibrate(
     pairs: Annotated[
@@ -29,7 +32,13 @@ def calibrate(
         str | None, typer.Option("--verifier", help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="Without an index: where to write the calibration.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--to",
+            help=f"Without an index: where to write the calibration; else {BESIDE} in the verifier's own folder, where "
+            "it is read with the model.",
+            metavar="FILE",
+        ),
     ] = None,
     method: Annotated[
         str, typer.Option(help="Isotonic wants 1,000 pairs or more.", metavar="platt|isotonic")
@@ -46,9 +55,9 @@ def calibrate(
     Chooses a threshold too, and saves both into the index or a file.
     """
     if (index is None) == (verifier is None and to is None):
-        raise typer.BadParameter("give either --index DIR, or --verifier NAME with --to FILE")
-    if index is None and (verifier is None or to is None):
-        raise typer.BadParameter("--verifier NAME and --to FILE go together")
+        raise typer.BadParameter("give either --index DIR, or --verifier NAME")
+    if index is None:
+        to = _file(verifier, to)
     listed = read_pairs(pairs)
     for complaint in listed.complaints:
         complain("warning", f"{pairs}: {complaint}")
@@ -62,6 +71,16 @@ def calibrate(
             )
     show_calibration(report)
     say(f"saved: {index or to}")
+
+
+def _file(verifier: str | None, to: Path | None) -> Path:
+    if verifier is None:
+        raise typer.BadParameter("--to FILE goes with --verifier NAME")
+    if to is not None:
+        return to
+    if verifier != "cosine" and Path(verifier).is_dir():
+        return Path(verifier) / BESIDE
+    raise typer.BadParameter(f"{verifier} is no folder to save beside the model in: give --to FILE as well")
 
 
 def _into_index(

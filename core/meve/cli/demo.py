@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.render import out, progress_bar, say, show_trace, show_verdict, write
+from meve.cli.render import out, progress_bar, say, show_trace, show_verdict, table, write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from meve.context import Context
     from meve.demo import Question
+
+MOST = 3
+"""So many candidates that were dropped for one reason are shown."""
 
 
 def demo(
@@ -36,8 +41,10 @@ def _run(folder: Path) -> None:
     with progress_bar() as advance:
         retriever = demo_retriever(folder, lambda done, total: advance("embedding passages", done, total))
     say(f"{len(retriever)} passages, embedder {retriever.embedder.name}, verifier {retriever.verifier.name}\n")
-    for number, question in enumerate(QUESTIONS, start=1):
-        show(number, question, retriever.retrieve(question.text))
+    contexts = [retriever.retrieve(question.text) for question in QUESTIONS]
+    for number, (question, context) in enumerate(zip(QUESTIONS, contexts, strict=True), start=1):
+        show(number, question, context)
+    show_summary(QUESTIONS, contexts)
 
 
 def show(number: int, question: "Question", context: "Context") -> None:
@@ -46,16 +53,44 @@ def show(number: int, question: "Question", context: "Context") -> None:
     say(question.text, "bold cyan")
     say("")
     if context.sufficient:
-        write(f"{context.text}\n\n")
-    elif context.passages:
-        ids = ", ".join(each.passage.id for each in context.passages)
-        say(
-            f"(left out here: {len(context.passages)} unverified passages that merely share words with it: {ids})\n",
-            "dim",
-        )
+        out().rule("context for the prompt", style="dim", align="left")
+        write(f"{context.text}\n")
+        out().rule(style="dim")
+    else:
+        say(abstention(question, context), "bold yellow")
+        say("")
     show_verdict(context)
-    if not context.sufficient and not question.answered:
-        say("That is right: the language reference says nothing of it. An application abstains here.", "yellow")
     say("")
-    show_trace(context)
+    show_trace(context, most=MOST)
     say("")
+
+
+def abstention(question: "Question", context: "Context") -> str:
+    """What is said where a question has no verified context."""
+    told = "No verified context: an application says that it doesn't know."
+    if not question.answered:
+        told += " That is right: the language reference says nothing of it."
+    if context.passages:
+        ids = ", ".join(each.passage.id for each in context.passages)
+        told += f" Not shown: {len(context.passages)} unverified passages that merely share words with it ({ids})."
+    return told
+
+
+def show_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]") -> None:
+    """Print all questions, and what came of them."""
+    made = table(
+        "summary", "question", "verified", "tokens", "ms", "sufficient", right=("verified", "tokens", "ms"),
+        fold=("question",),
+    )  # fmt: skip
+    for question, context in zip(questions, contexts, strict=True):
+        verified = f"{sum(each.verified for each in context.passages)} of {len(context.passages)}"
+        made.add_row(
+            question.text,
+            verified if context.passages else "none",
+            str(context.tokens),
+            f"{context.trace.ms:.0f}",
+            "yes" if context.sufficient else "no",
+            style="green" if context.sufficient else "yellow",
+        )
+    out().print(made)
+    say("The same of your own texts: meve index FOLDER --to INDEX, then meve ask QUESTION --index INDEX --trace", "dim")

@@ -47,6 +47,7 @@ def index(
     Chunking(tokens=chunk_tokens or Chunking().tokens)
     check_place(to)
     retriever = _opened(to, embedder, verifier, dense)
+    before = dict(retriever.extra)
     with progress_bar() as advance:
         report = ingest(
             path,
@@ -58,6 +59,9 @@ def index(
                 f"{stage} {'files' if stage == 'reading' else 'passages'}", done, total
             ),
         )
+    if not report.changed and retriever.extra == before and _as_saved(retriever, to):
+        show_report(report, retriever, to, kept=True)
+        return
     retriever.save(to)
     show_report(report, retriever, to)
 
@@ -68,7 +72,7 @@ def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | N
     from meve.retriever import Retriever
 
     if (to / MANIFEST).exists():
-        if dense is not None:
+        if dense not in (None, "auto"):
             kind = read_manifest(to)["dense"]["kind"]
             if dense != kind:
                 raise ConfigurationError(
@@ -76,6 +80,13 @@ def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | N
                 )
         return Retriever.load(to, embedder=embedder, verifier=verifier)
     return Retriever.empty(embedder=embedder, verifier=verifier, dense=cast("DenseKind", dense or "auto"))
+
+
+def _as_saved(retriever: "Retriever", to: Path) -> bool:
+    """Whether the index there names the same models."""
+    manifest = read_manifest(to) if (to / MANIFEST).exists() else {}
+    models = {"embedder": retriever.embedder.name, "verifier": retriever.verifier.name}
+    return all(manifest.get(part, {}).get("name") == name for part, name in models.items())
 
 
 def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
@@ -89,8 +100,8 @@ def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -
     )
 
 
-def show_report(report: "IngestReport", retriever: "Retriever", to: Path) -> None:
-    """Print what was done, what was left out, and why."""
+def show_report(report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool = False) -> None:
+    """Print what was done, what was left out, and why; `kept`, if the index is the one that was there."""
     console = err()
     for warning in report.warnings:
         complain("warning", warning)
@@ -104,4 +115,4 @@ def show_report(report: "IngestReport", retriever: "Retriever", to: Path) -> Non
     passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
     say(f"files: {files}", to=console)
     say(f"passages: {passages}", to=console)
-    say(f"index: {to}", to=console)
+    say(f"index: {to}{' (nothing changed)' if kept else ''}", to=console)

@@ -58,9 +58,11 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _ingested(extra: Path) -> dict[str, Any]:
+    from meve.ingest.report import KEY
+
     try:
-        data = json.loads(extra.read_text(encoding="utf-8"))
-        return {"files": len(data["sources"]), "from": data["ingest"]["root"], "cut": data["ingest"]["settings"]}
+        record = json.loads(extra.read_text(encoding="utf-8"))[KEY]
+        return {"files": len(record["sources"]), "from": record["root"], "cut": record["settings"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"files": None}  # passages that came by code, or a save under way
 

@@ -3,11 +3,13 @@
 On a terminal: colours and tables as wide as it is. In a pipe or a file: the text as it is, tables without frames.
 """
 
+import codecs
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
@@ -23,6 +25,7 @@ NARROW = 110
 """With fewer columns, a table shows less."""
 
 INSUFFICIENT = "not sufficient: nothing in this index was verified as answering the question"
+TOO_LARGE = "not sufficient: what was verified doesn't fit into the tokens"
 
 UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
 """Control characters, which could command a terminal; documents are not to be trusted with it."""
@@ -60,7 +63,24 @@ def write(text: str) -> None:
 
 def write_json(data: object) -> None:
     """Write one JSON value on stdout."""
-    out().file.write(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    file = out().file
+    file.write(json.dumps(data, ensure_ascii=not _is_utf8(file), indent=2, allow_nan=False) + "\n")
+
+
+def _is_utf8(file: IO[str]) -> bool:
+    try:
+        return codecs.lookup(getattr(file, "encoding", None) or "utf-8").name == "utf-8"
+    except LookupError:
+        return False
+
+
+def show_text(text: str, style: str = "") -> None:
+    """Print a context's text and a blank line: as it is; on a terminal, in that style."""
+    console = out()
+    if style and console.is_terminal:
+        console.print(f"{text.translate(UNPRINTABLE)}\n", style=style, soft_wrap=True)
+    else:
+        write(f"{text}\n\n")
 
 
 def say(text: str, style: str = "", *, to: Console | None = None) -> None:
@@ -123,21 +143,32 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
 
 
 def verdict(context: "Context") -> str:
-    """Tokens and sufficiency, in a line."""
+    """Passages, tokens and sufficiency, in a line."""
+    count, verified = len(context.passages), sum(each.verified for each in context.passages)
+    passages = f"{count} {'passage' if count == 1 else 'passages'}" + (f", {verified} verified" if count else "")
     budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
-    return f"{budget} · {'sufficient' if context.sufficient else INSUFFICIENT}"
+    left_out = any(each.verified and each.phase == "budget" for each in context.trace.candidates)
+    why = "sufficient" if context.sufficient else TOO_LARGE if left_out else INSUFFICIENT
+    return f"{passages} · {budget} · {why}"
+
+
+def unverified(context: "Context") -> str:
+    """Of a context without anything verified: what its text is, in a line."""
+    if all(each.origin == "fallback" for each in context.passages):
+        return "nothing below was verified: fallback passages that merely share words with the question"
+    return f"nothing below was verified (mode {context.trace.mode})"
 
 
 def show_verdict(context: "Context") -> None:
-    """Print tokens and sufficiency."""
+    """Print passages, tokens and sufficiency."""
     say(verdict(context), "green" if context.sufficient else "bold yellow")
 
 
-def show_trace(context: "Context") -> None:
-    """Print the five phases, and every candidate's fate."""
+def show_trace(context: "Context", most: int | None = None) -> None:
+    """Print the five phases, and every candidate's fate; at most so many that were dropped for one reason."""
     console = out()
     console.print(phase_table(context))
-    console.print(candidate_table(context))
+    console.print(candidate_table(context, most))
 
 
 def phase_table(context: "Context") -> "Table":
@@ -158,8 +189,13 @@ def phase_table(context: "Context") -> "Table":
     return made
 
 
-def candidate_table(context: "Context") -> "Table":
-    """What became of each candidate, and why. On a narrow terminal, tokens and fates are left out: ranks tell those."""
+def candidate_table(context: "Context", most: int | None = None) -> "Table":
+    """What became of each candidate, and why. On a narrow terminal, tokens and fates are left out: ranks tell those.
+
+    Args:
+        context: whose.
+        most: so many that were dropped for one reason are shown, then their number; all, if None.
+    """
     candidates = context.trace.candidates
     by = list(dict.fromkeys(name for candidate in candidates for name in candidate.scores))
     more = ["tokens", "fate"] if out().width >= NARROW else []
@@ -169,7 +205,12 @@ def candidate_table(context: "Context") -> "Table":
         right=("rank", "tokens", *by),
         fold=("id", "reason"),
     )
+    dropped = Counter[str]()
     for candidate in candidates:
+        why = candidate.reason.partition(":")[0]
+        dropped[why] += not candidate.rank
+        if most is not None and dropped[why] > most:
+            continue
         fate = candidate.fate if candidate.rank else f"{candidate.fate} by {candidate.phase}"
         made.add_row(
             str(candidate.rank or ""),
@@ -180,6 +221,9 @@ def candidate_table(context: "Context") -> "Table":
             candidate.reason.translate(UNPRINTABLE),
             style="green" if candidate.verified and candidate.rank else "dim" if not candidate.rank else None,
         )
+    for why, count in dropped.items():
+        if most is not None and count > most:
+            made.add_row("", f"… {count - most} more", *[""] * (1 + len(by) + len(more)), why, style="dim")
     return made
 
 

@@ -1,8 +1,9 @@
 """From a folder to an index, and on the next run only what changed."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -52,12 +53,13 @@ def ingest(
         retriever: takes the passages; its `save` keeps the record too.
         chunking: how large passages are; as in the last run, if None. Other values make everything be read again.
         max_bytes: larger files are skipped.
-        exclude: folders to pass over, such as that of the index itself.
+        exclude: folders to pass over, such as one that an index is to be made in.
         progress: told of each file that was read and each batch that was embedded.
         clock: tells how fresh a file is.
 
     Raises:
-        IngestError: nothing is there, or nothing of it can be read; nothing was changed.
+        IngestError: nothing is there, nothing of it can be read, or the record of the last run is lost; nothing was
+            changed.
         ConfigurationError: another folder than in the last run, or a setting out of range.
     """
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
@@ -180,13 +182,30 @@ class _Run:
                 self.leaving += old.passages
 
     def change(self, retriever: "Retriever") -> tuple[list[Passage], list[str]]:
-        """What to add and what to remove. An id that is taken already is left out, and said so."""
+        """What to add and what to remove.
+
+        An id that is taken already is left out, and said so. One that is made of a file's path goes before one that a
+        row of another file brings.
+
+        Raises:
+            IngestError: what was read stands in the index already, and no record tells where it came from.
+        """
+        places = {p.id: source for source, passages in self.added.items() for p in passages if _placed(p.id, source)}
+        if not self.record.sources:
+            self._refuse_unrecorded(retriever)
+        self._make_way(places)
         remove = [i for i in dict.fromkeys(self.leaving) if i in retriever]
         leaving = set(remove)
         taken: set[str] = set()
         add: list[Passage] = []
         for source, passages in self.added.items():
-            own = [p for p in passages if p.id not in taken and (p.id in leaving or p.id not in retriever)]
+            own = [
+                p
+                for p in passages
+                if p.id not in taken
+                and places.get(p.id, source) == source
+                and (p.id in leaving or p.id not in retriever)
+            ]
             if len(own) < len(passages):
                 ids = tuple(p.id for p in own)
                 twice = next(p.id for p in passages if p.id not in ids)
@@ -198,6 +217,30 @@ class _Run:
             add += own
             taken.update(p.id for p in own)
         return add, remove
+
+    def _refuse_unrecorded(self, retriever: "Retriever") -> None:
+        for passage in chain.from_iterable(self.added.values()):
+            source = passage.metadata["source"]
+            if passage.id in retriever and retriever.get(passage.id).metadata.get("source") == source:
+                raise IngestError(
+                    f"this index has no record of what was read, but holds passages of {source} ({passage.id!r} for "
+                    "one), so what changed can't be told: index into a new folder"
+                )
+
+    def _make_way(self, places: Mapping[str, str]) -> None:
+        """Rows of an earlier run leave ids that are made of the path of a file that came since."""
+        for source, old in list(self.sources.items()):
+            if source in self.added:
+                continue
+            ceded = [i for i in old.passages if i in places and not _placed(i, source)]
+            if ceded:
+                self.leaving += ceded
+                kept = tuple(i for i in old.passages if i not in ceded)
+                self.sources[source] = replace(old, sha256="", mtime_ns=0, passages=kept)
+                self.warnings.append(
+                    f"{source}: {len(ceded)} passages were removed, since their ids are those of passages of "
+                    f"{places[ceded[0]]}, {ceded[0]!r} for one: give each row an id of its own"
+                )
 
     def all_warnings(self) -> list[str]:
         """Everything to be said of the run, most general first."""
@@ -221,6 +264,12 @@ class _Run:
 
     def _settled(self, file: FileText) -> int:
         return file.mtime_ns if self.now_ns - file.mtime_ns > FRESH_NS else 0
+
+
+def _placed(passage_id: str, source: str) -> bool:
+    """Whether an id is made of that file's path, and not one that a row brought."""
+    path, _, number = passage_id.rpartition("#")
+    return path == source and number.isdecimal()
 
 
 def _same_root(path: Path, record: Record) -> str:

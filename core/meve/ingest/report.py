@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from meve.errors import IngestError
+
+KEY = "meve.ingest"
+"""Where the record stands in a retriever's extra data; every other key is the user's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedFile:
@@ -65,7 +70,7 @@ class SourceRecord:
             size=int(data["size"]),
             mtime_ns=int(data["mtime_ns"]),
             sha256=str(data["sha256"]),
-            passages=tuple(data["passages"]),
+            passages=tuple(map(str, data["passages"])),
             lacked=str(data.get("lacked", "")),
         )
 
@@ -83,11 +88,27 @@ class Record:
     def to_extra(self) -> dict[str, Any]:
         """As it stands in a retriever's extra data."""
         sources = {name: record.to_dict() for name, record in self.sources.items()}
-        return {"sources": sources, "ingest": {"root": self.root, "settings": dict(self.settings)}}
+        return {KEY: {"root": self.root, "settings": dict(self.settings), "sources": sources}}
 
     @classmethod
     def from_extra(cls, extra: Mapping[str, Any]) -> "Record":
-        """Read what `to_extra` wrote; an empty record where there is none."""
-        about = extra.get("ingest", {})
-        sources = {name: SourceRecord.from_dict(data) for name, data in extra.get("sources", {}).items()}
-        return cls(root=about.get("root", ""), settings=about.get("settings", {}), sources=sources)
+        """Read what `to_extra` wrote; an empty record where there is none.
+
+        Raises:
+            IngestError: something else stands there.
+        """
+        if KEY not in extra:
+            return cls(root="", settings={}, sources={})
+        try:
+            about = extra[KEY]
+            root, settings = about["root"], dict(about["settings"])
+            settings |= {name: int(settings[name]) for name in ("chunk_tokens", "chunk_overlap")}
+            sources = {name: SourceRecord.from_dict(data) for name, data in about["sources"].items()}
+            if not isinstance(root, str):
+                raise TypeError(f"root is {root!r:.80}")
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            raise IngestError(
+                f"the index's extra data hold something else under {KEY!r} than the record of what was read "
+                f"({type(cause).__name__}: {cause}): that key is MeVe's own; index into a new folder"
+            ) from cause
+        return cls(root=root, settings=settings, sources=sources)

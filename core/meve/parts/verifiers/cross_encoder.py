@@ -8,7 +8,7 @@ from typing import Literal, Protocol, Self
 import numpy as np
 
 from meve.calibration import PlattCalibration, calibration_from_dict
-from meve.errors import ConfigurationError, ModelError, PassageError, QueryError
+from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.parts.windows import Windows, read_json
 from meve.ports import Calibration
 from meve.types import FloatArray
@@ -83,7 +83,8 @@ class CrossEncoderVerifier:
         Args:
             name_or_folder: such as `cross-encoder/ms-marco-MiniLM-L-6-v2`, or a folder.
             backend: `torch`, or `onnx` for a model exported with `export_onnx` (or one that ships onnx/model.onnx).
-            calibration: None for the calibration.json in the folder, and where there is none the plain sigmoid.
+            calibration: None for the calibration.json in the folder, as `meve calibrate` writes it, and where there is
+                none the plain sigmoid.
             max_length: tokens that the model reads at once, special ones included; None for all that it can.
             batch_size: how many pairs the model reads at once.
             device: of torch, such as `cpu` or `cuda`; None lets it choose. ONNX runs on the CPU.
@@ -122,8 +123,7 @@ class CrossEncoderVerifier:
         else:
             raise ConfigurationError(f"backend is {backend!r}: choose one of torch, onnx")
         if calibration is None:
-            stored = read_json(folder / "calibration.json")
-            calibration = calibration_from_dict(stored) if stored else None
+            calibration = _beside(folder / "calibration.json")
         return cls(runtime, name=name, calibration=calibration, batch_size=batch_size)
 
     @property
@@ -210,3 +210,17 @@ class CrossEncoderVerifier:
             pieces += [window.text for window in split] or [text]
             lengths += [window.tokens for window in split] or [count]
         return pieces, lengths, starts
+
+
+def _beside(file: Path) -> Calibration | None:
+    """The calibration beside a model: as plain data, or as `meve calibrate` writes it, under "calibration"."""
+    stored = read_json(file)
+    if not stored:
+        return None
+    data = stored.get("calibration", stored)
+    try:
+        return calibration_from_dict(data)
+    except (CalibrationError, TypeError, ValueError) as cause:
+        raise CalibrationError(
+            f"{file} can't be used ({cause}): write it again with 'meve calibrate PAIRS.jsonl --verifier {file.parent}'"
+        ) from cause

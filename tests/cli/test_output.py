@@ -1,0 +1,152 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meve.cli.demo import show, show_summary
+from meve.cli.render import TOO_LARGE, UNPRINTABLE, show_text, show_trace, unverified, verdict
+from meve.demo import Question
+from meve.retriever import Retriever
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+QUESTION = "How do bees make honey → and é 🐝?"
+
+
+def run(*arguments, stdout=subprocess.PIPE, **environment):
+    """A real process, since it is its streams that matter."""
+    command = [sys.executable, "-m", "meve.cli", *map(str, arguments)]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "utf-16"])
+def test_text_that_the_terminal_has_no_characters_for_is_written_all_the_same(index, encoding):
+    """JSON stays JSON, text is written with escapes."""
+    done = run("ask", QUESTION, "--index", index, "--json", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout.decode(encoding))["query"] == QUESTION
+
+
+def test_messages_are_written_to_any_terminal(index, tmp_path):
+    """Those on stdout, and those on stderr, with what can't be shown as escapes."""
+    done = run("info", shutil.copytree(index, tmp_path / "→ index"), PYTHONIOENCODING="cp1252:strict")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2192 index" in done.stdout
+    (tmp_path / "→").mkdir()
+    done = run("info", tmp_path / "→", PYTHONIOENCODING="cp1252:strict")
+    assert done.returncode == 1
+    assert b"error: there is no index at" in done.stderr
+    assert b"\\u2192" in done.stderr
+
+
+def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path):
+    """As Python reads it from the command line, it is no text that can be written."""
+    done = run("info", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"), PYTHONIOENCODING="utf-8:strict")
+    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
+    assert b"\\udcff" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_output_that_cannot_be_written_is_an_error_in_one_line(index, options):
+    """As where the disk is full."""
+    with open("/dev/full", "w") as full:
+        done = run("info", index, *options, stdout=full)
+    assert (done.returncode, done.stderr) == (1, b"error: the output can't be written: No space left on device\n")
+
+
+def test_a_reader_that_goes_away_is_no_fault(index):
+    """Nothing is said of it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run("info", index, stdout=writer)
+    finally:
+        os.close(writer)
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such shell")
+def test_a_closed_stdout_takes_all_and_keeps_none(index):
+    """As of a service that has none."""
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m meve.cli info "$1" >&-', sys.executable, str(index)], capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_unverified_text_is_as_it_is_in_a_pipe_and_harmless_on_a_terminal(capsys, monkeypatch):
+    """No control character reaches a terminal."""
+    show_text("a\x1bb", "dim")
+    assert capsys.readouterr().out == "a\x1bb\n\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    show_text("a\x9bb", "dim")
+    assert UNPRINTABLE[0x9B] in capsys.readouterr().out
+
+
+def test_what_is_said_of_unverified_text_fits_where_it_came_from():
+    """Fallback, or a mode that verifies nothing."""
+    retriever = Retriever.from_texts(
+        ["blue sky"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
+    )
+    assert "mode standard_rag" in unverified(retriever.retrieve("blue", mode="standard_rag"))
+
+
+@pytest.fixture
+def sky():
+    """A retriever of a few colours, with parts that load no model."""
+    return Retriever.from_texts(
+        ["sky is blue", "grass is green", "sun is yellow", "snow is white", "coal is black", "night is dark"],
+        embedder=WordEmbedder(),
+        verifier=OverlapVerifier(),
+        tokens=WordCounter(),
+    )
+
+
+def test_the_verdict_counts_passages_and_tells_why_there_is_no_context(sky):
+    """Nothing verified is another thing than nothing that fits."""
+    context = sky.retrieve("blue sky is", min_verified=1)
+    assert verdict(context).startswith("1 passage, 1 verified · 3 of 512 tokens")
+    assert verdict(sky.retrieve("blue sky is", min_verified=1, max_tokens=1)).endswith(TOO_LARGE)
+
+
+def test_a_long_list_of_dropped_candidates_is_cut_where_asked(sky, capsys):
+    """With the number of those that aren't shown."""
+    context = sky.retrieve("blue sky is", min_verified=1)
+    show_trace(context)
+    assert capsys.readouterr().out.count("dropped by verify") == 5
+    show_trace(context, most=2)
+    shown = capsys.readouterr().out
+    assert shown.count("dropped by verify") == 2
+    assert "… 3 more" in shown
+
+
+def test_the_demo_makes_clear_which_question_has_no_context(sky, capsys):
+    """In its place, and in the summary."""
+    answered, other = Question(text="blue sky is", answered=True), Question(text="boiling water", answered=False)
+    contexts = [sky.retrieve(answered.text, min_verified=1), sky.retrieve(other.text, fallback_k=0)]
+    show(1, answered, contexts[0])
+    shown = capsys.readouterr().out
+    assert "context for the prompt" in shown
+    assert "sky is blue" in shown
+    assert "No verified context" not in shown
+    show(2, other, contexts[1])
+    shown = capsys.readouterr().out
+    assert "context for the prompt" not in shown
+    assert "No verified context: an application says that it doesn't know. That is right" in shown
+    show_summary([answered, other], contexts)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[-1] for row in rows if row[:1] in (["blue"], ["boiling"])] == ["yes", "no"]
+
+
+def test_unverified_passages_of_the_demo_are_only_named(sky, capsys):
+    """A reader could take their text for context."""
+    context = sky.retrieve("blue sea", threshold=1, fallback_floor=0)
+    assert context.passages
+    show(1, Question(text="blue sea", answered=False), context)
+    shown = capsys.readouterr().out
+    assert "unverified passages that merely share words with it (p0000000" in shown
+    assert "sky is blue" not in shown
