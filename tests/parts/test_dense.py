@@ -1,5 +1,9 @@
 """Dense indexes: the contract on every one, and what only FAISS can get wrong."""
 
+import _thread
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -40,6 +44,7 @@ class TestHnswAlone(DenseIndexContract):
 
 class TestIvf(DenseIndexContract):
     exact = False
+    interrupted_size = 310
 
     @pytest.fixture
     def make_index(self):
@@ -138,6 +143,31 @@ def test_ivf_trains_itself():
     index.add(np.arange(10_000, 41_000), clustered(31_000, seed=2))
     assert index._index.nlist > lists
     assert index.vectors(np.array([12_345])).tolist() == clustered(31_000, seed=2)[2_345:2_346].tolist()
+
+
+@pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
+def test_an_add_that_is_interrupted_inside_faiss_is_not_made(make, tmp_path):
+    """FAISS looks for Ctrl-C while it links or trains, and leaves off in the middle; nothing may be lost then."""
+    vectors = clustered(60_000, 32)
+    index = make(32)
+    index.add(np.arange(1500), vectors[:1500])
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the next line is where it comes, or the one after
+        timer.start()
+        for start in range(1500, 60_000, 30_000):
+            index.add(np.arange(start, min(60_000, start + 30_000)), vectors[start : start + 30_000])
+        timer.join()
+        time.sleep(0.1)
+    timer.join()
+    held = len(index)
+    index.save(tmp_path / "index")
+    for whole in (index, type(index).load(tmp_path / "index")):
+        whole.add(np.array([70_000]), 9 * vectors[:1])
+        assert len(whole) == held + 1
+        assert whole.search(vectors[0], 1)[0].tolist() == [70_000]
+        for row in range(0, held, 100):
+            assert row in whole.search(vectors[row], 50)[0].tolist() or held > 2000
+        assert (whole.vectors(np.arange(1500)) == vectors[:1500]).all()
 
 
 def test_searching_leaves_the_graph_settings_alone():

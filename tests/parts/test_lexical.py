@@ -126,8 +126,8 @@ def test_a_removed_text_leaves_the_memory():
     """Once enough texts are gone, their postings and words are dropped."""
     index = filled(Bm25Index(), [f"word{i} shared" for i in range(100)])
     index.remove(np.arange(80))
-    assert len(index._vocabulary) <= 1 + 20 / (1 - 0.25) + 1
-    assert index._rows.size < 30
+    assert len(index._held.vocabulary) <= 1 + 20 / (1 - 0.25) + 1
+    assert index._held.rows.size < 30
 
 
 def test_a_word_that_fills_a_text_doesn_t_overflow():
@@ -146,7 +146,7 @@ def test_only_the_postings_of_the_query_are_read(monkeypatch):
     of = lexical_postings.Postings.of
     monkeypatch.setattr(lexical_postings.Postings, "of", lambda self, term: asked.append(term) or of(self, term))
     index.search("word5 word5 word7 unheard", 3)
-    assert sorted(asked) == sorted(index._vocabulary[word] for word in ("word5", "word7"))
+    assert sorted(asked) == sorted(index._held.vocabulary[word] for word in ("word5", "word7"))
 
 
 def test_a_large_filter_brings_nothing_removed_back():

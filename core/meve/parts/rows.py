@@ -25,33 +25,45 @@ class Growing(Generic[_T]):
         """What it holds, as a view that the next `append` may make stale."""
         return self._store[: self._size]
 
-    def append(self, values: npt.NDArray[_T]) -> None:
-        """Put values at the end."""
-        needed = self._size + len(values)
+    def put(self, start: int, values: npt.NDArray[_T]) -> None:
+        """Let it go on from `start` with these values, in one last step: whatever interrupts it, it's as before."""
+        needed = start + len(values)
         if needed > len(self._store):
-            larger = np.empty(max(needed, self._size + self._size // 2), dtype=self._store.dtype)
+            larger = np.empty(max(needed, start + start // 2), dtype=self._store.dtype)
             larger[: self._size] = self.values
             self._store = larger
-        self._store[self._size : needed] = values
+        self._store[start:needed] = values
         self._size = needed
 
 
 class RowMap:
     """Gives each row key the next position; a removed one leaves a hole until `compact` closes the ranks.
 
-    Reading changes nothing, so several threads may read at once.
+    Reading changes nothing, so several threads may read at once. A change is made in its last step, whole: whatever
+    interrupts it, the map is as before. It goes by the arrays, and what is known besides is derived from them.
     """
 
     def __init__(self, rows: Iterable[int] | RowArray = (), alive: npt.NDArray[np.bool_] | None = None) -> None:
         keys = np.array(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
         self._rows = Growing(keys)
         self._alive = Growing(np.ones(len(keys), dtype=np.bool_) if alive is None else np.array(alive, dtype=np.bool_))
-        live = np.flatnonzero(self._alive.values)
-        self._position = dict(zip(keys[live].tolist(), live.tolist(), strict=True))
+        self._known: dict[int, int] | None = self._derived()
 
     def __len__(self) -> int:
         """How many rows are there."""
         return len(self._position)
+
+    @property
+    def _position(self) -> dict[int, int]:
+        """Where each row is; derived anew after a change that was interrupted."""
+        known = self._known
+        if known is None:
+            known = self._known = self._derived()
+        return known
+
+    def _derived(self) -> dict[int, int]:
+        live = np.flatnonzero(self.alive)
+        return dict(zip(self.rows[live].tolist(), live.tolist(), strict=True))
 
     @property
     def size(self) -> int:
@@ -71,7 +83,7 @@ class RowMap:
     @property
     def alive(self) -> npt.NDArray[np.bool_]:
         """Whether each position still holds its row, shape (size,)."""
-        return self._alive.values
+        return self._alive.values[: self.size]
 
     def check_new(self, rows: RowArray) -> RowArray:
         """The keys as int64 of shape (n,), if each is free and given once.
@@ -83,11 +95,22 @@ class RowMap:
         return free_rows(rows, self._position)
 
     def append(self, rows: RowArray) -> None:
-        """Give new keys, checked before, the next positions."""
+        """Give new keys, checked before, the next positions; interrupted, it may leave holes there."""
+        self.settle(self.reserve(rows))
+
+    def reserve(self, rows: RowArray) -> int:
+        """Give the next positions away, as holes until `settle`, for keys checked before; returns the first."""
         first = self.size
-        self._position.update(zip(rows.tolist(), range(first, first + len(rows)), strict=True))
-        self._rows.append(rows)
-        self._alive.append(np.ones(len(rows), dtype=np.bool_))
+        self._alive.put(first, np.zeros(len(rows), dtype=np.bool_))
+        self._rows.put(first, rows)
+        return first
+
+    def settle(self, first: int) -> None:
+        """Let the keys be there that were reserved the positions from `first` on."""
+        known, self._known = self._position, None
+        known.update(zip(self.rows[first:].tolist(), range(first, self.size), strict=True))
+        self.alive[first:] = True
+        self._known = known
 
     def find(self, rows: RowArray) -> npt.NDArray[np.int64]:
         """The positions of these keys, shape (n,), in the order given.
@@ -95,9 +118,9 @@ class RowMap:
         Raises:
             UnknownIdError: a key that isn't there.
         """
-        keys = as_rows(rows).tolist()
+        keys, known = as_rows(rows).tolist(), self._position
         try:
-            return np.array([self._position[key] for key in keys], dtype=np.int64)
+            return np.array([known[key] for key in keys], dtype=np.int64)
         except KeyError as missing:
             raise UnknownIdError(f"row {missing.args[0]} isn't in the index, which holds {len(self)} rows") from None
 
@@ -108,10 +131,10 @@ class RowMap:
             UnknownIdError: a key that isn't there, or that is given twice; nothing is dropped.
         """
         keys = known_rows(rows, self._position).tolist()
-        positions = np.array([self._position[key] for key in keys], dtype=np.int64)
-        self._alive.values[positions] = False
-        for key in keys:
-            del self._position[key]
+        known, self._known = self._position, None
+        positions = np.array([known.pop(key) for key in keys], dtype=np.int64)
+        self.alive[positions] = False
+        self._known = known
         return positions
 
     def mask(self, allowed: RowArray | None) -> npt.NDArray[np.bool_] | None:
@@ -122,7 +145,8 @@ class RowMap:
         if len(keys) > _FEW:
             return np.isin(self.rows, keys) & self.alive
         chosen = np.zeros(self.size, dtype=np.bool_)
-        chosen[[self._position[key] for key in keys.tolist() if key in self._position]] = True
+        known = self._position
+        chosen[[known[key] for key in keys.tolist() if key in known]] = True
         return chosen
 
     def compacted(self) -> "RowMap":

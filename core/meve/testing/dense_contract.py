@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
 from meve.formulas import unit
 from meve.ports import DenseIndex
+from meve.testing.lexical_contract import Interruption, interrupted
 from meve.types import FloatArray, RowArray
 
 MakeDense = Callable[[int], DenseIndex]
@@ -31,7 +32,8 @@ def _clustered(count: int, dimension: int, seed: int) -> FloatArray:
 
 
 def _nearest(held: dict[int, FloatArray], query: FloatArray, k: int) -> list[int]:
-    scored = {row: float(np.einsum("ij,j->i", vector[None], query)[0]) for row, vector in held.items()}
+    scores = np.einsum("ij,j->i", np.array(list(held.values())).reshape(-1, len(query)), query)
+    scored = dict(zip(held, scores.tolist(), strict=True))
     return sorted(scored, key=lambda row: (-scored[row], row))[:k]
 
 
@@ -45,6 +47,9 @@ class DenseIndexContract:
     recall = 0.95
     size = 3_000
     """Of the index whose recall is measured; large enough that the index doesn't just compare all."""
+
+    interrupted_size = 40
+    """Of the index whose changes are interrupted: an add of three should start what an add may start, as a training."""
 
     @pytest.fixture
     def make_index(self) -> MakeDense:
@@ -235,6 +240,53 @@ class DenseIndexContract:
 
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(find, range(40))) == [find(i) for i in range(40)]
+
+    @pytest.mark.parametrize(
+        ("change", "error"),
+        [("more", Interruption), ("one less", Interruption), ("most away", Interruption), ("most away", MemoryError)],
+    )
+    def test_an_interrupted_change_is_made_or_not(
+        self, make_index: MakeDense, tmp_path: Path, change: str, error: type[BaseException]
+    ) -> None:
+        """Wherever an add or a removal is interrupted, the index is as before or as after it, and works on."""
+        size = self.interrupted_size
+        vectors, queries = _clustered(size + 5, 4, seed=7), _clustered(3, 4, seed=8)
+        gone = np.arange(size // 2) if change == "most away" else _rows(4)
+        held = dict(enumerate(vectors[:size]))
+        after = (
+            dict(enumerate(vectors[: size + 3])) if change == "more" else {r: held[r] for r in held if r not in gone}
+        )
+        start = make_index(4)
+        start.add(np.arange(size), vectors[:size])
+        start.save(tmp_path / "start")
+
+        def attempt(at: int) -> tuple[DenseIndex, list[int]]:
+            index = type(start).load(tmp_path / "start")
+            if change == "more":
+                keys, more = np.arange(size, size + 3), vectors[size : size + 3]
+                return index, interrupted(lambda: index.add(keys, more), at, error)
+            return index, interrupted(lambda: index.remove(gone), at, error)
+
+        def agrees(index: DenseIndex, expected: dict[int, FloatArray]) -> None:
+            assert len(index) == len(expected)
+            assert index.vectors(_rows(*expected)).tolist() == np.array(list(expected.values())).tolist()
+            assert set(index.search(queries[0], 2 * size)[0].tolist()) == expected.keys()
+            for query in queries:
+                found = index.search(query, 4)[0].tolist()
+                assert found == _nearest(expected, query, 4) if self.exact_when_small else found
+
+        agrees(attempt(-1)[0], after)
+        for at in attempt(-1)[1]:
+            index, _ = attempt(at)
+            expected = dict(after if len(index) == len(after) else held)
+            agrees(index, expected)
+            if at % 3 == 0:
+                index.save(tmp_path / "later")
+                agrees(type(index).load(tmp_path / "later"), expected)
+            index.add(_rows(9_000, 9_001), vectors[-2:])
+            index.remove(_rows(9_001, size - 1))
+            del expected[size - 1]
+            agrees(index, expected | {9_000: vectors[-2]})
 
     def test_a_random_story_agrees_with_a_dict(self, make_index: MakeDense) -> None:
         """After any adds and removals, a search finds what comparing all finds, with or without a filter."""

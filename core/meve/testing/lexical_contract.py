@@ -1,8 +1,12 @@
 """What every lexical index must do: inherit `LexicalIndexContract`, override `make_index`, and pytest does the rest."""
 
+import gc
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +28,45 @@ TEXTS = {
     50: "dogs bark at cats",
 }
 """What the index of these tests holds."""
+
+
+class Interruption(BaseException):
+    """What the interruption tests raise, as a KeyboardInterrupt is raised: anywhere."""
+
+
+def interrupted(act: Callable[[], object], at: int, error: type[BaseException]) -> list[int]:
+    """Raise `error` before the bytecode number `at` of what `act` runs; -1 lets it run to its end.
+
+    Returns:
+        Of each line that it ran, NumPy's own left out: the numbers of some of its bytecodes. Where to interrupt next.
+    """
+    seen: dict[tuple[CodeType, int | None], list[int]] = {}
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as sys.settrace wants it
+        nonlocal count
+        if str(frame.f_globals.get("__name__")).startswith(("numpy", "importlib", "_frozen")):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            seen.setdefault((frame.f_code, frame.f_lineno), []).append(count)
+            count += 1
+            if count - 1 == at:
+                raise error
+        return trace
+
+    before, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()  # it would run other people's functions in between
+    sys.settrace(trace)
+    try:
+        act()
+    except error:
+        pass
+    finally:
+        sys.settrace(before)
+        if collecting:
+            gc.enable()
+    return sorted({place for places in seen.values() for place in (places[0], places[len(places) // 2], places[-1])})
 
 
 def _rows(*keys: int) -> RowArray:
@@ -190,6 +233,55 @@ class LexicalIndexContract:
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: _answers(index, "the sun cats"), range(40)))
         assert answers == [answers[0]] * 40
+
+    @pytest.mark.parametrize(
+        ("change", "error"),
+        [
+            *((change, Interruption) for change in ("one more", "many more", "one less", "most away")),
+            ("most away", MemoryError),
+        ],
+    )
+    def test_an_interrupted_change_is_made_or_not(
+        self, make_index: MakeLexical, tmp_path: Path, change: str, error: type[BaseException]
+    ) -> None:
+        """Wherever an add or a removal is interrupted, the index is as before or as after it, and works on."""
+        held = {row: f"{'moon ' * (row % 3)}w{row % 4} w{row} sun" for row in range(11)}
+        more = {row: f"moon {'late ' * row} w{row}" for row in range(20, 21 if change == "one more" else 25)}
+        gone = _rows(*range(7)) if change == "most away" else _rows(4)
+        after = held | more if "more" in change else {row: held[row] for row in held if row not in gone}
+
+        def answers(index: LexicalIndex) -> object:
+            queries = "moon sun", "w1 moon late", "sun w4 w20"
+            return len(index), [_answers(index, query) for query in queries], _answers(index, "moon sun", 3, gone)
+
+        def fresh(texts: dict[int, str]) -> LexicalIndex:
+            index = make_index()
+            index.add(_rows(*texts), list(texts.values()))
+            return index
+
+        def attempt(at: int) -> tuple[LexicalIndex, list[int]]:
+            index = fresh(dict(list(held.items())[:9]))
+            index.add(_rows(9, 10), [held[9], held[10]])
+            answers(index)  # now it holds whatever it remembers from search to search
+            if "more" in change:
+                return index, interrupted(lambda: index.add(_rows(*more), list(more.values())), at, error)
+            return index, interrupted(lambda: index.remove(gone), at, error)
+
+        def lived_on(index: LexicalIndex) -> object:
+            index.add(_rows(30, 31), ["late moon w1", "sun w4"])
+            index.remove(_rows(30, 8))
+            return answers(index)
+
+        outcomes = {str(answers(fresh(texts))): str(lived_on(fresh(texts))) for texts in (held, after)}
+        assert str(answers(attempt(-1)[0])) == list(outcomes)[1]
+        for at in attempt(-1)[1]:
+            index, _ = attempt(at)
+            found = str(answers(index))
+            assert found in outcomes
+            if at % 3 == 0:
+                index.save(tmp_path / "later")
+                assert str(answers(type(index).load(tmp_path / "later"))) == found
+            assert str(lived_on(index)) == outcomes[found]
 
     def test_a_random_story_agrees_with_a_fresh_index(self, make_index: MakeLexical) -> None:
         """After any adds and removals it scores exactly as one that was built afresh from what is left."""

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,11 +32,33 @@ DEAD_SHARE = 0.25
 _CHUNK = 1 << 15
 
 
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What an index holds, in one piece, so that one assignment puts another in its place."""
+
+    rows: RowMap
+    """The positions that are given out; no more than FAISS has vectors."""
+    index: Any
+    """FAISS's own, which keeps the vectors even where it was interrupted while it linked or listed them."""
+    sound: int
+    """With how many vectors FAISS finished its work; -1 while it's at it, and after it was interrupted."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether FAISS may be asked; otherwise something was interrupted, and only the vectors are to be relied on."""
+        return self.sound == self.rows.size
+
+
 class FaissIndex(ABC):
     """Vectors in FAISS at positions 0, 1, 2, …, compared by inner product; a `DenseIndex` for what derives from it.
 
     Searches may run in several threads at once, as long as nobody writes meanwhile. Whatever found a vector, its score
     is computed in one way, so that equal vectors have equal scores in every index, filtered or not.
+
+    Whatever interrupts an add or a removal, a KeyboardInterrupt or a lack of memory, it's made as a whole or not at
+    all. An add that raises isn't made; FAISS may have been stopped halfway in it, and from then on all vectors are
+    compared, until the next add builds the index anew. A removal is made before the rebuild that it may bring about,
+    and stays made if that is interrupted; where memory doesn't suffice for it, a later removal tries again.
     """
 
     kind: ClassVar[str]
@@ -44,8 +67,15 @@ class FaissIndex(ABC):
         if dimension < 1:
             raise VectorError(f"dimension is {dimension!r}: give a whole number of at least 1")
         self._dimension = dimension
-        self._rows = RowMap()
-        self._index: Any = self._build(np.empty((0, dimension), dtype=np.float32))
+        self._held = _Held(RowMap(), self._build(np.empty((0, dimension), dtype=np.float32)), 0)
+
+    @property
+    def _rows(self) -> RowMap:
+        return self._held.rows
+
+    @property
+    def _index(self) -> Any:  # noqa: ANN401 - FAISS has no types
+        return self._held.index
 
     @property
     def dimension(self) -> int:
@@ -65,9 +95,15 @@ class FaissIndex(ABC):
         """
         keys = self._rows.check_new(rows)
         taken = _checked(vectors, (len(keys), self._dimension))
-        if len(keys):
-            self._append(taken)
-            self._rows.append(keys)
+        if not len(keys):
+            return
+        if not self._held.whole:
+            self._held = self._rebuilt()
+        held = self._held
+        held.sound = -1
+        held.index = self._extended(taken)
+        held.sound = held.index.ntotal
+        held.rows.append(keys)
 
     def remove(self, rows: RowArray) -> None:
         """Forget these rows; the very next search doesn't see them.
@@ -77,8 +113,8 @@ class FaissIndex(ABC):
         """
         self._rows.drop(rows)
         if self._rows.dead > DEAD_SHARE * self._rows.size:
-            self._index = self._build(self._stored(np.flatnonzero(self._rows.alive)))
-            self._rows = self._rows.compacted()
+            with suppress(MemoryError, RuntimeError):  # FAISS's own; the removal is made, and the rebuild can wait
+                self._held = self._rebuilt()
 
     def search(self, vector: FloatArray, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
         """The k rows of the largest inner product with `vector` (d,), best first, equal ones by row.
@@ -99,7 +135,7 @@ class FaissIndex(ABC):
         k = min(k, there)
         if k <= 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        if there > max(EXACT_ROWS, 2 * k, EXACT_SHARE * self._rows.size):
+        if self._held.whole and there > max(EXACT_ROWS, 2 * k, EXACT_SHARE * self._rows.size):
             with one_thread():
                 found = self._candidates(query, k, mask, there / self._rows.size)
             if len(found) >= k:
@@ -121,9 +157,10 @@ class FaissIndex(ABC):
         Raises:
             StorageError: the file can't be written.
         """
+        held = self._held if self._held.whole else self._rebuilt()
         header = {"dimension": self._dimension, "options": self._options()}
-        index = faiss.serialize_index(self._index)
-        write_arrays(path, self.kind, header, {"index": index, "rows": self._rows.rows, "alive": self._rows.alive})
+        index = faiss.serialize_index(held.index)
+        write_arrays(path, self.kind, header, {"index": index, "rows": held.rows.rows, "alive": held.rows.alive})
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -137,9 +174,9 @@ class FaissIndex(ABC):
         header, arrays = read_arrays(path, cls.kind)
         with corrupt(path):
             made = cls(header["dimension"], **header["options"])
-            made._rows = RowMap(arrays["rows"], arrays["alive"])
-            made._index = faiss.deserialize_index(arrays["index"])
-            if made._index.d != made._dimension or made._index.ntotal != made._rows.size:
+            index = faiss.deserialize_index(arrays["index"])
+            made._held = _Held(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
+            if index.d != made._dimension or not made._held.whole:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and its row keys don't fit together")
         return made
 
@@ -166,9 +203,15 @@ class FaissIndex(ABC):
         """The keyword arguments that make an index like this one."""
         return {}
 
-    def _append(self, vectors: FloatArray) -> None:
-        """Put vectors (n, d) at the next positions."""
+    def _extended(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
+        """The FAISS index with these vectors (n, d) at the next positions: the same one, or another."""
         self._index.add(vectors)
+        return self._index
+
+    def _rebuilt(self) -> _Held:
+        """The same rows in the same order in a new FAISS index, without holes; changes nothing."""
+        rows = self._rows.compacted()
+        return _Held(rows, self._build(self._stored(np.flatnonzero(self._rows.alive))), rows.size)
 
     def _scores(self, query: FloatArray, positions: Positions) -> FloatArray:
         """Inner products, shape (n,). Row by row (and not by BLAS, whose blocks round equal rows differently)."""

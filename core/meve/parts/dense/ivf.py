@@ -60,10 +60,9 @@ class IvfIndex(FaissIndex):
         index.add(vectors)
         return index
 
-    def _append(self, vectors: FloatArray) -> None:
+    def _extended(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
         self._index.add(vectors)
-        if self._outgrown():
-            self._index = self._build(self._stored(np.arange(self._index.ntotal)))
+        return self._build(self._stored(np.arange(self._index.ntotal))) if self._outgrown() else self._index
 
     def _outgrown(self) -> bool:
         count: int = self._index.ntotal

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -11,9 +12,10 @@ from meve.errors import ConfigurationError, IndexCorruptError, PassageError
 from meve.formulas import bm25_idf, bm25_norm
 from meve.parts.files import Arrays, corrupt, read_arrays, write_arrays
 from meve.parts.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, content_words
-from meve.parts.lexical.postings import Block, Ints, Postings
+from meve.parts.lexical.held import Held, held_of
+from meve.parts.lexical.postings import Block, Ints
 from meve.parts.lexical.ranking import Asked, Scores, ranked
-from meve.parts.rows import Growing, RowMap, best
+from meve.parts.rows import best
 from meve.types import FloatArray, RowArray
 
 DEAD_SHARE = 0.25
@@ -22,18 +24,13 @@ _BULK = 64
 _BLOCK_WORDS = 1 << 21
 
 
-class _Vocabulary(dict[str, int]):
-    """Gives a word that it doesn't know the next number, when asked with []."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
-
-
 class Bm25Index:
     """BM25 with exact statistics after every add and removal, filters, and ties that always fall the same way.
 
-    Searches may run in several threads at once, as long as nobody writes meanwhile.
+    Searches may run in several threads at once, as long as nobody writes meanwhile. Whatever interrupts an add or a
+    removal, a KeyboardInterrupt or a lack of memory, it's made as a whole or not at all. An add that raises isn't made.
+    A removal is made before what is left is put together anew, and stays made if that is interrupted; where memory
+    doesn't suffice for it, a later removal tries again.
 
     It differs from `rank_bm25` in the inverse document frequency alone, where that one lacks the 1 in the logarithm.
     Words in many texts weigh a little less there, and those in more than half of them (the, of) would weigh below zero,
@@ -67,16 +64,11 @@ class Bm25Index:
         self._k1 = k1
         self._b = b
         self._analyzer = analyzer
-        self._vocabulary = _Vocabulary()
-        self._postings = Postings()
-        self._rows = RowMap()
-        self._lengths = Growing(np.empty(0, dtype=np.int32))
-        self._words = 0
-        self._known_norms: Scores | None = None
+        self._held = Held()
 
     def __len__(self) -> int:
         """How many texts it holds."""
-        return len(self._rows)
+        return len(self._held.rows)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
         """Take in texts under new row keys; the very next search sees them.
@@ -85,21 +77,26 @@ class Bm25Index:
             DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
             PassageError: another number of texts than of rows, or something that isn't text; nothing is taken in.
         """
-        keys = self._rows.check_new(rows)
+        held = self._held
+        keys = held.rows.check_new(rows)
         check_texts(len(keys), texts)
-        first = self._rows.size
+        first = held.rows.size
         lengths = np.empty(len(keys), dtype=np.int32)
+        numbered: list[list[int]] = []
+        blocks: list[Block] = []
         if len(keys) < _BULK:
             numbered = [self._numbers(text) for text in texts]
-            for i, numbers in enumerate(numbered):
-                lengths[i] = len(numbers)
-                self._postings.append_text(first + i, numbers)
+            lengths[:] = [len(numbers) for numbers in numbered]
         else:
-            self._postings.append_blocks(list(self._blocks(texts, first, lengths)))
-        self._rows.append(keys)
-        self._lengths.append(lengths)
-        self._words += int(lengths.sum(dtype=np.int64))
-        self._known_norms = None
+            blocks = list(self._blocks(texts, first, lengths))
+        held.norms = None
+        held.lengths.put(first, lengths)
+        held.rows.reserve(keys)  # from here on these positions are nobody else's, whatever becomes of this add
+        if blocks:
+            held.postings.append_blocks(blocks)
+        for i, numbers in enumerate(numbered):
+            held.postings.append_text(first + i, numbers)
+        held.rows.settle(first)
 
     def remove(self, rows: RowArray) -> None:
         """Forget these rows; the very next search doesn't see them, nor do the statistics count them.
@@ -107,11 +104,12 @@ class Bm25Index:
         Raises:
             UnknownIdError: a row that isn't there; nothing is forgotten.
         """
-        positions = self._rows.drop(rows)
-        self._known_norms = None
-        self._words -= int(self._lengths.values[positions].sum(dtype=np.int64))
-        if self._rows.dead > DEAD_SHARE * self._rows.size:
-            self._compact()
+        held = self._held
+        held.norms = None
+        held.rows.drop(rows)
+        if held.rows.dead > DEAD_SHARE * held.rows.size:
+            with suppress(MemoryError):  # the removal is made, and this can wait
+                self._held = self._compacted()
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
         """The at most k rows that share a word with `text`, best first, equal scores by row, at the cut-off too.
@@ -124,9 +122,10 @@ class Bm25Index:
         terms = list(self._asked(text))
         if not terms or k <= 0:
             return best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
-        mask = None if allowed is None else self._rows.mask(allowed)
+        held = self._held.rows
+        mask = None if allowed is None else held.mask(allowed)
         positions, scores = ranked(terms, k, norms=self._norms(), k1=self._k1, mask=mask)
-        return best(self._rows.rows[positions], scores.astype(np.float32), k)
+        return best(held.rows[positions], scores.astype(np.float32), k)
 
     def save(self, path: Path) -> None:
         """Write everything to one new file; of removed texts nothing, not even a word that only they held.
@@ -135,12 +134,12 @@ class Bm25Index:
             StorageError: the file can't be written.
         """
         block, vocabulary = self._live()
-        alive = self._rows.alive
+        rows, lengths = self._live_rows()
         encoded = [word.encode("utf-8", "surrogatepass") for word in vocabulary]
         header = {"k1": self._k1, "b": self._b, "analyzer": analyzer_name(self._analyzer)}
         arrays: Arrays = {
-            "rows": self._rows.rows[alive],
-            "lengths": self._lengths.values[alive],
+            "rows": rows,
+            "lengths": lengths,
             "terms": block.terms,
             "starts": block.starts,
             "positions": block.positions,
@@ -164,23 +163,18 @@ class Bm25Index:
         with corrupt(path):
             chosen = analyzer_of(header["analyzer"], analyzer, path)
             made = cls(k1=header["k1"], b=header["b"], analyzer=chosen)
-            made._rows = RowMap(arrays["rows"])
-            made._lengths = Growing(arrays["lengths"])
-            made._words = int(arrays["lengths"].sum(dtype=np.int64))
-            fields = {name: arrays[name] for name in ("terms", "starts", "positions", "counts")}
-            block = Block(**fields)
-            made._postings = Postings([block] if len(block) else [])
+            block = Block(**{name: arrays[name] for name in ("terms", "starts", "positions", "counts")})
             raw, ends = arrays["words"].tobytes(), arrays["word_ends"].tolist()
-            made._vocabulary = _Vocabulary(
-                (raw[start:end].decode("utf-8", "surrogatepass"), number)
-                for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
-            )
-            if len(made._lengths.values) != made._rows.size or len(made._vocabulary) != len(block.terms):
+            words = [
+                raw[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends], ends, strict=False)
+            ]
+            made._held = held_of(arrays["rows"], arrays["lengths"], block, words)
+            if len(arrays["lengths"]) != len(arrays["rows"]) or len(made._held.vocabulary) != len(block.terms):
                 raise IndexCorruptError(f"{path} is damaged: its texts and its words don't fit together")
         return made
 
     def _numbers(self, text: str) -> list[int]:
-        vocabulary = self._vocabulary
+        vocabulary = self._held.vocabulary
         return [vocabulary[word] for word in self._analyzer(text)]
 
     def _blocks(self, texts: Sequence[str], first: int, lengths: Ints) -> Iterator[Block]:
@@ -198,40 +192,45 @@ class Bm25Index:
 
     def _asked(self, text: str) -> Iterator[Asked]:
         """The distinct terms of a query that stand in a live text."""
+        held = self._held
         for word, times in Counter(self._analyzer(text)).items():
-            term = self._vocabulary.get(word)
+            term = held.vocabulary.get(word)
             if term is None:
                 continue
-            positions, counts = self._postings.of(term)
-            if self._rows.dead:
-                stay = self._rows.alive[positions]
+            positions, counts = held.postings.of(term)
+            if held.rows.dead:
+                stay = held.rows.alive[positions]
                 positions, counts = positions[stay], counts[stay]
             if len(positions):
                 idf = bm25_idf(np.array([len(positions)]), len(self))[0]
                 yield Asked(weight=float(times * idf), positions=positions, counts=counts)
 
     def _norms(self) -> Scores:
-        """What a term's count is weighed against at each position, shape (size,); made once after each change."""
-        norms = self._known_norms
+        held = self._held
+        norms = held.norms
         if norms is None:
-            norms = self._known_norms = bm25_norm(self._lengths.values, self._words / len(self), self._k1, self._b)
+            lengths = held.lengths.values[: held.rows.size]
+            mean = int(lengths.sum(where=held.rows.alive, dtype=np.int64)) / len(self)
+            norms = held.norms = bm25_norm(lengths, mean, self._k1, self._b)
         return norms
 
     def _live(self) -> tuple[Block, list[str]]:
         """The postings of the live texts, positions and terms numbered without gaps, and the words of these terms."""
-        alive = self._rows.alive
-        block = self._postings.whole().kept(alive, (np.cumsum(alive) - 1).astype(np.int32))
-        every = list(self._vocabulary)
+        alive = self._held.rows.alive
+        block = self._held.postings.whole().kept(alive, (np.cumsum(alive) - 1).astype(np.int32))
+        every = list(self._held.vocabulary)
         vocabulary = [every[term] for term in block.terms.tolist()]
         terms = np.arange(len(vocabulary), dtype=np.int32)
         return Block(terms=terms, starts=block.starts, positions=block.positions, counts=block.counts), vocabulary
 
-    def _compact(self) -> None:
-        block, vocabulary = self._live()
-        self._postings = Postings([block] if len(block) else [])
-        self._vocabulary = _Vocabulary((word, number) for number, word in enumerate(vocabulary))
-        self._lengths = Growing(self._lengths.values[self._rows.alive])
-        self._rows = self._rows.compacted()
+    def _live_rows(self) -> tuple[RowArray, Ints]:
+        """The row keys of the live texts and their lengths, both of shape (n,)."""
+        rows = self._held.rows
+        return rows.rows[rows.alive], self._held.lengths.values[: rows.size][rows.alive]
+
+    def _compacted(self) -> Held:
+        """The live texts, and nothing of the others; changes nothing."""
+        return held_of(*self._live_rows(), *self._live())
 
 
 def check_texts(rows: int, texts: Sequence[str]) -> None:

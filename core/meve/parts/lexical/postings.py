@@ -88,23 +88,40 @@ def merge(blocks: Sequence[Block]) -> Block:
     return Block(terms=terms, starts=starts, positions=positions, counts=counts)
 
 
+class _Tail:
+    """Texts that came one by one."""
+
+    def __init__(self) -> None:
+        self.texts = 0
+        self.postings: dict[int, list[tuple[int, int]]] = {}
+
+    def blocks(self) -> Iterator[Block]:
+        """All of it as one block, or none if there is nothing."""
+        if self.postings:
+            flat = [(term, *posting) for term in sorted(self.postings) for posting in self.postings[term]]
+            terms, positions, counts = np.array(flat, dtype=np.int64).T
+            yield Block._sorted(terms, positions, counts)
+
+
 class Postings:
     """Blocks of falling size, each at least twice the next, and a tail of single texts.
 
     A posting is copied about log2(corpus / tail) times in all, so that adds stay cheap on average; the rare one that
     merges everything takes about 10 ns a posting. A term is looked up in each block, of which there are few.
+
+    Whatever interrupts an append, what was there before is there once and whole, and some of the new may be. Who uses
+    it must therefore never give a position twice.
     """
 
     def __init__(self, blocks: Sequence[Block] = ()) -> None:
-        self._blocks = list(blocks)
-        self._tail: dict[int, list[tuple[int, int]]] = {}
-        self._tail_texts = 0
+        self._parts = tuple(blocks), _Tail()
 
     def of(self, term: int) -> tuple[Ints, Counts]:
         """The positions of a term, ascending, and how often it stands there, both of shape (n,)."""
-        found = [part for block in self._blocks if len((part := block.of(term))[0])]
-        if tail := self._tail.get(term):
-            array = np.array(tail, dtype=np.int64)
+        blocks, tail = self._parts
+        found = [part for block in blocks if len((part := block.of(term))[0])]
+        if late := tail.postings.get(term):
+            array = np.array(late, dtype=np.int64)
             found.append((array[:, 0].astype(np.int32), array[:, 1].astype(np.uint16)))
         if len(found) == 1:
             return found[0]
@@ -117,38 +134,32 @@ class Postings:
         counts: dict[int, int] = {}
         for term in terms:
             counts[term] = counts.get(term, 0) + 1
+        tail = self._parts[1]
+        tail.texts += 1
         for term, count in counts.items():
-            self._tail.setdefault(term, []).append((position, min(count, MAX_COUNT)))
-        self._tail_texts += 1
-        if self._tail_texts >= TAIL_TEXTS:
-            self._close_tail()
+            tail.postings.setdefault(term, []).append((position, min(count, MAX_COUNT)))
+        if tail.texts >= TAIL_TEXTS:
+            self.append_blocks([])
 
     def append_blocks(self, blocks: Sequence[Block]) -> None:
         """Take in many texts at the next positions."""
-        self._close_tail()
-        self._push(blocks)
+        before, tail = self._parts
+        made = _pushed(_pushed(before, list(tail.blocks())), blocks)
+        self._parts = made, _Tail()
 
     def whole(self) -> Block:
         """All of it as one block; changes nothing."""
-        return merge([*self._blocks, *self._tail_blocks()]) if self._blocks or self._tail else EMPTY
+        blocks, tail = self._parts
+        every = [*blocks, *tail.blocks()]
+        return merge(every) if every else EMPTY
 
-    def _tail_blocks(self) -> Iterator[Block]:
-        if self._tail:
-            flat = [(term, *posting) for term in sorted(self._tail) for posting in self._tail[term]]
-            terms, positions, counts = np.array(flat, dtype=np.int64).T
-            yield Block._sorted(terms, positions, counts)
 
-    def _close_tail(self) -> None:
-        self._push(list(self._tail_blocks()))
-        self._tail = {}
-        self._tail_texts = 0
-
-    def _push(self, blocks: Sequence[Block]) -> None:
-        merging = [block for block in blocks if len(block)]
-        while merging and self._blocks and len(self._blocks[-1]) < 2 * sum(map(len, merging)):
-            merging.insert(0, self._blocks.pop())
-        if merging:
-            self._blocks.append(merge(merging) if len(merging) > 1 else merging[0])
+def _pushed(blocks: Sequence[Block], more: Sequence[Block]) -> tuple[Block, ...]:
+    """The blocks with more at the end, merged so far that each is at least twice the next again."""
+    kept, merging = list(blocks), [block for block in more if len(block)]
+    while merging and kept and len(kept[-1]) < 2 * sum(map(len, merging)):
+        merging.insert(0, kept.pop())
+    return (*kept, merge(merging)) if len(merging) > 1 else (*kept, *merging)
 
 
 EMPTY = Block(

@@ -20,7 +20,8 @@ class RankBm25Index:
     """BM25Okapi as the paper ran it, behind the same door as `Bm25Index`; for comparison, and for small corpora.
 
     It can't take in or forget a text, so that it is built anew before the first search after a change. Its scores can
-    be 0 or negative; texts that share a word with the query come back nevertheless, and others never do.
+    be 0 or negative; texts that share a word with the query come back nevertheless, and others never do. Whatever
+    interrupts an add or a removal, it's made as a whole or not at all.
 
     Args:
         analyzer: turns texts and queries into words.
@@ -58,8 +59,8 @@ class RankBm25Index:
         keys = free_rows(rows, self._texts)
         check_texts(len(keys), texts)
         analysed = [list(self._analyzer(text)) for text in texts]
-        self._texts.update(zip(keys.tolist(), analysed, strict=True))
         self._built = None
+        self._texts = {**self._texts, **dict(zip(keys.tolist(), analysed, strict=True))}
 
     def remove(self, rows: RowArray) -> None:
         """Forget these rows; the very next search doesn't see them.
@@ -67,9 +68,9 @@ class RankBm25Index:
         Raises:
             UnknownIdError: a row that isn't there; nothing is forgotten.
         """
-        for row in known_rows(rows, self._texts).tolist():
-            del self._texts[row]
+        gone = set(known_rows(rows, self._texts).tolist())
         self._built = None
+        self._texts = {row: text for row, text in self._texts.items() if row not in gone}
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
         """The at most k rows that share a word with `text`, best first, equal scores by row.
