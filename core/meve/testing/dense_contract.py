@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
 from meve.formulas import unit
 from meve.ports import DenseIndex
-from meve.testing.lexical_contract import Interruption, interrupted
+from meve.testing.interruption import Interruption, interrupted
 from meve.types import FloatArray, RowArray
 
 MakeDense = Callable[[int], DenseIndex]

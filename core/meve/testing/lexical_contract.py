@@ -1,12 +1,8 @@
 """What every lexical index must do: inherit `LexicalIndexContract`, override `make_index`, and pytest does the rest."""
 
-import gc
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +11,7 @@ from hypothesis import strategies as st
 
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, PassageError, UnknownIdError
 from meve.ports import LexicalIndex
+from meve.testing.interruption import Interruption, interrupted
 from meve.types import RowArray
 
 MakeLexical = Callable[[], LexicalIndex]
@@ -28,45 +25,6 @@ TEXTS = {
     50: "dogs bark at cats",
 }
 """What the index of these tests holds."""
-
-
-class Interruption(BaseException):
-    """What the interruption tests raise, as a KeyboardInterrupt is raised: anywhere."""
-
-
-def interrupted(act: Callable[[], object], at: int, error: type[BaseException]) -> list[int]:
-    """Raise `error` before the bytecode number `at` of what `act` runs; -1 lets it run to its end.
-
-    Returns:
-        Of each line that it ran, NumPy's own left out: the numbers of some of its bytecodes. Where to interrupt next.
-    """
-    seen: dict[tuple[CodeType, int | None], list[int]] = {}
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as sys.settrace wants it
-        nonlocal count
-        if str(frame.f_globals.get("__name__")).startswith(("numpy", "importlib", "_frozen")):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            seen.setdefault((frame.f_code, frame.f_lineno), []).append(count)
-            count += 1
-            if count - 1 == at:
-                raise error
-        return trace
-
-    before, collecting = sys.gettrace(), gc.isenabled()
-    gc.disable()  # it would run other people's functions in between
-    sys.settrace(trace)
-    try:
-        act()
-    except error:
-        pass
-    finally:
-        sys.settrace(before)
-        if collecting:
-            gc.enable()
-    return sorted({place for places in seen.values() for place in (places[0], places[len(places) // 2], places[-1])})
 
 
 def _rows(*keys: int) -> RowArray:
