@@ -15,6 +15,10 @@ TRAIN_FROM = 10_000
 """Where the number of lists is left to the index, it trains itself from so many vectors on …"""
 TRAIN_AGAIN = 4
 """… and again when it has grown by this factor."""
+SAMPLE_PER_LIST = 48
+"""Vectors a list to train on. FAISS would take up to 256, and half an hour for a million; lists need only be even."""
+ROUNDS = 10
+"""Of k-means, for the same reason; FAISS would take 25."""
 
 
 class IvfIndex(FaissIndex):
@@ -56,6 +60,7 @@ class IvfIndex(FaissIndex):
             quantizer = faiss.IndexFlatIP(self._dimension)
             index = faiss.IndexIVFFlat(quantizer, self._dimension, lists, faiss.METRIC_INNER_PRODUCT)
             index.set_direct_map_type(faiss.DirectMap.Array)
+            index.cp.max_points_per_centroid, index.cp.niter = SAMPLE_PER_LIST, ROUNDS
             index.train(vectors)
         index.add(vectors)
         return index
