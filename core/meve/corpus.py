@@ -1,6 +1,5 @@
 """Passages with their vectors, words and token counts, kept in step: what a retriever searches."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.errors import ConfigurationError, DuplicateIdError, PassageError, UnknownIdError
+from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
 from meve.filters import Filter
 from meve.locks import ReadWriteLock
 from meve.ports import DenseIndex, LexicalIndex
@@ -97,10 +96,9 @@ class Corpus:
             return self._lexical[kind]
 
     def check(self, add: Sequence[Passage], remove: Sequence[str]) -> None:
-        """Refuse a change that can't be made, before anything is spent on it.
+        """Refuse a change whose ids don't fit, before anything is spent on it.
 
         Raises:
-            PassageError: blank text or id, or metadata that JSON can't hold.
             DuplicateIdError: an id given twice, or taken and not removed in the same change.
             UnknownIdError: an id to remove that isn't there.
         """
@@ -111,8 +109,7 @@ class Corpus:
             raise DuplicateIdError("an id to remove is given twice: nothing was changed")
         seen: set[str] = set()
         leaving = set(remove)
-        for n, passage in enumerate(add):
-            _check_passage(n, passage)
+        for passage in add:
             if passage.id in seen:
                 raise DuplicateIdError(f"the id {passage.id!r} is given twice: ids must be unique; nothing was changed")
             if passage.id in self.rows and passage.id not in leaving:
@@ -256,29 +253,6 @@ class Corpus:
         """One unchanging state, for as long as it's held."""
         with self.lock.reading():
             yield self
-
-
-def _check_passage(n: int, passage: Passage) -> None:
-    if not isinstance(passage, Passage):
-        raise PassageError(f"item {n} is {type(passage).__name__}, not a Passage: use Passage(id=…, text=…)")
-    if not isinstance(passage.id, str) or not passage.id:
-        raise PassageError(f"item {n} has the id {passage.id!r}: give a text that isn't empty; nothing was changed")
-    if not isinstance(passage.text, str) or not passage.text.strip():
-        raise PassageError(f"passage {passage.id!r} has no text: leave it out; nothing was changed")
-    if not isinstance(passage.title, str):
-        raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
-    if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
-        raise PassageError(
-            f"passage {passage.id!r} has the metadata {passage.metadata!r:.80}: give a mapping from names to values; "
-            "nothing was changed"
-        )
-    try:
-        line = json.dumps([passage.id, passage.content, dict(passage.metadata)], allow_nan=False, ensure_ascii=False)
-        line.encode()
-    except (TypeError, ValueError) as cause:
-        raise PassageError(
-            f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"
-        ) from cause
 
 
 def own_id(n: int) -> str:

@@ -1,5 +1,6 @@
 """Before passages enter a corpus: texts become passages, and each is embedded and counted, once."""
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -8,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from meve.corpus import own_id
-from meve.errors import ModelError, ValidationError, foreign
+from meve.errors import ModelError, PassageError, ValidationError, foreign
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import Embedder, TokenCounter
 from meve.types import FloatArray, Passage
@@ -19,6 +20,40 @@ BATCH = 64
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many passages are done, and how many there are."""
+
+
+def checked(passages: Sequence[Passage]) -> None:
+    """Refuse passages that couldn't be found or saved.
+
+    Raises:
+        PassageError: no `Passage`, blank text or id, or metadata that JSON can't hold.
+    """
+    for n, passage in enumerate(passages):
+        _check_passage(n, passage)
+
+
+def _check_passage(n: int, passage: object) -> None:
+    if not isinstance(passage, Passage):
+        raise PassageError(f"item {n} is {type(passage).__name__}, not a Passage: use Passage(id=…, text=…)")
+    if not isinstance(passage.id, str) or not passage.id:
+        raise PassageError(f"item {n} has the id {passage.id!r}: give a text that isn't empty; nothing was changed")
+    if not isinstance(passage.text, str) or not passage.text.strip():
+        raise PassageError(f"passage {passage.id!r} has no text: leave it out; nothing was changed")
+    if not isinstance(passage.title, str):
+        raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
+    if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
+        raise PassageError(
+            f"passage {passage.id!r} has the metadata {passage.metadata!r:.80}: give a mapping from names to values; "
+            "nothing was changed"
+        )
+    try:
+        f"{passage.id}{passage.content}".encode()
+        if passage.metadata:
+            json.dumps(dict(passage.metadata), allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as cause:
+        raise PassageError(
+            f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"
+        ) from cause
 
 
 def embedded(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:

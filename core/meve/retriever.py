@@ -21,7 +21,7 @@ from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
 from meve.ports import DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
-from meve.preparation import Counters, Progress, as_passages, counted, embedded
+from meve.preparation import Counters, Progress, as_passages, checked, counted, embedded
 from meve.scorers import VerifierScorer
 from meve.sources import DenseSource, LexicalSource
 from meve.types import LabelledPair, Passage, Query
@@ -261,6 +261,7 @@ class Retriever:
             ModelError: the embedder or the tokenizer failed; nothing was changed.
         """
         add, remove = _listed("add", add), _listed("remove", remove)
+        checked(add)
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
         texts = [p.content for p in add]
