@@ -186,7 +186,7 @@ class TestTies:
         texts = ["alpha beta gamma delta"] * n
         retriever = Retriever.from_texts(texts, ids=ids, **parts(embedder=embedder, verifier=verifier))
         for mode in ("full", "no_verification"):
-            context = retriever.retrieve("alpha beta zeta", candidates=n, redundancy=1.0, mode=mode)
+            context = retriever.retrieve("alpha beta zeta", candidates=n, redundancy=1.0, threshold=0.0, mode=mode)
             assert shown(context) == sorted(ids)
 
 
