@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# another PYTHON makes another environment
+MADE   := $(VENV)/.made-by-$(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
+
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
@@ -11,13 +14,13 @@ export TOKENIZERS_PARALLELISM := false
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
-$(VENV)/.python:
+$(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; give another one: make PYTHON=python3.12 …"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) --upgrade pip
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.python pyproject.toml constraints.txt
+$(VENV)/.demo: $(MADE) pyproject.toml constraints.txt
 	@echo "installing meve with its offline model into $(VENV): a few minutes the first time"
 	$(PIP) --editable '.[offline]'
 	@touch $@

@@ -1,7 +1,7 @@
 """The values that travel through the phases: passages in, candidates between, a context out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -74,9 +74,17 @@ class Candidate:
         """The passage's id."""
         return self.passage.id
 
-    def scored(self, by: str, value: float) -> "Candidate":
+    def scored(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
         """The same candidate with one score more, which from now on orders it."""
-        return replace(self, scores={**self.scores, by: value}, score=value)
+        return Candidate(
+            passage=self.passage,
+            origin=self.origin,
+            scores={**self.scores, by: value},
+            score=value,
+            verified=verified,
+            vector=self.vector,
+            tokens=self.tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,10 +70,12 @@ def ask(
         "mode": mode,
     }
     from meve.config import RetrieverConfig
+    from meve.pipeline import check_query
     from meve.retriever import Retriever
 
     overrides = {name: value for name, value in given.items() if value is not None}
-    RetrieverConfig.from_dict(overrides)  # before the models load
+    check_query(question)  # before the models load
+    RetrieverConfig.from_dict(overrides)
     conditions = parse_where(where or [])
     context = Retriever.load(index).retrieve(question, where=conditions, **overrides)
     if as_json:

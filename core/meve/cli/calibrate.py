@@ -148,3 +148,5 @@ def show_calibration(report: "CalibrationReport") -> None:
     for name, value in rows.items():
         made.add_row(name, f"{value:.4f}")
     out().print(made)
+    if not report.error_after < report.error_before:
+        complain("warning", "on pairs kept out of the fit it is no better than the old one: label more pairs")

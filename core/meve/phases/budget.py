@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from meve.ports import TokenCounter
 from meve.types import Candidate, Dropped, Selection
 
-SEAM = 8
+SEAM = 2
 """Tokens by which joining two texts may differ from the sum of both, at the most, for a passage that overshoots to be
 left out without counting the joined text. Byte-pair encodings merge or split a token or two where texts meet."""
 

@@ -1,7 +1,6 @@
 """Phase 2, relevance verification: which of them answer the query?"""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -10,8 +9,12 @@ from meve.ports import Scorer
 from meve.types import Candidate, Dropped, Query, Selection, best_first
 
 
-def judge(query: Query, candidates: Sequence[Candidate], scorer: Scorer) -> list[Candidate]:
+def judge(
+    query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float | None = None
+) -> list[Candidate]:
     """The candidates in the order given, each with the scorer's verdict as the score that orders it.
+
+    Those that reach the threshold are verified; without one, none is.
 
     Raises:
         ModelError: the scorer gave another number of scores than asked, or one that isn't a number.
@@ -19,12 +22,14 @@ def judge(query: Query, candidates: Sequence[Candidate], scorer: Scorer) -> list
     if not candidates:
         return []
     scores = np.asarray(scorer.score(query, candidates), dtype=np.float64)
+    bar = float("inf") if threshold is None else threshold
     if scores.shape != (len(candidates),) or not np.isfinite(scores).all():
         raise ModelError(
             f"scorer {scorer.name!r} returned scores of shape {scores.shape} for {len(candidates)} candidates, "
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
-    return [c.scored(scorer.name, float(s)) for c, s in zip(candidates, scores, strict=True)]
+    name = scorer.name
+    return [c.scored(name, s, verified=s >= bar) for c, s in zip(candidates, scores.tolist(), strict=True)]
 
 
 def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:
@@ -32,12 +37,10 @@ def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, thresh
 
     Source: MeVe (Ottem 2025), section 3.3.
     """
-    judged = judge(query, candidates, scorer)
-    verified = [replace(c, verified=True) for c in judged if reaches(c, threshold)]
-    rejected = [c for c in judged if not reaches(c, threshold)]
+    judged = best_first(judge(query, candidates, scorer, threshold))
     return Selection(
-        kept=best_first(verified),
-        dropped=[Dropped(candidate=c, reason="below_threshold") for c in best_first(rejected)],
+        kept=[c for c in judged if c.verified],
+        dropped=[Dropped(candidate=c, reason="below_threshold") for c in judged if not c.verified],
     )
 
 
