@@ -28,6 +28,8 @@ from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.testing.fakes import WordCounter
 
 DIMENSION, LENGTH, QUERIES, QUERY_WORDS = 384, 40, 300, 8
+FLAT_TO = 100_000
+"""Beyond this, comparing with every vector is too slow to be of interest."""
 NEVER_ENOUGH = 100
 """Of `min_verified`, so that the fallback runs for every query, and every phase is in every figure."""
 
@@ -46,7 +48,8 @@ def main() -> None:
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
     jobs = [("hnsw", int(size)) for size in arguments.sizes.split(",") if size]
-    jobs += [("flat", size) for _, size in jobs] + ([("ivf", arguments.ivf)] if arguments.ivf else [])
+    jobs += [("flat", size) for _, size in jobs if size <= FLAT_TO]
+    jobs += [("ivf", arguments.ivf)] if arguments.ivf else []
     results = [fetched(kind, size, arguments.out) for kind, size in jobs]
     about = {"meve": meve.__version__, "python": platform.python_version(), "cores": psutil.cpu_count()}
     (arguments.out / "phases.json").write_text(json.dumps({"about": about, "results": results}, indent=1))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from meve.ports import TokenCounter
 from meve.types import Candidate, Dropped, Selection
 
-SEAM = 2
-"""Tokens by which joining two texts may differ from the sum of both, at the most, for a passage that overshoots to be
-left out without counting the joined text. Byte-pair encodings merge or split a token or two where texts meet."""
+SEAM = 4
+"""Tokens by which a text with one passage more may fall short of the sum of both, for a passage that overshoots by more
+to be left out without counting. Byte-pair encodings merge a token or two where texts meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,25 +74,28 @@ class _Packer:
     ) -> tuple[list[Candidate], list[Dropped]]:
         kept: list[Candidate] = []
         dropped: list[Dropped] = []
-        used = 0
+        used, known = 0, True
         for candidate in candidates:
             if limit is not None and len(kept) >= limit:
                 dropped.append(Dropped(candidate=candidate, reason="over_limit"))
                 continue
-            total = self._with(kept, used, candidate, exact)
-            if total is None:
+            if not known and used + self._adds(candidate, kept) > self._max:
+                used, known = self._counter.count(self.text(kept)), True
+            total = used + self._adds(candidate, kept)
+            if exact or total > self._max:  # in doubt, unless it's far too much
+                total = self._counted(kept, candidate) if total <= self._max + SEAM else total
+                known = True
+            else:
+                known = False
+            if total > self._max:
                 dropped.append(Dropped(candidate=candidate, reason="over_budget"))
             else:
                 kept.append(candidate)
                 used = total
         return kept, dropped
 
-    def _with(self, kept: list[Candidate], used: int, candidate: Candidate, exact: bool) -> int | None:
-        """The tokens with this one added, or None if they'd be too many."""
-        estimate = used + (candidate.tokens or 0) + (self._seam if kept else 0)
-        if estimate > self._max + SEAM * (len(kept) + 1):
-            return None
-        if not exact and estimate <= self._max:
-            return estimate
-        counted = self._counter.count(self.text([*kept, candidate]))
-        return counted if counted <= self._max else None
+    def _adds(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
+        return (candidate.tokens or 0) + (self._seam if kept else 0)
+
+    def _counted(self, kept: Sequence[Candidate], candidate: Candidate) -> int:
+        return self._counter.count(self.text([*kept, candidate]))
