@@ -245,7 +245,8 @@ class Corpus:
                 break
             reach *= 4
         hits = [(row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if row in self.entries]
-        hits.sort(key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))
+        if (scores[1:] == scores[:-1]).any():
+            hits.sort(key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))
         return hits[:k]
 
     @contextmanager

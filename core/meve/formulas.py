@@ -29,7 +29,10 @@ def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating])
 
     Row by row, and not by BLAS, whose blocks round equal rows differently: equal passages must tie.
     """
-    return np.asarray(np.clip(np.einsum("ij,j->i", unit(passages), unit(query)), -1.0, 1.0), dtype=np.float32)
+    p, q = np.asarray(passages, dtype=np.float32), np.asarray(query, dtype=np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", p, p)) * np.sqrt(np.einsum("j,j", q, q))
+    made = np.divide(np.einsum("ij,j->i", p, q), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return np.asarray(np.clip(made, -1.0, 1.0))
 
 
 def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:

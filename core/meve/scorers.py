@@ -19,7 +19,7 @@ class VerifierScorer:
         self.verifier = verifier
         self._vectors = (
             verifier
-            if isinstance(verifier, VectorVerifier) and embedder is not None and _same(verifier.embedder, embedder)
+            if embedder is not None and isinstance(verifier, VectorVerifier) and _same(verifier.embedder, embedder)
             else None
         )
 

@@ -52,14 +52,15 @@ def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, 
     """Rows and scores as candidates with what is stored of them."""
     if not hits:
         return []
-    vectors = corpus.dense.vectors(as_rows([row for row, _ in hits]))
+    rows = [row for row, _ in hits]
+    found = zip(hits, map(corpus.entries.__getitem__, rows), corpus.dense.vectors(as_rows(rows)), strict=True)
     return [
         Candidate(
-            passage=corpus.entries[row].passage,
+            passage=entry.passage,
             origin=name,
             scores={name: score},
             vector=vector,
-            tokens=corpus.entries[row].tokens if counted else None,
+            tokens=entry.tokens if counted else None,
         )
-        for (row, score), vector in zip(hits, vectors, strict=True)
+        for (_, score), entry, vector in found
     ]

@@ -39,10 +39,8 @@ def fallback(
     """
     have = {c.id for c in accepted}
     hits = [c for c in source.search(query, k + len(have)) if c.id not in have][:k]
-    hits = [_with_verdict(hit, judged.get(hit.id)) for hit in hits]
-    fresh = iter(judge(query, [hit for hit in hits if hit.id not in judged], scorer))
-    hits = [hit if hit.id in judged else next(fresh) for hit in hits]
-    added = [replace(h, origin="fallback", verified=threshold is not None and reaches(h, threshold)) for h in hits]
+    fresh = {c.id: c for c in judge(query, [hit for hit in hits if hit.id not in judged], scorer)}
+    added = [_added(hit, judged.get(hit.id) or fresh[hit.id], threshold) for hit in hits]
     low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
     out = {c.id for c in low}
     return Selection(
@@ -51,7 +49,10 @@ def fallback(
     )
 
 
-def _with_verdict(hit: Candidate, verdict: Candidate | None) -> Candidate:
-    if verdict is None:
-        return hit
-    return replace(verdict, scores={**hit.scores, **verdict.scores})
+def _added(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:
+    return replace(
+        verdict,
+        origin="fallback",
+        scores={**hit.scores, **verdict.scores},
+        verified=threshold is not None and reaches(verdict, threshold),
+    )

@@ -19,15 +19,18 @@ def prioritize(candidates: Sequence[Candidate], vectors: FloatArray, redundancy:
     Source: MeVe (Ottem 2025), section 3.5.
     """
     order = best_first(candidates)
+    if not order:
+        return Selection(kept=[])
     place = {c.id: i for i, c in enumerate(candidates)}
-    ranked = unit(vectors)[[place[c.id] for c in order]] if order else vectors
-    cosines = np.minimum(ranked @ ranked.T, 1.0) if order else vectors
-    kept: list[int] = []
+    ranked = unit(vectors)[[place[c.id] for c in order]]
+    cosines = np.minimum(ranked @ ranked.T, 1.0)
+    close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one, kept or not
+    kept = np.ones(len(order), dtype=np.bool_)
     dropped: list[Dropped] = []
-    for i, candidate in enumerate(order):
-        nearest = max(kept, key=lambda j: cosines[i, j], default=None)
-        if nearest is not None and cosines[i, nearest] > redundancy:
-            dropped.append(Dropped(candidate=candidate, reason=f"redundant_with:{order[nearest].id}"))
-        else:
-            kept.append(i)
-    return Selection(kept=[order[i] for i in kept], dropped=dropped)
+    for i in np.flatnonzero(close.any(axis=1)).tolist():
+        others = np.flatnonzero(close[i] & kept)
+        if len(others):
+            nearest = others[cosines[i, others].argmax()]
+            kept[i] = False
+            dropped.append(Dropped(candidate=order[i], reason=f"redundant_with:{order[nearest].id}"))
+    return Selection(kept=[c for c, stays in zip(order, kept.tolist(), strict=True) if stays], dropped=dropped)

@@ -42,6 +42,8 @@ class _Held:
     """FAISS's own, which keeps the vectors even where it was interrupted while it linked or listed them."""
     sound: int
     """With how many vectors FAISS finished its work; -1 while it's at it, and after it was interrupted."""
+    view: FloatArray | None = None
+    """FAISS's own vectors, shape (n, d), which the next add may move; None until somebody looks, and after a change."""
 
     @property
     def whole(self) -> bool:
@@ -100,7 +102,7 @@ class FaissIndex(ABC):
         if not self._held.whole:
             self._held = self._rebuilt()
         held = self._held
-        held.sound = -1
+        held.sound, held.view = -1, None
         held.index = self._extended(taken)
         held.sound = held.index.ntotal
         held.rows.append(keys)
@@ -195,9 +197,19 @@ class FaissIndex(ABC):
             share: which share of the positions that is, in (0, 1].
         """
 
-    @abstractmethod
     def _stored(self, positions: Positions) -> FloatArray:
         """A copy of the vectors at these positions, shape (n, d)."""
+        held = self._held
+        view = held.view
+        if view is None:
+            view = _flat_view(self._flat(), self._dimension)
+            if held.sound >= 0:
+                held.view = view
+        return view[positions]
+
+    def _flat(self) -> Any:  # noqa: ANN401 - FAISS has no types
+        """The FAISS flat index that keeps the vectors."""
+        return self._index
 
     def _options(self) -> dict[str, Any]:
         """The keyword arguments that make an index like this one."""
@@ -246,7 +258,7 @@ def selector(mask: Mask | None) -> Any:  # noqa: ANN401 - FAISS has no types
     return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 
 
-def flat_view(index: Any, dimension: int) -> FloatArray:  # noqa: ANN401 - FAISS has no types
+def _flat_view(index: Any, dimension: int) -> FloatArray:  # noqa: ANN401 - FAISS has no types
     """The vectors of a FAISS flat index, shape (n, d), without a copy; stale after the next add."""
     if not index.ntotal:
         return np.empty((0, dimension), dtype=np.float32)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, flat_view, selector
+from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, selector
 from meve.types import FloatArray
 
 _CLOSE = 1e-5
@@ -37,6 +37,3 @@ class FlatIndex(FaissIndex):
         largest = float(np.linalg.norm(query) * np.linalg.norm(self._stored(positions), axis=1).max())
         tied = float(scores[0, k - 1] - scores[0, k]) <= _CLOSE * largest
         return positions[:0] if tied else positions[:k]
-
-    def _stored(self, positions: Positions) -> FloatArray:
-        return flat_view(self._index, self._dimension)[positions]

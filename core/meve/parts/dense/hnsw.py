@@ -3,7 +3,7 @@
 from typing import Any
 
 from meve.errors import ConfigurationError
-from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, flat_view, selector
+from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, selector
 from meve.types import FloatArray
 
 
@@ -51,8 +51,8 @@ class HnswIndex(FaissIndex):
         positions: Positions = found[0]
         return positions[positions >= 0]
 
-    def _stored(self, positions: Positions) -> FloatArray:
-        return flat_view(faiss.downcast_index(self._index.storage), self._dimension)[positions]
+    def _flat(self) -> Any:  # noqa: ANN401 - FAISS has no types
+        return faiss.downcast_index(self._index.storage)
 
     def _options(self) -> dict[str, Any]:
         return {"m": self._m, "ef_construction": self._ef_construction, "ef_search": self._ef_search}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from meve.errors import ConfigurationError
-from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, flat_view, selector
+from meve.parts.dense.base import FaissIndex, Mask, Positions, faiss, selector
 from meve.types import FloatArray
 
 POINTS_PER_LIST = 39
@@ -90,7 +90,7 @@ class IvfIndex(FaissIndex):
         if self.trained:
             vectors: FloatArray = self._index.reconstruct_batch(positions)
             return vectors
-        return flat_view(self._index, self._dimension)[positions]
+        return super()._stored(positions)
 
     def _options(self) -> dict[str, Any]:
         return {"lists": self._lists, "probes": self._probes}

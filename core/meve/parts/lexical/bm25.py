@@ -13,7 +13,7 @@ from meve.formulas import bm25_idf, bm25_norm
 from meve.parts.files import Arrays, corrupt, read_arrays, write_arrays
 from meve.parts.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, content_words
 from meve.parts.lexical.held import Held, held_of
-from meve.parts.lexical.postings import Block, Ints
+from meve.parts.lexical.postings import Block, Counts, Ints
 from meve.parts.lexical.ranking import Asked, Scores, ranked
 from meve.parts.rows import best
 from meve.types import FloatArray, RowArray
@@ -119,12 +119,13 @@ class Bm25Index:
             k: how many at most.
             allowed: row keys to choose from, shape (n,); the statistics are those of all texts nevertheless.
         """
-        terms = list(self._asked(text))
+        terms = self._asked(text)
         if not terms or k <= 0:
             return best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
         held = self._held.rows
         mask = None if allowed is None else held.mask(allowed)
-        positions, scores = ranked(terms, k, norms=self._norms(), k1=self._k1, mask=mask)
+        norms, least = self._norms()
+        positions, scores = ranked(terms, k, norms=norms, least=least, k1=self._k1, mask=mask)
         return best(held.rows[positions], scores.astype(np.float32), k)
 
     def save(self, path: Path) -> None:
@@ -190,9 +191,10 @@ class Bm25Index:
                 yield Block.from_words(np.array(numbers, dtype=np.int32), positions)
                 numbers, begun = [], i + 1
 
-    def _asked(self, text: str) -> Iterator[Asked]:
+    def _asked(self, text: str) -> list[Asked]:
         """The distinct terms of a query that stand in a live text."""
         held = self._held
+        found: list[tuple[int, Ints, Counts]] = []
         for word, times in Counter(self._analyzer(text)).items():
             term = held.vocabulary.get(word)
             if term is None:
@@ -202,16 +204,22 @@ class Bm25Index:
                 stay = held.rows.alive[positions]
                 positions, counts = positions[stay], counts[stay]
             if len(positions):
-                idf = bm25_idf(np.array([len(positions)]), len(self))[0]
-                yield Asked(weight=float(times * idf), positions=positions, counts=counts)
+                found.append((times, positions, counts))
+        idf = bm25_idf(np.array([len(positions) for _, positions, _ in found]), len(self)).tolist()
+        return [
+            Asked(weight=times * weight, positions=positions, counts=counts)
+            for (times, positions, counts), weight in zip(found, idf, strict=True)
+        ]
 
-    def _norms(self) -> Scores:
+    def _norms(self) -> tuple[Scores, float]:
+        """What counts are weighed against at each position, and the least of it."""
         held = self._held
         norms = held.norms
         if norms is None:
             lengths = held.lengths.values[: held.rows.size]
             mean = int(lengths.sum(where=held.rows.alive, dtype=np.int64)) / len(self)
-            norms = held.norms = bm25_norm(lengths, mean, self._k1, self._b)
+            made = bm25_norm(lengths, mean, self._k1, self._b)
+            norms = held.norms = made, float(made.min())
         return norms
 
     def _live(self) -> tuple[Block, list[str]]:

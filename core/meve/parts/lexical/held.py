@@ -30,8 +30,8 @@ class Held:
     rows: RowMap = field(default_factory=RowMap)
     lengths: Growing[np.int32] = field(default_factory=lambda: Growing(np.empty(0, dtype=np.int32)))
     """The number of words at each position, and perhaps some more at the end."""
-    norms: Scores | None = None
-    """What a term's count is weighed against at each position, shape (size,); None after a change."""
+    norms: tuple[Scores, float] | None = None
+    """What a term's count is weighed against at each position, shape (size,), and the least; None after a change."""
 
 
 def held_of(rows: RowArray, lengths: Ints, block: Block, words: Sequence[str]) -> Held:

@@ -55,7 +55,7 @@ class Block:
 
     def of(self, term: int) -> tuple[Ints, Counts]:
         """The positions and counts of one term, both of shape (n,), as views."""
-        place = int(np.searchsorted(self.terms, term))
+        place = int(self.terms.searchsorted(np.int32(term)))  # of the same type, or all terms are copied first
         if place == len(self.terms) or self.terms[place] != term:
             return self.positions[:0], self.counts[:0]
         part = slice(self.starts[place], self.starts[place + 1])

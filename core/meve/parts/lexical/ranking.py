@@ -11,8 +11,8 @@ from meve.parts.lexical.postings import Counts, Ints
 
 Scores: TypeAlias = npt.NDArray[np.float64]
 
-_DENSE = 8
-"""With more postings than an eighth of the texts, adding up in an array of all texts beats sorting."""
+_DENSE = 3
+"""With more postings than a third of the texts, adding up in an array of all texts beats merging."""
 _CLOSE = 1e-6
 """Scores within this share of each other may be equal as float32, and are never told apart here."""
 _LONG = 2
@@ -43,7 +43,7 @@ class Asked:
 
 
 def ranked(
-    terms: Sequence[Asked], k: int, *, norms: Scores, k1: float, mask: npt.NDArray[np.bool_] | None
+    terms: Sequence[Asked], k: int, *, norms: Scores, least: float, k1: float, mask: npt.NDArray[np.bool_] | None
 ) -> tuple[Ints, Scores]:
     """Positions and scores among which the k best are, those that tie with the kth included; in no order.
 
@@ -55,13 +55,13 @@ def ranked(
         terms: each with a posting at least.
         k: how many are wanted, at least 1.
         norms: k1 (1 - b + b · length / mean length) of each position, shape (size,).
+        least: the smallest norm.
         k1: BM25's.
         mask: which positions may be found, shape (size,); None for all.
 
     Source: Turtle and Flood, Query Evaluation: Strategies and Optimizations (1995): MaxScore.
     """
     terms = sorted(terms, key=lambda term: -term.weight)
-    least = float(norms.min())
     parts: list[tuple[Ints, Scores]] = []
     read = 0
     for n, term in enumerate(terms):
@@ -108,6 +108,11 @@ def summed(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, Score
             totals[positions] += scores
         found = np.flatnonzero(totals).astype(np.int32)
         return found, totals[found]
-    positions, inverse = np.unique(np.concatenate([p for p, _ in parts]), return_inverse=True)
-    sums = np.bincount(inverse, weights=np.concatenate([s for _, s in parts]))
-    return positions, sums.astype(np.float64, copy=False)
+    positions = np.concatenate([p for p, _ in parts])
+    order = positions.argsort(kind="stable")  # ascending runs, which it only has to merge
+    positions = positions[order]
+    new = np.empty(len(positions), dtype=np.bool_)
+    new[0] = True
+    np.not_equal(positions[1:], positions[:-1], out=new[1:])
+    sums = np.bincount(new.cumsum() - 1, weights=np.concatenate([s for _, s in parts])[order])
+    return positions[new], sums.astype(np.float64, copy=False)
