@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -244,10 +245,11 @@ class Corpus:
             if len(rows) < reach or scores[-1] < scores[k - 1]:
                 break
             reach *= 4
-        hits = [(row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if row in self.entries]
+        found = zip(rows.tolist(), scores.tolist(), strict=True)
+        hits = (hit for hit in found if hit[0] in self.entries)
         if (scores[1:] == scores[:-1]).any():
-            hits.sort(key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))
-        return hits[:k]
+            return sorted(hits, key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))[:k]
+        return list(islice(hits, k))
 
     @contextmanager
     def reading(self) -> Iterator["Corpus"]:

@@ -218,4 +218,4 @@ def check_query(text: object) -> None:
 
 def _stacked(candidates: Sequence[Candidate]) -> FloatArray:
     vectors = [c.vector for c in candidates if c.vector is not None]
-    return np.stack(vectors) if vectors else np.zeros((0, 1), dtype=np.float32)
+    return np.array(vectors) if vectors else np.zeros((0, 1), dtype=np.float32)

@@ -41,7 +41,7 @@ class VerifierScorer:
     def _scores(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         stored = [c.vector for c in candidates if c.vector is not None]
         if self._vectors is not None and query.vector is not None and len(stored) == len(candidates):
-            return self._vectors.score_vectors(query.vector, np.stack(stored))
+            return self._vectors.score_vectors(query.vector, np.array(stored))
         return self.verifier.score(query.text, [c.passage.content for c in candidates])
 
 
@@ -59,7 +59,7 @@ class SimilarityScorer:
         vectors = [c.vector for c in candidates if c.vector is not None]
         if query.vector is None or len(vectors) != len(candidates):
             raise ModelError("similarity needs a vector of the query and each candidate: give the pipeline an embedder")
-        return cosines(query.vector, np.stack(vectors)) if vectors else np.zeros(0, dtype=np.float32)
+        return cosines(query.vector, np.array(vectors)) if vectors else np.zeros(0, dtype=np.float32)
 
 
 def _same(one: Embedder, other: Embedder) -> bool:
