@@ -20,7 +20,9 @@
     │   ├── IndexCorruptError         an index with missing, cut or altered files
     │   ├── IndexMismatchError        an index of another format, model or tokenizer
     │   └── IndexBusyError            another process is writing it
-    └── IngestError                   files that can't be read into passages
+    ├── IngestError                   files that can't be read into passages
+    └── EvaluationError               an evaluation that can't be carried out
+        └── DatasetError              a set that is absent, cut short, of another format, or at odds with itself
 
 Every message names the thing, the value and the next step. Errors survive pickling.
 """
@@ -111,6 +113,14 @@ class IndexBusyError(StorageError):
 
 class IngestError(MeveError):
     """Files that can't be read into passages."""
+
+
+class EvaluationError(MeveError):
+    """An evaluation that can't be carried out."""
+
+
+class DatasetError(EvaluationError):
+    """A set that is absent, cut short, of another format, or at odds with itself."""
 
 
 @contextmanager

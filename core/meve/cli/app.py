@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from meve.cli.ask import ask
+from meve.cli.bench import bench
 from meve.cli.calibrate import calibrate
 from meve.cli.demo import demo
 from meve.cli.guard import any_text_can_be_written, guarded
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 for command in (index, ask, calibrate, info, demo):
     app.command()(guarded(command))
+app.add_typer(bench)
 
 
 def _version(wanted: bool) -> None:

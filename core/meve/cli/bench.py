@@ -1,0 +1,235 @@
+"""`meve bench`: measure retrieval, on public sets and against other retrievers, and see what has moved."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meve.cli.guard import guarded
+from meve.cli.render import complain, out, progress_bar, say, table
+from meve.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from meve.evaluation.compare import Move
+    from meve.evaluation.results import Results
+    from meve.evaluation.run import Progress
+
+HOME = Path("meve-bench")
+"""Where results go unless told otherwise."""
+
+bench = typer.Typer(
+    name="bench",
+    help="Measure retrieval: the paper again, quality on public sets, speed; and what moved since.",
+    invoke_without_command=True,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Data = Annotated[
+    Path, typer.Option("--data", envvar="MEVE_DATA", help="The folder with a folder for each set.", metavar="DIR")
+]
+To = Annotated[Path | None, typer.Option("--to", help="Where results go, and where to go on.", metavar="DIR")]
+Cache = Annotated[Path, typer.Option("--cache", help="Where embeddings are kept between runs.", metavar="DIR")]
+Questions = Annotated[int, typer.Option("--questions", min=1, help="How many a set, drawn with the seed.")]
+Full = Annotated[bool, typer.Option("--full", help="Every question of every set.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the samples and the intervals.")]
+Embedder = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
+Verifier = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
+Compare = Annotated[
+    Path | None, typer.Option("--compare", help="Say what moved since these results.", metavar="OLD.json")
+]
+
+
+@bench.callback()
+def _group(
+    context: typer.Context,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", help="Say what moved between these results and --new.", metavar="OLD.json"),
+    ] = None,
+    new: Annotated[
+        Path | None,
+        typer.Option("--new", help=f"The newer results; else those in {HOME}/EXPERIMENT.", metavar="NEW.json"),
+    ] = None,
+) -> None:
+    """Measure retrieval."""
+    if context.invoked_subcommand is None and compare is not None:
+        guarded(_compared)(compare, new)
+
+
+def _compared(old: Path, new: Path | None) -> None:
+    from meve.evaluation.report import RESULTS
+    from meve.evaluation.results import Results
+
+    before = Results.load(old)
+    judge(before, Results.load(new or HOME / before.experiment / RESULTS))
+
+
+def quality(
+    data: Data,
+    to: To = None,
+    cache: Cache = HOME / "cache",
+    sets: Annotated[str, typer.Option("--sets", help="Names with commas; all by default.")] = "",
+    peers: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="Somebody's retriever to measure as well; may be repeated.", metavar="MODULE:FUNC"),
+    ] = None,
+    questions: Questions = 150,
+    peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="How many a set for peers.")] = 60,
+    full: Full = False,
+    seed: Seed = 42,
+    embedder: Embedder = None,
+    verifier: Verifier = None,
+    tokens: Annotated[str | None, typer.Option("--tokens", help="What counts the budget.", metavar="NAME")] = None,
+    curves: Annotated[bool, typer.Option(help="Also recall against tokens over thresholds and budgets.")] = True,
+    compare: Compare = None,
+) -> None:
+    """Recall, precision and tokens on public sets: baselines, ablations, peers."""
+    from meve.evaluation.datasets import SETS
+    from meve.evaluation.experiments.quality import Quality
+    from meve.evaluation.experiments.quality import quality as run
+
+    if peers:
+        sys.path.insert(0, os.getcwd())
+    folder = to or HOME / "quality"
+    wanted = Quality(
+        data=data,
+        to=folder,
+        cache=cache,
+        sets=tuple(name.strip() for name in sets.split(",") if name.strip()) or tuple(SETS),
+        peers=tuple(peers or ()),
+        questions=None if full else questions,
+        peer_questions=None if full else peer_questions,
+        seed=seed,
+        embedder=embedder,
+        verifier=verifier,
+        tokens=tokens,
+        curves=curves,
+    )
+    _measured(lambda progress: run(wanted, progress), folder, compare)
+
+
+def paper(
+    data: Data,
+    to: To = None,
+    cache: Cache = HOME / "cache",
+    questions: Questions = 150,
+    full: Full = False,
+    seed: Seed = 42,
+    embedder: Embedder = None,
+    verifier: Verifier = None,
+    compare: Compare = None,
+) -> None:
+    """The MeVe paper's modes, tables and figures again, beside what it published."""
+    from meve.evaluation.experiments.paper import Paper
+    from meve.evaluation.experiments.paper import paper as run
+
+    tables = data / "tokenizers" / "tiktoken_cache"
+    if tables.is_dir():
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
+    folder = to or HOME / "paper"
+    wanted = Paper(
+        data=data,
+        to=folder,
+        cache=cache,
+        questions=None if full else questions,
+        seed=seed,
+        embedder=embedder,
+        verifier=verifier,
+    )
+    _measured(lambda progress: run(wanted, progress), folder, compare)
+
+
+def speed(
+    to: To = None,
+    sizes: Annotated[str, typer.Option("--sizes", help="Passages, with commas.")] = "10000,30000,100000",
+    ivf: Annotated[str, typer.Option("--ivf", help="Sizes to measure with an inverted file.")] = "",
+) -> None:
+    """The five phases without the models, against corpus size, with the memory used."""
+    from meve.evaluation.experiments.speed import Speed
+    from meve.evaluation.experiments.speed import speed as run
+    from meve.evaluation.report.speed import text, write
+
+    folder = to or HOME / "speed"
+    with progress_bar() as advance:
+        found = run(Speed(to=folder, sizes=_sizes(sizes), ivf=_sizes(ivf)), advance)
+    command = shlex.join(["meve", *sys.argv[1:]])
+    say(text(found, command))
+    say(f"report: {write(found, folder, command)}")
+
+
+def _sizes(listed: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in listed.replace("_", "").split(",") if size.strip())
+    except ValueError as cause:
+        raise typer.BadParameter(f"{listed!r} is no list of sizes: give whole numbers with commas") from cause
+
+
+def _measured(run: Callable[["Progress"], "Results"], folder: Path, compare: Path | None) -> None:
+    from meve.evaluation.report import write
+    from meve.evaluation.results import Results
+
+    old = None if compare is None else Results.load(compare)
+    with progress_bar() as advance:
+        results = run(lambda stage, done, total: advance(stage, done, total))
+    report = write(results, folder, shlex.join(["meve", *sys.argv[1:]]))
+    show(results)
+    for failure in results.failures:
+        complain("warning", f"{failure.set}, {failure.system}, question {failure.question}: {failure.error}")
+    if results.failures:
+        complain("warning", f"{len(results.failures)} questions raised; each counts as nothing handed over")
+    say(f"report: {report}")
+    if old is not None:
+        judge(old, results)
+
+
+def show(results: "Results") -> None:
+    """Print the main measures, a row a system."""
+    from meve.evaluation.report.markdown import MAIN, number
+
+    for name in results.sets:
+        columns = [m for m in MAIN if any(results.value(name, s, m) for s in results.systems(name))]
+        made = table(f"{name}: {results.sets[name]['questions']} questions", "system", *columns, right=columns)
+        for system in results.systems(name):
+            found = [results.value(name, system, m) for m in columns]
+            made.add_row(
+                system, *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True))
+            )
+        out().print(made)
+
+
+def judge(old: "Results", new: "Results") -> None:
+    """Print what moved, and fail if something dropped.
+
+    Raises:
+        EvaluationError: something is worse than it was.
+    """
+    from meve.evaluation.compare import moves
+
+    found = moves(old, new)
+    if not found:
+        say("nothing moved beyond its interval")
+        return
+    made = table("moved beyond its interval", "set", "system", "measure", "old", "new", "change", right=("old", "new"))
+    for move in found:
+        made.add_row(*_row(move))
+    out().print(made)
+    drops = [m for m in found if m.a_drop]
+    if drops:
+        raise EvaluationError(f"{len(drops)} of {len(found)} moves are for the worse: see the table")
+
+
+def _row(move: "Move") -> tuple[str, ...]:
+    from meve.evaluation.report.markdown import number
+
+    new = "" if move.new is None else number(move.measure, move.new)
+    change = f"{move.verdict} [{number(move.measure, move.low)}, {number(move.measure, move.high)}]"
+    return move.set, move.system, move.measure, number(move.measure, move.old), new, change
+
+
+for command in (quality, paper, speed):
+    bench.command()(guarded(command))

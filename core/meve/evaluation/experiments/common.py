@@ -1,0 +1,144 @@
+"""What the experiments share: parts made from names, a run over sets, results gathered from its journal."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from meve.config import RetrieverConfig
+from meve.evaluation.cache import CachedEmbedder
+from meve.evaluation.journal import Journal
+from meve.evaluation.results import Cell, Difference, Failure, Point, Results, cells, differences, versions
+from meve.evaluation.run import Progress, fingerprint, run_set
+from meve.evaluation.systems import Build
+from meve.evaluation.types import EvaluationSet, Parts, Question
+from meve.parts.embedders import resolve_embedder
+from meve.parts.tokenizers import resolve_tokens
+from meve.parts.verifiers import resolve_verifier
+
+SEED = 42
+QUESTIONS = 150
+"""Questions a set, unless all are asked for."""
+PEER_QUESTIONS = 60
+CACHE = "embeddings.sqlite"
+
+
+def made_parts(
+    *,
+    embedder: str | None,
+    verifier: str | None,
+    tokens: str | None,
+    config: RetrieverConfig,
+    cache: Path,
+    progress: Progress | None,
+) -> Parts:
+    """Parts from names, as the command line takes them; None for the bundled ones. Embeddings are kept in `cache`.
+
+    Raises:
+        ModelError: a model that can't be had.
+        ConfigurationError: a name that means nothing, or no calibration for that embedder's cosine.
+    """
+    told = None if progress is None else (lambda done, total: progress("embedding", done, total))
+    kept = CachedEmbedder(resolve_embedder(embedder), cache / CACHE, told)
+    judge = resolve_verifier(verifier, kept)
+    return Parts(
+        embedder=kept,
+        verifier=judge,
+        tokens=resolve_tokens(tokens),
+        verifier_model=None if judge.name == "cosine" else judge.name,
+        config=config,
+    )
+
+
+def conduct(
+    experiment: str,
+    sets: Sequence[EvaluationSet],
+    asked: Callable[[EvaluationSet], Mapping[str, tuple[Build, Sequence[Question]]]],
+    parts: Parts,
+    *,
+    to: Path,
+    seed: int,
+    settings: Mapping[str, Any],
+    against: str,
+    points: Callable[[EvaluationSet], Sequence[Point]] = lambda _: (),
+    progress: Progress | None = None,
+) -> Results:
+    """Ask every system, or go on with it, and compute what came out.
+
+    Args:
+        experiment: its name.
+        sets: what to ask over.
+        asked: for a set, the systems by name, how each is made, and which questions it gets.
+        parts: what the systems share.
+        to: where outcomes go, and where those of an interrupted run with the same settings lie.
+        seed: of the intervals.
+        settings: what else decides what comes out.
+        against: the system that the others are compared with.
+        points: for a set, the points of its curve.
+        progress: told of each question.
+
+    Raises:
+        EvaluationError: the folder holds a run with other settings.
+    """
+    prints = {s.name: fingerprint(s) for s in sets}
+    whole = {
+        "experiment": experiment,
+        "sets": prints,
+        "seed": seed,
+        **settings,
+        "embedder": parts.embedder.name,
+        "verifier": parts.verifier.name,
+        "calibration": parts.verifier.calibration.to_dict(),
+        "tokens": parts.tokens.name,
+        "config": parts.config.to_dict(),
+        "versions": versions(),
+    }
+    found: list[Cell] = []
+    gaps: list[Difference] = []
+    failures: list[Failure] = []
+    curve: list[Point] = []
+    about: dict[str, Mapping[str, Any]] = {}
+    with closing(Journal(to, whole)) as journal:
+        for chosen in sets:
+            systems = asked(chosen)
+            run_set(chosen, systems, parts, journal, progress)
+            mine, failed = _gathered(journal, chosen, systems, seed)
+            found += mine
+            failures += failed
+            gaps += differences(mine, against, seed=seed)
+            curve += points(chosen)
+            most = max((questions for _, questions in systems.values()), key=len)
+            about[chosen.name] = _described(chosen, most, prints[chosen.name])
+    return Results(
+        experiment=experiment,
+        settings=whole,
+        sets=about,
+        cells=tuple(found),
+        differences=tuple(gaps),
+        failures=tuple(failures),
+        curve=tuple(curve),
+    )
+
+
+def _gathered(
+    journal: Journal, chosen: EvaluationSet, systems: Mapping[str, tuple[Build, Sequence[Question]]], seed: int
+) -> tuple[list[Cell], list[Failure]]:
+    found: list[Cell] = []
+    failures: list[Failure] = []
+    for name, (_, questions) in systems.items():
+        judged = [(q, o) for q in questions if (o := journal.get(chosen.name, name, q.id)) is not None]
+        if judged:
+            found += cells(chosen.name, name, judged, seed=seed)
+        failures += [Failure(set=chosen.name, system=name, question=q.id, error=o.error) for q, o in judged if o.error]
+    return found, failures
+
+
+def _described(chosen: EvaluationSet, questions: Sequence[Question], fingerprint: str) -> dict[str, Any]:
+    return {
+        "passages": len(chosen.passages),
+        "questions": len(questions),
+        "of": len(chosen.questions),
+        "answerable": sum(q.answerable for q in questions),
+        "closed": chosen.closed,
+        "fingerprint": fingerprint,
+    }

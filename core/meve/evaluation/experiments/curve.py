@@ -1,0 +1,108 @@
+"""Recall against tokens: not one point a system, but what it does at every threshold and budget."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from meve.evaluation.measures.supporting import complete, recall
+from meve.evaluation.outcome import Outcome
+from meve.evaluation.results import Point
+from meve.evaluation.run import Progress
+from meve.evaluation.systems import SYSTEMS, Workbench
+from meve.evaluation.types import EvaluationSet, Handed, Parts, Question
+from meve.ports import Embedder
+from meve.types import FloatArray, Similarity
+
+THRESHOLDS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+BUDGETS = (128, 256, 512, 1024)
+FILE = "curve.jsonl"
+
+Setting = tuple[str, float | None, int]
+"""System, threshold (None where it has none), and tokens."""
+
+SETTINGS: tuple[Setting, ...] = (
+    *((system, None, budget) for system in ("dense", "bm25", "hybrid") for budget in BUDGETS),
+    *(("full", threshold, budget) for threshold in THRESHOLDS for budget in BUDGETS),
+)
+
+
+def curve(
+    chosen: EvaluationSet, questions: Sequence[Question], parts: Parts, folder: Path, progress: Progress | None
+) -> list[Point]:
+    """The points of a set, over its questions with gold; kept in a file, from which a resumed run takes them."""
+    file = folder / FILE
+    kept = [Point(**json.loads(line)) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+    mine = [p for p in kept if p.set == chosen.name]
+    if mine:
+        return mine
+    asked = [q for q in questions if q.gold]
+    if not asked:
+        return []
+    sums = {setting: np.zeros(3) for setting in SETTINGS}
+    remembering = replace(parts, embedder=_Remembering(parts.embedder))
+    passages = {p.id: p for p in chosen.passages}
+    bench = None if chosen.closed else Workbench(chosen.passages, remembering)
+    for done, question in enumerate(asked):
+        if progress:
+            progress(f"{chosen.name}: curve", done, len(asked))
+        here = bench or Workbench([passages[i] for i in question.pool or ()], remembering)
+        for setting, total in sums.items():
+            total += _measured(question, _system(here, setting)(question.text))
+    made = [
+        Point(
+            set=chosen.name,
+            system=system,
+            threshold=threshold,
+            max_tokens=budget,
+            recall=float(total[0] / len(asked)),
+            complete=float(total[1] / len(asked)),
+            tokens=float(total[2] / len(asked)),
+            n=len(asked),
+        )
+        for (system, threshold, budget), total in sums.items()
+    ]
+    text = "".join(json.dumps(asdict(p)) + "\n" for p in (*kept, *made))
+    fresh = file.with_name(f"{FILE}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
+    return made
+
+
+def _measured(question: Question, handed: Handed) -> tuple[float, float, float]:
+    outcome = Outcome(question_id=question.id, handed=handed, ms=0.0)
+    return recall(question, outcome) or 0.0, complete(question, outcome) or 0.0, float(handed.tokens)
+
+
+def _system(bench: Workbench, setting: Setting) -> Callable[[str], Handed]:
+    name, threshold, budget = setting
+    config = bench.parts.config.override(max_tokens=budget)
+    if threshold is not None:
+        config = config.override(threshold=threshold)
+    return SYSTEMS[name](bench.with_config(config))
+
+
+class _Remembering:
+    """An embedder that embeds no query twice: a curve asks each many times, and times nothing."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.embed_query: Callable[[str], FloatArray] = lru_cache(maxsize=4096)(inner.embed_query)
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def dimension(self) -> int:
+        return self._inner.dimension
+
+    @property
+    def similarity(self) -> Similarity:
+        return self._inner.similarity
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        return self._inner.embed_passages(texts)

@@ -1,0 +1,95 @@
+"""What a run has done so far, on disk, so that an interrupted one goes on where it stopped."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from meve.errors import EvaluationError
+from meve.evaluation.outcome import Outcome
+
+SETTINGS, ROWS = "settings.json", "outcomes.jsonl"
+
+
+class Journal:
+    """One line an outcome, written as soon as it is there, beside the settings that they were got with.
+
+    Raises:
+        EvaluationError: the folder holds a run with other settings, or something else under these names.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._done: dict[tuple[str, str, str], Outcome] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._agree(dict(settings))
+            self._read()
+            self._file = (folder / ROWS).open("a", encoding="utf-8")
+        except OSError as cause:
+            raise EvaluationError(f"{folder} can't be used for results: {cause.strerror or cause}") from cause
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def get(self, set_name: str, system: str, question_id: str) -> Outcome | None:
+        """An outcome that is there already."""
+        return self._done.get((set_name, system, question_id))
+
+    def put(self, set_name: str, system: str, outcome: Outcome) -> None:
+        """Keep one outcome."""
+        line = json.dumps({"set": set_name, "system": system, **outcome.to_dict()}, ensure_ascii=False)
+        self._file.write(line + "\n")
+        self._file.flush()
+        self._done[(set_name, system, outcome.question_id)] = outcome
+
+    def __len__(self) -> int:
+        """How many outcomes there are."""
+        return len(self._done)
+
+    def _agree(self, settings: dict[str, Any]) -> None:
+        file = self.folder / SETTINGS
+        wanted = json.loads(json.dumps(settings))
+        if not file.exists():
+            if (self.folder / ROWS).exists():
+                raise EvaluationError(f"{self.folder} holds outcomes without their settings: give another --to")
+            file.write_text(json.dumps(wanted, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            return
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as cause:
+            raise EvaluationError(f"{file} is damaged ({cause}): remove the folder, or give another --to") from cause
+        for name in sorted(wanted.keys() | kept.keys()):
+            if wanted.get(name) != kept.get(name):
+                raise EvaluationError(
+                    f"{self.folder} holds a run with another {name} ({_short(kept.get(name))}, and now "
+                    f"{_short(wanted.get(name))}): give another --to, or remove that folder"
+                )
+
+    def _read(self) -> None:
+        file = self.folder / ROWS
+        if not file.exists():
+            return
+        raw = file.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]  # a last line without an end was being written when the run was killed
+        for number, line in enumerate(_lines(whole), start=1):
+            try:
+                row = json.loads(line)
+                self._done[(row["set"], row["system"], row["question_id"])] = Outcome.from_dict(row)
+            except (ValueError, KeyError, TypeError) as cause:
+                raise EvaluationError(
+                    f"{file}, line {number}, is damaged ({cause}): remove the line, or the folder to begin again"
+                ) from cause
+        if len(whole) < len(raw):
+            with file.open("r+b") as opened:
+                opened.truncate(len(whole))
+
+
+def _lines(raw: bytes) -> Iterator[str]:
+    return (line for line in raw.decode("utf-8").split("\n") if line)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}…"

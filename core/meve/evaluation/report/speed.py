@@ -1,0 +1,76 @@
+"""Speed against size, for reading: a table, a picture, and the same numbers as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from meve.evaluation.experiments.speed import Measured
+from meve.evaluation.report.markdown import table
+from meve.evaluation.report.plots import save, using_matplotlib
+from meve.evaluation.results import versions
+
+PICTURE = "speed.svg"
+_MARKERS = {"flat": "s", "hnsw": "o", "ivf": "D"}
+
+
+def write(measured: Sequence[Measured], folder: Path, command: str) -> Path:
+    """Write `results.json`, `report.md` and `speed.svg`; returns the report's file.
+
+    Raises:
+        MissingExtraError: matplotlib isn't installed; the numbers are written all the same.
+    """
+    data = {"experiment": "speed", "versions": versions(), "measured": [asdict(m) for m in measured]}
+    (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    _draw(measured, folder / PICTURE)
+    file = folder / "report.md"
+    file.write_text(text(measured, command), encoding="utf-8")
+    return file
+
+
+def text(measured: Sequence[Measured], command: str) -> str:
+    """The report as Markdown."""
+    sizes = table(
+        ["index", "passages", "p50 ms", "p95 ms", "p99 ms", "dense built in s", "words in s", "GiB", "recall@20"],
+        [
+            [
+                m.kind,
+                f"{m.passages:,}",
+                *(f"{v:.1f}" for v in m.ms["all"]),
+                f"{m.dense_s:.1f}",
+                f"{m.lexical_s:.1f}",
+                f"{m.memory_gib:.2f}",
+                f"{m.recall_at_20:.3f}",
+            ]
+            for m in measured
+        ],
+    )
+    phases = [name for name in measured[0].ms if name != "all"]
+    parts = table(
+        ["index", "passages", *phases],
+        [[m.kind, f"{m.passages:,}", *(" / ".join(f"{v:.2f}" for v in m.ms[p]) for p in phases)] for m in measured],
+    )
+    return (
+        f"# Speed\n\n    {command}\n\nThe five phases without the models: the whole, and p50 / p95 / p99 in ms of each "
+        f"phase.\n\n{sizes}\n\n{parts}\n\n![Speed against size]({PICTURE})\n"
+    )
+
+
+def _draw(measured: Sequence[Measured], file: Path) -> None:
+    using_matplotlib()
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    for kind, marker in _MARKERS.items():
+        rows = sorted((m for m in measured if m.kind == kind), key=lambda m: m.passages)
+        sizes = [m.passages for m in rows]
+        axes[0].plot(sizes, [m.ms["all"][0] for m in rows], marker=marker, label=f"{kind} p50")
+        axes[1].plot(sizes, [m.dense_s for m in rows], marker=marker, label=kind)
+        axes[2].plot(sizes, [m.memory_gib for m in rows], marker=marker, label=kind)
+    axes[0].axhline(5, color="grey", linestyle=":", linewidth=1)
+    titles = ("Five phases without models, ms", "Building the dense index, s", "Memory, passages included, GiB")
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(xscale="log", yscale="log", xlabel="passages", title=title)
+        axis.grid(alpha=0.3)
+        axis.legend()
+    save(figure, file)

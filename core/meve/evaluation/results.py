@@ -1,0 +1,184 @@
+"""What a run found: every measure of every system on every set, with intervals; JSON-ready, and read back."""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from meve.errors import EvaluationError
+from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure
+from meve.evaluation.statistics import Interval, interval, mean_interval, paired_difference
+
+FORMAT = 1
+_VERSIONS = ("numpy", "faiss-cpu", "torch", "sentence-transformers", "transformers", "tiktoken", "ir-measures")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One measure of one system on one set."""
+
+    set: str
+    system: str
+    measure: str
+    interval: Interval
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Of each question, by id; empty for what only many questions together have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One measure of a system less that of another, over the same questions."""
+
+    set: str
+    system: str
+    against: str
+    measure: str
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A question for which a system raised; it counts as nothing handed over."""
+
+    set: str
+    system: str
+    question: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One system at one threshold and budget: a point of a curve."""
+
+    set: str
+    system: str
+    threshold: float | None
+    max_tokens: int
+    recall: float
+    """Mean supporting recall."""
+    complete: float
+    """Share of the questions with all gold."""
+    tokens: float
+    """Mean tokens handed over."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """All of a run."""
+
+    experiment: str
+    settings: Mapping[str, Any]
+    sets: Mapping[str, Mapping[str, Any]]
+    cells: tuple[Cell, ...]
+    differences: tuple[Difference, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    curve: tuple[Point, ...] = ()
+
+    def value(self, set_name: str, system: str, measure: str) -> Interval | None:
+        """One measure of one system on one set, if it was computed."""
+        for cell in self.cells:
+            if (cell.set, cell.system, cell.measure) == (set_name, system, measure):
+                return cell.interval
+        return None
+
+    def systems(self, set_name: str) -> list[str]:
+        """Who was measured on a set, in the order of the run."""
+        return list(dict.fromkeys(c.system for c in self.cells if c.set == set_name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def save(self, file: Path) -> None:
+        """Write it as JSON."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        file.write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            EvaluationError: no such file, or one that holds something else.
+        """
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as cause:
+            raise EvaluationError(f"{file} can't be read as results: {cause}") from cause
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise EvaluationError(
+                f"{file} holds no results of this version (format {FORMAT}): run the experiment again"
+            )
+        try:
+            return cls(
+                experiment=data["experiment"],
+                settings=data["settings"],
+                sets=data["sets"],
+                cells=tuple(Cell(**{**c, "interval": Interval(**c["interval"])}) for c in data["cells"]),
+                differences=tuple(
+                    Difference(**{**d, "interval": Interval(**d["interval"])}) for d in data["differences"]
+                ),
+                failures=tuple(Failure(**f) for f in data["failures"]),
+                curve=tuple(Point(**p) for p in data["curve"]),
+            )
+        except (KeyError, TypeError) as cause:
+            raise EvaluationError(f"{file} is damaged: {cause}") from cause
+
+
+def cells(
+    set_name: str, system: str, judged: Sequence[Judged], *, seed: int, measures: Sequence[AnyMeasure] | None = None
+) -> list[Cell]:
+    """Every measure that applies, over the same questions."""
+    made = []
+    for measure in MEASURES.values() if measures is None else measures:
+        if isinstance(measure, Measure):
+            values = measure.values(judged)
+            known = {q.id: v for (q, _), v in zip(judged, values, strict=True) if v is not None}
+            found = mean_interval(list(known.values()), seed=seed) if known else None
+        else:
+            known, value = {}, measure.value
+            found = interval(len(judged), lambda at, value=value: value([judged[i] for i in at.tolist()]), seed=seed)  # type: ignore[misc]
+        if found is not None:
+            made.append(Cell(set=set_name, system=system, measure=measure.name, interval=found, values=known))
+    return made
+
+
+def differences(found: Sequence[Cell], against: str, *, seed: int) -> list[Difference]:
+    """Of every system to one of them, where both answered the same questions (of more, those that both have)."""
+    base = {(c.set, c.measure): c for c in found if c.system == against}
+    made = []
+    for cell in found:
+        other = base.get((cell.set, cell.measure))
+        if other is None or cell.system == against:
+            continue
+        shared = [i for i in cell.values if i in other.values]
+        if shared:
+            made.append(
+                Difference(
+                    set=cell.set,
+                    system=cell.system,
+                    against=against,
+                    measure=cell.measure,
+                    interval=paired_difference(
+                        [other.values[i] for i in shared], [cell.values[i] for i in shared], seed=seed
+                    ),
+                )
+            )
+    return made
+
+
+def versions() -> dict[str, str]:
+    """Of Python, the machine and the packages that decide what comes out."""
+    from meve.version import __version__
+
+    found = {"meve": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    for package in _VERSIONS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

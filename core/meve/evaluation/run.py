@@ -1,0 +1,122 @@
+"""Asks every system every question, in turn, and takes down what each hands over."""
+
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+from meve.evaluation.journal import Journal
+from meve.evaluation.outcome import NOTHING, Outcome
+from meve.evaluation.systems import Build, Workbench
+from meve.evaluation.types import EvaluationSet, Handed, Parts, Question, System
+from meve.types import Passage
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a stage, how many questions are done, and how many there are."""
+
+
+def sample(questions: Sequence[Question], count: int | None, seed: int) -> list[Question]:
+    """So many questions, drawn without replacement and in an order that depends on nothing but ids and the seed.
+
+    A smaller sample is the beginning of a larger one. None for all of them.
+    """
+    drawn = sorted(questions, key=lambda q: q.id)
+    random.Random(seed).shuffle(drawn)
+    return drawn if count is None else drawn[:count]
+
+
+def fingerprint(chosen: EvaluationSet) -> str:
+    """A hash of a set's passages, questions and labels: two runs with the same one asked the same."""
+    digest = hashlib.sha256()
+    for p in chosen.passages:
+        digest.update(json.dumps([p.id, p.title, p.text], ensure_ascii=False).encode())
+    for q in chosen.questions:
+        gold = sorted(q.gold.items())
+        digest.update(json.dumps([q.id, q.text, gold, q.answers, q.answerable, q.pool], ensure_ascii=False).encode())
+    return digest.hexdigest()[:16]
+
+
+def run_set(
+    chosen: EvaluationSet,
+    systems: Mapping[str, tuple[Build, Sequence[Question]]],
+    parts: Parts,
+    journal: Journal,
+    progress: Progress | None = None,
+) -> None:
+    """Ask, and put each outcome into the journal; what is there already isn't asked again.
+
+    Systems take turns question by question, so that whatever else the machine does slows all of them.
+
+    Args:
+        chosen: the set.
+        systems: by name, how each is made and which questions it gets.
+        parts: what they share.
+        journal: where outcomes go.
+        progress: told of each question.
+
+    Raises:
+        MeveError: a system can't be made. One that raises for a question is noted in its outcome instead.
+    """
+    pending = {
+        name: {q.id for q in questions if journal.get(chosen.name, name, q.id) is None}
+        for name, (_, questions) in systems.items()
+    }
+    asked = {q.id: q for _, questions in systems.values() for q in questions}
+    bench = _Benches(chosen, parts)
+    for done, question in enumerate(asked.values()):
+        if progress:
+            progress(chosen.name, done, len(asked))
+        for name, (build, _) in systems.items():
+            if question.id in pending[name]:
+                journal.put(chosen.name, name, bench.ask(name, build, question))
+    if progress and asked:
+        progress(chosen.name, len(asked), len(asked))
+
+
+def ask(system: System, question: Question) -> Outcome:
+    """One question to one system, timed. What it raises is noted, and counts as having handed over nothing."""
+    start = time.perf_counter()
+    try:
+        handed, error = system(question.text), ""
+    except Exception as raised:  # anybody's code: the run must go on, and say so
+        handed, error = NOTHING, f"{type(raised).__name__}: {raised}"
+    ms = round((time.perf_counter() - start) * 1000, 3)
+    return Outcome(question_id=question.id, handed=handed, ms=ms, error=error)
+
+
+class _Benches:
+    """Systems over a set: made once, or for each question anew where each has passages of its own."""
+
+    def __init__(self, chosen: EvaluationSet, parts: Parts) -> None:
+        self._chosen = chosen
+        self._parts = parts
+        self._passages = {p.id: p for p in chosen.passages}
+        self._pool: tuple[str, ...] | None = ()
+        self._bench: Workbench | None = None
+        self._systems: dict[str, System] = {}
+
+    def ask(self, name: str, build: Build, question: Question) -> Outcome:
+        """One question to one system; making the system isn't timed, nor its first question over a set."""
+        if self._bench is None or self._pool != question.pool:
+            self._pool, self._systems = question.pool, {}
+            self._bench = Workbench(self._of(question), self._parts)
+        if name not in self._systems:
+            if question.pool is None:
+                self._systems[name] = build(self._bench)
+                ask(self._systems[name], question)
+            else:  # a system of one question: what prevents it is that question's error
+                ready = ask(lambda _: self._made(name, build), question)
+                if ready.error:
+                    return ready
+        return ask(self._systems[name], question)
+
+    def _made(self, name: str, build: Build) -> Handed:
+        self._systems[name] = build(cast(Workbench, self._bench))
+        return NOTHING
+
+    def _of(self, question: Question) -> Sequence[Passage]:
+        if question.pool is None:
+            return self._chosen.passages
+        return [self._passages[i] for i in question.pool]

@@ -1,0 +1,77 @@
+"""How sure is a mean, and is one system better than another? By the bootstrap: questions drawn again, with replacement.
+
+Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 13 and 14 (percentile intervals).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Indices = npt.NDArray[np.int64]
+
+CONFIDENCE = 0.95
+RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A value with the range in which it would lie again in 95 % of such samples."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Questions that it was computed from."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether it is surely above zero, or surely below."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
+    """The mean of one value a question; the same values and seed give the same interval.
+
+    Args:
+        values: n of them, at least one.
+        seed: of the draws.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    means = data[_draws(len(data), seed)].mean(axis=1)
+    return _between(float(data.mean()), means, len(data))
+
+
+def paired_difference(old: Sequence[float], new: Sequence[float], *, seed: int) -> Interval:
+    """The mean of new - old over the same questions, in the same order.
+
+    Raises:
+        ValueError: another number of the one than of the other.
+    """
+    return mean_interval([n - o for o, n in zip(old, new, strict=True)], seed=seed)
+
+
+def interval(n: int, statistic: Callable[[Indices], float | None], *, seed: int) -> Interval | None:
+    """A statistic of n questions together; None where it isn't known even from all of them.
+
+    Args:
+        n: how many questions there are, at least one.
+        statistic: computed from the numbers of the questions drawn; a draw that doesn't allow it (None) is left out.
+        seed: of the draws.
+    """
+    value = statistic(np.arange(n))
+    if value is None:
+        return None
+    found = [drawn for indices in _draws(n, seed) if (drawn := statistic(indices)) is not None]
+    return _between(value, np.asarray(found), n)
+
+
+def _draws(n: int, seed: int) -> Indices:
+    return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+
+
+def _between(value: float, drawn: npt.NDArray[np.float64], n: int) -> Interval:
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail]).tolist()
+    return Interval(value=value, low=low, high=high, n=n)

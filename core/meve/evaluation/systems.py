@@ -1,0 +1,185 @@
+"""Who is measured: plain similarity, keywords, both fused, the five phases with each ablation, and anybody's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache, cached_property
+from importlib import import_module
+from typing import TypeAlias
+
+import numpy as np
+
+from meve.config import RetrieverConfig
+from meve.context import Context
+from meve.errors import ConfigurationError, EvaluationError
+from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
+from meve.parts.lexical.bm25 import Bm25Index
+from meve.phases import budget
+from meve.retriever import Retriever
+from meve.types import Candidate, Passage
+
+RRF_K = 60
+"""Of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (2009)."""
+
+
+class Workbench:
+    """Passages, indexed once for all systems that search them."""
+
+    def __init__(self, passages: Sequence[Passage], parts: Parts) -> None:
+        self.passages = passages
+        self.parts = parts
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Passage]:
+        """The passages by id."""
+        return {p.id: p for p in self.passages}
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """MeVe over them."""
+        parts = self.parts
+        return Retriever.from_passages(
+            list(self.passages),
+            config=parts.config,
+            embedder=parts.embedder,
+            verifier=parts.verifier,
+            tokens=parts.tokens,
+        )
+
+    def keywords(self, question: str, k: int) -> list[str]:
+        """The ids of the k best by BM25."""
+        rows, _ = self._bm25.search(question, k)
+        return [self.passages[row].id for row in rows.tolist()]
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        """Tokens of a text, counted once: MeVe has stored counts too."""
+        return cache(self.parts.tokens.count)
+
+    @cached_property
+    def _bm25(self) -> Bm25Index:
+        index = Bm25Index()
+        index.add(np.arange(len(self.passages)), [p.content for p in self.passages])
+        return index
+
+    def with_config(self, config: RetrieverConfig) -> "Workbench":
+        """The same indexes, with other settings."""
+        other = copy(self)
+        other.parts = replace(self.parts, config=config)
+        other.__dict__.update({name: getattr(self, name) for name in ("by_id", "_bm25", "_count", "retriever")})
+        return other
+
+    def packed(self, ids: Sequence[str]) -> Handed:
+        """These passages in this order, as many as fit."""
+        parts = self.parts
+        candidates = [
+            Candidate(passage=self.by_id[i], origin="given", tokens=self._count(self.by_id[i].content)) for i in ids
+        ]
+        composed = budget(candidates, parts.tokens, max_tokens=parts.max_tokens, separator=parts.separator)
+        kept = composed.selection.kept
+        return Handed(
+            passages=tuple(Evidence(id=c.id, text=c.passage.content) for c in kept),
+            ranked=tuple(ids),
+            text=composed.text,
+            tokens=composed.tokens,
+        )
+
+
+Build: TypeAlias = Callable[[Workbench], System]
+"""Makes a system over a workbench."""
+
+
+def from_context(context: Context) -> Handed:
+    """What a retrieval hands over, with its ranking before the budget and every probability, from its trace."""
+    verified = context.trace.mode in ("full", "no_fallback")
+    score = "verifier" if verified else "similarity"
+    going = [c for c in context.trace.candidates if c.fate == "kept" or c.reason in ("over_budget", "over_limit")]
+    going.sort(key=lambda c: (not c.verified, -c.scores.get(score, float("-inf")), c.id))
+    return Handed(
+        passages=tuple(
+            Evidence(id=p.passage.id, text=p.passage.content, score=p.score if verified else None, verified=p.verified)
+            for p in context.passages
+        ),
+        ranked=tuple(c.id for c in going),
+        text=context.text,
+        tokens=context.tokens,
+        sufficient=context.sufficient if verified else None,
+        judged={c.id: c.scores[score] for c in context.trace.candidates if score in c.scores} if verified else {},
+    )
+
+
+def mode(name: str) -> Build:
+    """The five phases in one of their modes."""
+
+    def build(bench: Workbench) -> System:
+        retriever, config = bench.retriever, bench.parts.config.override(mode=name)  # type: ignore[arg-type]
+        return lambda question: from_context(retriever.retrieve(question, config=config))
+
+    return build
+
+
+def keyword_search(bench: Workbench) -> System:
+    """BM25 alone, straight into the budget."""
+    return lambda question: bench.packed(bench.keywords(question, bench.parts.candidates))
+
+
+def hybrid(bench: Workbench) -> System:
+    """Plain similarity and BM25, fused by reciprocal ranks, straight into the budget."""
+    dense = mode("standard_rag")(bench)
+    k = bench.parts.candidates
+
+    def system(question: str) -> Handed:
+        points: dict[str, float] = {}
+        for ranked in (dense(question).ranked, bench.keywords(question, k)):
+            for rank, passage_id in enumerate(ranked, start=1):
+                points[passage_id] = points.get(passage_id, 0.0) + 1.0 / (RRF_K + rank)
+        return bench.packed(sorted(points, key=lambda i: (-points[i], i))[:k])
+
+    return system
+
+
+def peer(name: str) -> Build:
+    """Somebody else's retriever, given as `module:function`.
+
+    Raises:
+        ConfigurationError: no such module or function.
+    """
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise ConfigurationError(
+            f"--peer {name!r}: give module:function, such as benchmarks.peers.langchain_stock:hybrid"
+        )
+    try:
+        made: Peer = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as cause:
+        raise ConfigurationError(f"--peer {name!r} can't be had: {cause}") from cause
+
+    def build(bench: Workbench) -> System:
+        asked = made(bench.passages, bench.parts)
+        return lambda question: _from_peer(name, asked(question), bench.parts)
+
+    return build
+
+
+def _from_peer(name: str, found: Sequence[Passage], parts: Parts) -> Handed:
+    wrong = next((p for p in found if not isinstance(p, Passage)), None)
+    if wrong is not None:
+        raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: a peer returns passages")
+    text = parts.separator.join(p.content for p in found)
+    return Handed(
+        passages=tuple(Evidence(id=p.id, text=p.content) for p in found),
+        ranked=tuple(p.id for p in found),
+        text=text,
+        tokens=parts.tokens.count(text) if found else 0,
+    )
+
+
+SYSTEMS: dict[str, Build] = {
+    "dense": mode("standard_rag"),
+    "bm25": keyword_search,
+    "hybrid": hybrid,
+    "no_verification": mode("no_verification"),
+    "no_fallback": mode("no_fallback"),
+    "full": mode("full"),
+}
+"""Those that are always measured: standard RAG, two baselines more, each ablation, and all five phases."""

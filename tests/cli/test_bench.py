@@ -1,0 +1,143 @@
+"""`meve bench`: results and a report, resumed, compared, and refused where something is missing."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+pytest.importorskip("ir_measures")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with one small set in the format of HotpotQA."""
+    root = tmp_path_factory.mktemp("data")
+    folder = root / "hotpotqa"
+    folder.mkdir()
+    texts = {"bees": "Bees make honey from nectar.", "rust": "Rust is iron that met oxygen.", "owls": "Owls hunt."}
+    rows = [{"id": i, "title": i.capitalize(), "text": t, "sent_starts": [0]} for i, t in texts.items()]
+    with gzip.open(folder / "passages.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    questions = [
+        {
+            "id": f"q-{i}",
+            "question": f"What is known of {i}?",
+            "answer": t.split()[-1],
+            "type": "bridge",
+            "gold_passage_ids": [i],
+            "gold_sentences": [{"passage_id": i, "sent_idx": 0, "text": t}],
+            "context_passage_ids": list(texts),
+            "source": "made",
+        }
+        for i, t in texts.items()
+    ]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in questions))
+    return root
+
+
+@pytest.fixture(scope="module")
+def ran(data, tmp_path_factory):
+    from typer.testing import CliRunner
+
+    from meve.cli.app import app
+
+    to = tmp_path_factory.mktemp("ran")
+    arguments = ["bench", "quality", "--data", data, "--to", to / "out", "--cache", to, "--sets", "hotpotqa"]
+    return to, [str(a) for a in arguments], CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_a_run_prints_its_measures_and_writes_its_report(ran):
+    to, _, result = ran
+    assert result.exit_code == 0, result.output
+    assert "hotpotqa: 3 questions" in result.stdout
+    assert re.search(r"full +1\.000", result.stdout)
+    report = (to / "out" / "report.md").read_text()
+    assert "| full (n=3) | 1.000" in report
+    assert "recall-against-tokens.svg" in report
+    assert (to / "out" / "recall-against-tokens.svg").read_text().startswith("<?xml")
+    found = json.loads((to / "out" / "results.json").read_text())
+    assert found["settings"]["seed"] == 42
+    assert found["settings"]["versions"]["meve"]
+    assert len(found["curve"]) == 3 * 4 + 11 * 4
+
+
+def test_a_second_run_asks_nothing_and_finds_nothing_moved(ran, meve):
+    to, arguments, _ = ran
+    rows = (to / "out" / "outcomes.jsonl").read_bytes()
+    again = meve(*arguments, "--compare", to / "out" / "results.json")
+    assert again.exit_code == 0, again.output
+    assert "nothing moved" in again.stdout
+    assert (to / "out" / "outcomes.jsonl").read_bytes() == rows
+
+
+def test_a_drop_fails(ran, meve, tmp_path):
+    to, _, _ = ran
+    better = json.loads((to / "out" / "results.json").read_text())
+    for cell in better["cells"]:
+        if (cell["system"], cell["measure"]) == ("dense", "supporting precision"):
+            cell["values"] = dict.fromkeys(cell["values"], 1.0)
+            cell["interval"] |= {"value": 1.0, "low": 1.0, "high": 1.0}
+    (tmp_path / "old.json").write_text(json.dumps(better))
+    result = meve("bench", "--compare", tmp_path / "old.json", "--new", to / "out" / "results.json")
+    assert result.exit_code == 1
+    assert "worse" in result.stdout
+    assert "1 of 1 moves are for the worse" in result.stderr
+
+
+def test_other_settings_are_refused(ran, meve):
+    _, arguments, _ = ran
+    result = meve(*arguments, "--questions", "2")
+    assert result.exit_code == 1
+    assert "another questions (150, and now 2)" in result.stderr
+
+
+def test_a_set_that_is_not_there_is_named_before_anything_is_run(meve, tmp_path):
+    result = meve("bench", "quality", "--data", tmp_path, "--to", tmp_path / "out", "--sets", "musique")
+    assert result.exit_code == 1
+    assert "musique" in result.stderr
+    assert "--data" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_set_that_nobody_knows_is_refused(meve, tmp_path):
+    result = meve("bench", "quality", "--data", tmp_path, "--to", tmp_path / "out", "--sets", "trivia")
+    assert result.exit_code == 1
+    assert "hotpotqa" in result.stderr
+
+
+def test_a_peer_that_raises_is_counted_and_named(data, meve, tmp_path, monkeypatch):
+    (tmp_path / "shaky_peer.py").write_text(
+        "def make(passages, parts):\n"
+        "    def ask(question):\n"
+        "        if 'owls' in question:\n"
+        "            raise ValueError('no owls')\n"
+        "        return list(passages[:1])\n"
+        "    return ask\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sets = ("--sets", "hotpotqa", "--peer", "shaky_peer:make", "--no-curves")
+    result = meve("bench", "quality", "--data", data, "--to", tmp_path / "out", "--cache", tmp_path, *sets)
+    assert result.exit_code == 0, result.output
+    assert "q-owls: ValueError: no owls" in re.sub(r"\s+", " ", result.stderr).replace("question q-owls", "q-owls")
+    assert "1 questions raised" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_results_that_are_none_are_refused(meve, tmp_path):
+    (tmp_path / "old.json").write_text("{}")
+    result = meve("bench", "--compare", tmp_path / "old.json")
+    assert result.exit_code == 1
+    assert "holds no results" in result.stderr
+
+
+def test_speed_measures_small_sizes(meve, tmp_path):
+    result = meve("bench", "speed", "--sizes", "1500", "--to", tmp_path / "speed")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "speed" / "results.json").read_text())["measured"]
+    assert [(m["kind"], m["passages"]) for m in found] == [("hnsw", 1500), ("flat", 1500)]
+    assert set(found[0]["ms"]) == {"all", "retrieve", "verify", "fallback", "prioritize", "budget"}
+    assert all(m["recall_at_20"] >= 0.95 for m in found)
+    assert (tmp_path / "speed" / "speed.svg").exists()
+    assert meve("bench", "speed", "--sizes", "many", "--to", tmp_path / "other").exit_code == 2
+    assert meve("bench", "speed", "--sizes", "0", "--to", tmp_path / "other").exit_code == 1

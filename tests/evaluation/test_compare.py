@@ -1,0 +1,109 @@
+"""What moved: told beyond its interval, drops first, and nothing compared that can't be."""
+
+from dataclasses import replace
+
+import pytest
+
+from meve.errors import EvaluationError
+from meve.evaluation.compare import moves
+from meve.evaluation.results import Cell, Failure, Results, differences
+from meve.evaluation.statistics import mean_interval
+
+
+def cell(values, measure="supporting recall", system="full"):
+    known = {f"q{n}": float(v) for n, v in enumerate(values)}
+    return Cell(
+        set="s", system=system, measure=measure, interval=mean_interval(list(known.values()), seed=0), values=known
+    )
+
+
+def results(*cells, failures=(), fingerprint="same"):
+    return Results(
+        experiment="quality",
+        settings={"seed": 0},
+        sets={"s": {"fingerprint": fingerprint}},
+        cells=cells,
+        failures=failures,
+    )
+
+
+OLD = [1, 0, 1, 1, 0, 1, 1, 1, 0, 1] * 5
+
+
+def test_the_same_results_have_not_moved():
+    assert moves(results(cell(OLD)), results(cell(OLD))) == []
+
+
+def test_a_drop_of_every_question_is_a_drop():
+    (move,) = moves(results(cell(OLD)), results(cell([v * 0.5 for v in OLD])))
+    assert (move.verdict, move.a_drop) == ("worse", True)
+    assert move.high < 0
+
+
+def test_more_recall_is_better_and_more_tokens_are_worse():
+    up = [v + 0.5 for v in OLD]
+    assert moves(results(cell(OLD)), results(cell(up)))[0].verdict == "better"
+    assert moves(results(cell(OLD, "tokens")), results(cell(up, "tokens")))[0].verdict == "worse"
+    assert moves(results(cell(OLD, "passages")), results(cell(up, "passages")))[0].verdict == "moved"
+
+
+def test_one_question_of_fifty_is_within_chance():
+    assert moves(results(cell(OLD)), results(cell([0, *OLD[1:]]))) == []
+
+
+def test_other_questions_are_compared_by_their_intervals():
+    longer = [1.0] * 200
+    assert moves(results(cell(OLD)), results(cell(longer)))[0].verdict == "better"
+    assert moves(results(cell(OLD)), results(cell([*OLD, 1, 0]))) == []
+
+
+def test_what_is_gone_and_what_newly_raises_are_drops():
+    failure = Failure(set="s", system="full", question="q1", error="boom")
+    found = moves(results(cell(OLD), cell(OLD, system="bm25")), results(cell(OLD), failures=(failure,)))
+    assert {m.verdict for m in found} == {"gone", "failing"}
+    assert all(m.a_drop for m in found)
+    known = results(cell(OLD), failures=(failure,))
+    assert moves(known, known) == []
+
+
+def test_milliseconds_count_only_when_asked_for():
+    slow, fast = results(cell(OLD, "p50 ms")), results(cell([v + 9 for v in OLD], "p50 ms"))
+    assert moves(slow, fast) == []
+    assert moves(slow, fast, timings=True)[0].verdict == "worse"
+
+
+def test_drops_come_first():
+    old = results(cell(OLD, "all gold"), cell(OLD, "supporting recall"))
+    new = results(cell([v + 1 for v in OLD], "all gold"), cell([v - 1 for v in OLD], "supporting recall"))
+    assert [m.verdict for m in moves(old, new)] == ["worse", "better"]
+
+
+def test_other_data_and_other_experiments_are_refused():
+    with pytest.raises(EvaluationError, match="isn't the same"):
+        moves(results(cell(OLD)), results(cell(OLD), fingerprint="other"))
+    with pytest.raises(EvaluationError, match="'paper'"):
+        moves(results(cell(OLD)), replace(results(cell(OLD)), experiment="paper"))
+
+
+def test_differences_are_over_shared_questions():
+    full, peer = cell(OLD), cell([1] * 20, system="peer")
+    (found,) = differences([full, peer], "full", seed=0)
+    assert found.interval.n == 20
+    assert found.interval.value == pytest.approx(1 - sum(OLD[:20]) / 20)
+
+
+def test_results_come_back_from_their_file(tmp_path):
+    file = tmp_path / "results.json"
+    made = results(cell(OLD), failures=(Failure(set="s", system="full", question="q", error="é"),))
+    made.save(file)
+    assert Results.load(file) == made
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 1}'])
+def test_a_file_that_is_none_is_refused(tmp_path, text):
+    file = tmp_path / "results.json"
+    file.write_text(text)
+    with pytest.raises(EvaluationError):
+        Results.load(file)
+    with pytest.raises(EvaluationError, match="can't be read"):
+        Results.load(tmp_path / "none.json")

@@ -1,0 +1,76 @@
+"""The gate: on texts of the project's own, with the bundled model, nothing may get worse than it was.
+
+The same texts, questions and weights give the same figures, so no interval is needed: half a question's worth is a
+drop. After a change for the better, or one that is meant: `MEVE_NEW_BASELINE=1 pytest tests/evaluation/test_gate.py`.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from meve.evaluation.datasets import own
+from meve.evaluation.experiments.quality import Quality, measured
+from meve.evaluation.measures import MEASURES
+
+BASELINE = Path(__file__).with_name("own_baseline.json")
+LEFT_OUT = ("p50 ms", "p95 ms")
+"""What depends on the machine."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gate")
+    return measured([own()], Quality(data=folder, to=folder / "run", cache=folder, questions=None, curves=False))
+
+
+def means(results):
+    made = {}
+    for cell in results.cells:
+        if cell.measure not in LEFT_OUT:
+            made.setdefault(cell.system, {})[cell.measure] = round(cell.interval.value, 6)
+    return made
+
+
+def drops(old, new, questions):
+    """Every measure of every system that is worse by half a question or more, or gone."""
+    worse = []
+    for system, measures in old.items():
+        for name, before in measures.items():
+            now = new.get(system, {}).get(name)
+            sign = {"higher": 1, "lower": -1, "neither": 0}[MEASURES[name].better]
+            allowed = 0.5 / questions * (max(abs(before), 1.0) if name == "tokens" else 1.0)
+            if now is None or sign * (before - now) >= allowed:
+                worse.append((system, name, before, now))
+    return worse
+
+
+def test_nothing_is_worse_than_it_was(found):
+    new = means(found)
+    if os.environ.get("MEVE_NEW_BASELINE"):
+        BASELINE.write_text(
+            json.dumps({"fingerprint": found.sets["own"]["fingerprint"], "means": new}, indent=1) + "\n"
+        )
+    old = json.loads(BASELINE.read_text())
+    assert old["fingerprint"] == found.sets["own"]["fingerprint"], "the texts changed: make a new baseline, and say why"
+    assert not found.failures
+    assert drops(old["means"], new, found.sets["own"]["questions"]) == []
+
+
+def test_the_gate_sees_a_drop_of_one_question():
+    old = {"full": {"supporting recall": 0.5, "tokens": 100.0, "passages": 3.0}}
+    assert drops(old, {"full": {"supporting recall": 0.5 - 1 / 63, "tokens": 100.0, "passages": 9.0}}, 63)
+    assert drops(old, {"full": {"supporting recall": 0.5, "tokens": 102.0, "passages": 3.0}}, 63)
+    assert drops(old, {"full": {"supporting recall": 0.5, "tokens": 100.0}}, 63)
+    assert drops(old, {"full": {"supporting recall": 0.6, "tokens": 90.0, "passages": 1.0}}, 63) == []
+
+
+def test_the_five_phases_are_worth_it_on_these_texts(found):
+    """What the whole is for: fewer tokens and more precision than plain similarity, and word of what isn't there."""
+    assert found.value("own", "full", "tokens").value < found.value("own", "dense", "tokens").value
+    assert (
+        found.value("own", "full", "supporting precision").value
+        > found.value("own", "dense", "supporting precision").value
+    )
+    assert found.value("own", "full", "abstention recall").value > 0

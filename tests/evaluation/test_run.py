@@ -1,0 +1,226 @@
+"""Runs: in turn, resumed where they stopped, refused under other settings, and not ended by one that raises."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from meve import Passage, RetrieverConfig
+from meve.errors import ConfigurationError, EvaluationError
+from meve.evaluation import EvaluationSet, Parts, Question
+from meve.evaluation.experiments.common import conduct
+from meve.evaluation.journal import ROWS, Journal
+from meve.evaluation.run import fingerprint, run_set, sample
+from meve.evaluation.systems import SYSTEMS, mode, peer
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+TEXTS = ("The moon orbits the earth.", "Bees make honey.", "Rust is iron and oxygen.", "Owls hunt at night.")
+PARTS = Parts(
+    embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), config=RetrieverConfig(candidates=3)
+)
+
+
+def a_set(questions=4, name="tiny", closed=False):
+    passages = tuple(Passage(id=f"p{n}", text=text) for n, text in enumerate(TEXTS))
+    asked = tuple(
+        Question(
+            id=f"q{n}",
+            text=TEXTS[n % 4],
+            gold={f"p{n % 4}": 1},
+            pool=(f"p{n % 4}", f"p{(n + 1) % 4}") if closed else None,
+        )
+        for n in range(questions)
+    )
+    return EvaluationSet(name=name, passages=passages, questions=asked)
+
+
+def systems(chosen, **builds):
+    return {name: (build, list(chosen.questions)) for name, build in builds.items()}
+
+
+def counting(calls):
+    def build(bench):
+        full = mode("full")(bench)
+
+        def system(question):
+            calls[question] += 1
+            return full(question)
+
+        return system
+
+    return build
+
+
+def run(chosen, builds, folder, **settings):
+    return conduct(
+        "quality", [chosen], lambda s: systems(s, **builds), PARTS, to=folder, seed=1, settings=settings, against="full"
+    )
+
+
+def test_a_sample_depends_on_ids_and_seed_alone():
+    questions = a_set(40).questions
+    assert sample(questions, 10, 42) == sample(tuple(reversed(questions)), 10, 42)
+    assert sample(questions, 10, 42) != sample(questions, 10, 43)
+    assert sample(questions, 20, 42)[:10] == sample(questions, 10, 42)
+    assert len(sample(questions, None, 42)) == 40
+
+
+def test_the_fingerprint_sees_every_label():
+    one = a_set()
+    other = replace(one, questions=(replace(one.questions[0], gold={"p3": 1}), *one.questions[1:]))
+    third = replace(one, passages=(replace(one.passages[0], text="Else."), *one.passages[1:]))
+    assert len({fingerprint(s) for s in (one, other, third)}) == 3
+
+
+def test_every_system_is_measured_and_each_hands_over_what_it_should(tmp_path):
+    found = run(a_set(), SYSTEMS, tmp_path)
+    assert found.systems("tiny") == list(SYSTEMS)
+    for system in ("full", "bm25", "hybrid", "dense"):
+        assert found.value("tiny", system, "any gold").value == 1.0
+    assert found.value("tiny", "full", "supporting precision").value == 1.0
+    assert found.value("tiny", "dense", "supporting precision").value < 1.0
+
+
+def test_a_resumed_run_asks_only_what_is_missing(tmp_path):
+    first, again = Counter(), Counter()
+    chosen = a_set()
+    whole = run(chosen, {"full": counting(first)}, tmp_path)
+    lines = (tmp_path / ROWS).read_text().splitlines(keepends=True)
+    (tmp_path / ROWS).write_text("".join(lines[:2]) + lines[2][: len(lines[2]) // 2])  # killed while it wrote
+    resumed = run(chosen, {"full": counting(again)}, tmp_path)
+    done = {json.loads(line)["question_id"] for line in lines[:2]}
+    missing = {q.text for q in chosen.questions if q.id not in done}
+    assert set(again) == missing
+    for one, other in zip(whole.cells, resumed.cells, strict=True):
+        assert one.measure.endswith(" ms") or one == other
+
+
+def test_a_run_with_other_settings_is_refused_and_told_which(tmp_path):
+    run(a_set(), {"full": mode("full")}, tmp_path, questions=4)
+    with pytest.raises(EvaluationError, match="another questions"):
+        run(a_set(), {"full": mode("full")}, tmp_path, questions=5)
+    with pytest.raises(EvaluationError, match="another sets"):
+        run(a_set(3), {"full": mode("full")}, tmp_path, questions=4)
+
+
+def test_damaged_outcomes_are_refused_by_line(tmp_path):
+    run(a_set(), {"full": mode("full")}, tmp_path)
+    text = (tmp_path / ROWS).read_text()
+    (tmp_path / ROWS).write_text("{broken}\n" + text)
+    with pytest.raises(EvaluationError, match="line 1"):
+        run(a_set(), {"full": mode("full")}, tmp_path)
+
+
+def test_outcomes_without_settings_are_nobodys(tmp_path):
+    (tmp_path / ROWS).write_text("{}\n")
+    with pytest.raises(EvaluationError, match="without their settings"):
+        Journal(tmp_path, {})
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_system_that_raises_once_counts_as_nothing_and_is_named(tmp_path, closed):
+    def build(bench):
+        full = mode("full")(bench)
+
+        def system(question):
+            if "honey" in question:
+                raise RuntimeError("no bees today")
+            return full(question)
+
+        return system
+
+    found = run(a_set(closed=closed), {"shaky": build, "full": mode("full")}, tmp_path)
+    assert [(f.system, f.question, f.error) for f in found.failures] == [("shaky", "q1", "RuntimeError: no bees today")]
+    assert found.value("tiny", "shaky", "supporting recall").value == 0.75
+    assert found.value("tiny", "full", "supporting recall").value == 1.0
+
+
+def test_in_a_closed_set_a_system_sees_only_its_question_s_passages(tmp_path):
+    seen = []
+
+    def build(bench):
+        seen.append(tuple(p.id for p in bench.passages))
+        return mode("full")(bench)
+
+    run(a_set(closed=True), {"full": build}, tmp_path)
+    assert sorted(seen) == [("p0", "p1"), ("p1", "p2"), ("p2", "p3"), ("p3", "p0")]
+
+
+def test_systems_take_turns(tmp_path):
+    order = []
+
+    def noting(name):
+        def build(bench):
+            full = mode("full")(bench)
+            return lambda question: (order.append(name), full(question))[1]
+
+        return build
+
+    chosen = a_set()
+    with_two = systems(chosen, one=noting("one"), two=noting("two"))
+    with closing(Journal(tmp_path, {})) as journal:
+        run_set(chosen, with_two, PARTS, journal)
+    assert order[2:] == ["one", "two"] * 4 or order == ["one", "one", "two", "two", *["one", "two"] * 3]
+
+
+def test_a_peer_is_a_module_and_a_function():
+    for name in ("nothing", "no.such.module:f", "meve.types:nothing"):
+        with pytest.raises(ConfigurationError, match="--peer"):
+            peer(name)
+
+
+def test_a_peer_s_passages_are_joined_and_counted(tmp_path, monkeypatch):
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "somebodys.py").write_text(
+        "def make(passages, parts):\n    return lambda question: [p for p in passages if p.text == question]\n"
+        "def wrong(passages, parts):\n    return lambda question: ['text']\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    found = run(a_set(), {"p": peer("somebodys:make"), "w": peer("somebodys:wrong")}, tmp_path / "out")
+    assert found.value("tiny", "p", "supporting precision").value == 1.0
+    assert found.value("tiny", "p", "tokens").value == pytest.approx(sum(len(t.split()) for t in TEXTS) / 4)
+    assert {f.system for f in found.failures} == {"w"}
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_run import a_set, mode, run
+def slow(bench):
+    full = mode("full")(bench)
+    def system(question):
+        time.sleep(0.03)
+        return full(question)
+    return system
+run(a_set(60), {{"full": slow}}, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(tmp_path):
+    """Killed for real, several times at different moments; the outcome is that of a run that wasn't."""
+    code = KILLED.format(tests=os.path.dirname(__file__))
+    for _ in range(3):
+        child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "killed")])
+        rows = tmp_path / "killed" / ROWS
+        before = rows.stat().st_size if rows.exists() else 0
+        deadline = time.monotonic() + 60
+        while (rows.stat().st_size if rows.exists() else 0) <= before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.15)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        assert 0 < rows.read_bytes().count(b"\n") < 60
+    resumed = run(a_set(60), {"full": mode("full")}, tmp_path / "killed")
+    whole = run(a_set(60), {"full": mode("full")}, tmp_path / "whole")
+    for one, other in zip(whole.cells, resumed.cells, strict=True):
+        assert one.measure.endswith(" ms") or one == other
