@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -22,10 +22,9 @@ class CachedEmbedder:
     The file may be shared by evaluations, one at a time, and by models: it knows texts by model name and SHA-256.
     """
 
-    def __init__(self, inner: Embedder, file: Path, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(self, inner: Embedder, file: Path) -> None:
         self._inner = inner
         self._file = file
-        self._progress = progress
         file.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._open()) as database, database:
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
@@ -72,8 +71,6 @@ class CachedEmbedder:
                 with database:
                     rows = [(keys[n], made[n].tobytes()) for n in chosen]
                     database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-                if self._progress:
-                    self._progress(len(texts) - len(missing) + start + len(chosen), len(texts))
         return made
 
     def _key(self, text: str) -> bytes:

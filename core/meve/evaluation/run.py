@@ -64,7 +64,8 @@ def run_set(
         for name, (_, questions) in systems.items()
     }
     asked = {q.id: q for _, questions in systems.values() for q in questions}
-    bench = _Benches(chosen, parts)
+    told = None if progress is None else (lambda done, total: progress(f"{chosen.name}: embed", done, total))
+    bench = _Benches(chosen, parts, None if chosen.closed else told)
     for done, question in enumerate(asked.values()):
         if progress:
             progress(chosen.name, done, len(asked))
@@ -89,9 +90,10 @@ def ask(system: System, question: Question) -> Outcome:
 class _Benches:
     """Systems over a set: made once, or for each question anew where each has passages of its own."""
 
-    def __init__(self, chosen: EvaluationSet, parts: Parts) -> None:
+    def __init__(self, chosen: EvaluationSet, parts: Parts, progress: Callable[[int, int], None] | None = None) -> None:
         self._chosen = chosen
         self._parts = parts
+        self._progress = progress
         self._passages = {p.id: p for p in chosen.passages}
         self._pool: tuple[str, ...] | None = ()
         self._bench: Workbench | None = None
@@ -101,7 +103,7 @@ class _Benches:
         """One question to one system; making the system isn't timed, nor its first question over a set."""
         if self._bench is None or self._pool != question.pool:
             self._pool, self._systems = question.pool, {}
-            self._bench = Workbench(self._of(question), self._parts)
+            self._bench = Workbench(self._of(question), self._parts, self._progress)
         if name not in self._systems:
             if question.pool is None:
                 self._systems[name] = build(self._bench)

@@ -25,9 +25,12 @@ RRF_K = 60
 class Workbench:
     """Passages, indexed once for all systems that search them."""
 
-    def __init__(self, passages: Sequence[Passage], parts: Parts) -> None:
+    def __init__(
+        self, passages: Sequence[Passage], parts: Parts, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         self.passages = passages
         self.parts = parts
+        self._progress = progress
 
     @cached_property
     def by_id(self) -> Mapping[str, Passage]:
@@ -44,6 +47,7 @@ class Workbench:
             embedder=parts.embedder,
             verifier=parts.verifier,
             tokens=parts.tokens,
+            progress=self._progress,
         )
 
     def keywords(self, question: str, k: int) -> list[str]:

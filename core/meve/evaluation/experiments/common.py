@@ -30,7 +30,6 @@ def made_parts(
     tokens: str | None,
     config: RetrieverConfig,
     cache: Path,
-    progress: Progress | None,
 ) -> Parts:
     """Parts from names, as the command line takes them; None for the bundled ones. Embeddings are kept in `cache`.
 
@@ -38,8 +37,7 @@ def made_parts(
         ModelError: a model that can't be had.
         ConfigurationError: a name that means nothing, or no calibration for that embedder's cosine.
     """
-    told = None if progress is None else (lambda done, total: progress("embedding", done, total))
-    kept = CachedEmbedder(resolve_embedder(embedder), cache / CACHE, told)
+    kept = CachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     judge = resolve_verifier(verifier, kept)
     return Parts(
         embedder=kept,

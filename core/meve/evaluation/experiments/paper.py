@@ -70,7 +70,6 @@ def paper(wanted: Paper, progress: Progress | None = None) -> Results:
         tokens="gpt2",
         config=RetrieverConfig.paper(),
         cache=wanted.cache,
-        progress=progress,
     )
 
     def asked(chosen: EvaluationSet) -> dict[str, tuple[Build, list[Question]]]:

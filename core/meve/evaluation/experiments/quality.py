@@ -61,7 +61,6 @@ def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress 
         tokens=wanted.tokens,
         config=RetrieverConfig(),
         cache=wanted.cache,
-        progress=progress,
     )
 
     def asked(chosen: EvaluationSet) -> dict[str, tuple[Build, list[Question]]]:

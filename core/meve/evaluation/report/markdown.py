@@ -5,7 +5,7 @@ from pathlib import Path
 
 from meve.evaluation.experiments.paper import PUBLISHED, stand_ins
 from meve.evaluation.measures import MEASURES
-from meve.evaluation.results import Difference, Results
+from meve.evaluation.results import Results
 from meve.evaluation.statistics import Interval
 
 MAIN = (
@@ -177,9 +177,3 @@ def _meanings(results: Results) -> str:
     wanted: Callable[[str], bool] = used.__contains__
     lines = [f"- **{m.name}**: {m.meaning}" for m in MEASURES.values() if wanted(m.name)]
     return "## What the measures mean\n\n" + "\n".join(lines)
-
-
-def biggest(results: Results, measure: str) -> list[Difference]:
-    """The differences of one measure that exclude zero, the largest first."""
-    found = [d for d in results.differences if d.measure == measure and d.interval.excludes_zero]
-    return sorted(found, key=lambda d: -abs(d.interval.value))

@@ -6,7 +6,7 @@ from typing import Any
 
 from meve.errors import missing_extra
 from meve.evaluation.experiments.paper import MODES, PUBLISHED
-from meve.evaluation.results import Point, Results
+from meve.evaluation.results import Results
 
 OURS, THEIRS = "#2b6cb0", "#b8c4ce"
 COLOURS = {"dense": "#4a5568", "bm25": "#b7791f", "hybrid": "#2f855a", "full": OURS}
@@ -148,9 +148,3 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
 def _share(results: Results, mode: str, measure: str) -> float:
     found = results.value("wikipedia", mode, measure)
     return found.value if found is not None else 0.0
-
-
-def best_at(points: Sequence[Point], system: str, max_tokens: int) -> Point | None:
-    """The point of a curve with the highest recall at a budget."""
-    mine = [p for p in points if p.system == system and p.max_tokens == max_tokens]
-    return max(mine, key=lambda p: (p.recall, -p.tokens), default=None)
