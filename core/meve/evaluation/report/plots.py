@@ -56,7 +56,9 @@ def _curves(results: Results, file: Path) -> Path:
     names = list(dict.fromkeys(p.set for p in results.curve))
     columns = min(len(names), 4)
     rows = -(-len(names) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.4 * rows), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(max(4 * columns, 7), 3.6 * rows), squeeze=False, layout="constrained"
+    )
     for axis in axes.flat[len(names) :]:
         axis.set_visible(False)
     for axis, name in zip(axes.flat, names, strict=False):

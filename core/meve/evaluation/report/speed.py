@@ -59,10 +59,13 @@ def text(measured: Sequence[Measured], command: str) -> str:
 def _draw(measured: Sequence[Measured], file: Path) -> None:
     using_matplotlib()
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogFormatter
 
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     for kind, marker in _MARKERS.items():
         rows = sorted((m for m in measured if m.kind == kind), key=lambda m: m.passages)
+        if not rows:
+            continue
         sizes = [m.passages for m in rows]
         axes[0].plot(sizes, [m.ms["all"][0] for m in rows], marker=marker, label=f"{kind} p50")
         axes[1].plot(sizes, [m.dense_s for m in rows], marker=marker, label=kind)
@@ -71,6 +74,9 @@ def _draw(measured: Sequence[Measured], file: Path) -> None:
     titles = ("Five phases without models, ms", "Building the dense index, s", "Memory, passages included, GiB")
     for axis, title in zip(axes, titles, strict=True):
         axis.set(xscale="log", yscale="log", xlabel="passages", title=title)
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+        axis.tick_params(axis="y", which="minor", labelsize=7)
         axis.grid(alpha=0.3)
         axis.legend()
     save(figure, file)
