@@ -14,6 +14,8 @@ from meve.evaluation.datasets import own
 from meve.evaluation.experiments.quality import Quality, measured
 from meve.evaluation.measures import MEASURES
 
+pytestmark = pytest.mark.slow
+
 BASELINE = Path(__file__).with_name("own_baseline.json")
 LEFT_OUT = ("p50 ms", "p95 ms")
 """What depends on the machine."""
