@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from meve.errors import EvaluationError
-from meve.evaluation.compare import moves
+from meve.evaluation import Evidence, Handed, Outcome, Question
+from meve.evaluation.compare import changed, moves
 from meve.evaluation.results import Cell, Failure, Results, differences
 from meve.evaluation.statistics import mean_interval
 
@@ -57,6 +58,19 @@ def test_other_questions_are_compared_by_their_intervals():
     assert moves(results(cell(OLD)), results(cell([*OLD, 1, 0]))) == []
 
 
+def test_a_system_that_is_gone_is_told_once():
+    old = results(cell(OLD, system="bm25"), cell(OLD, "all gold", system="bm25"), cell(OLD))
+    (move,) = moves(old, results(cell(OLD)))
+    assert (move.system, move.verdict, move.measure) == ("bm25", "gone", "all of them")
+
+
+def test_tokens_of_two_tokenizers_are_not_compared():
+    old = replace(results(cell(OLD, "tokens")), settings={"tokens": "gpt2", "seed": 0})
+    new = replace(results(cell([v + 9 for v in OLD], "tokens")), settings={"tokens": "WordPiece", "seed": 0})
+    assert moves(old, new) == []
+    assert changed(old, new) == ["tokens"]
+
+
 def test_what_is_gone_and_what_newly_raises_are_drops():
     failure = Failure(set="s", system="full", question="q1", error="boom")
     found = moves(results(cell(OLD), cell(OLD, system="bm25")), results(cell(OLD), failures=(failure,)))
@@ -86,10 +100,21 @@ def test_other_data_and_other_experiments_are_refused():
 
 
 def test_differences_are_over_shared_questions():
-    full, peer = cell(OLD), cell([1] * 20, system="peer")
-    (found,) = differences([full, peer], "full", seed=0)
-    assert found.interval.n == 20
-    assert found.interval.value == pytest.approx(1 - sum(OLD[:20]) / 20)
+    def judged(values):
+        for n, value in enumerate(values):
+            found = (Evidence(id="a", text="a"),) if value else ()
+            handed = Handed(passages=found, ranked=(), text="", tokens=0, sufficient=bool(value))
+            question = Question(id=f"q{n}", text="?", gold={"a": 1}, answerable=n % 4 > 0)
+            yield question, Outcome(question_id=f"q{n}", handed=handed, ms=1.0)
+
+    found = differences("s", {"full": list(judged(OLD)), "peer": list(judged([1] * 20))}, "full", seed=0)
+    by = {d.measure: d.interval for d in found}
+    answerable = [v for n, v in enumerate(OLD[:20]) if n % 4 > 0]
+    assert by["supporting recall"].n == len(answerable)
+    assert by["supporting recall"].value == pytest.approx(1 - sum(answerable) / len(answerable))
+    assert by["answering recall"].value == pytest.approx(by["supporting recall"].value)
+    assert by["abstention recall"].value < 0
+    assert by["abstention recall"].high <= 0
 
 
 def test_results_come_back_from_their_file(tmp_path):

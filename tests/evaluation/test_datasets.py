@@ -273,7 +273,7 @@ def test_blank_lines_are_passed_over_and_keep_their_number(tmp_path):
 def test_an_unknown_name_is_answered_with_the_known(tmp_path):
     """All of them."""
     message = refusal("squad", tmp_path)
-    assert message == f"no set is called 'squad': there are {', '.join(SETS)}"
+    assert message == f"no set is called 'squad': there are {', '.join((*SETS, 'own'))}"
 
 
 @pytest.mark.parametrize("name", SETS)

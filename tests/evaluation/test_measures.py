@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from meve.evaluation import Evidence, GoldSentence, Handed, Outcome, Question
+from meve.evaluation.answers import holds, normalised
 from meve.evaluation.measures import MEASURES, Measure, SetMeasure
 
 QUESTION = Question(
@@ -16,7 +17,7 @@ QUESTION = Question(
     answers=("330 m", "330 metres"),
     misleading=("324 m",),
 )
-NOTHING = Handed(passages=(), ranked=(), text="", tokens=0, sufficient=False)
+NOTHING = Handed(passages=(), ranked=(), text="", tokens=0)
 
 
 def handed(*passages, ranked=None, sufficient=None, judged=None, tokens=7):
@@ -131,6 +132,38 @@ def test_sufficiency_by_hand():
 
 def test_a_system_that_does_not_say_answers_whenever_it_has_text():
     assert sufficiency("abstention recall", (True, None), (False, None)) == 0.0
+
+
+def test_a_system_that_raised_neither_answered_nor_abstained():
+    """Otherwise the one that always raises would be the best at keeping silent."""
+    judged = [
+        (Question(id=str(n), text="?", answerable=can), outcome(NOTHING, error="boom")) for n, can in enumerate((1, 0))
+    ]
+    for name in ("answering precision", "answering recall", "abstention precision", "abstention recall"):
+        assert MEASURES[name].value(judged) == 0.0
+
+
+def test_half_of_what_is_needed_is_no_success_where_the_rest_is_missing():
+    question = Question(id="n", text="?", gold={"a": 1}, answerable=False)
+    for name in ("supporting recall", "all gold", "MRR@10", "NDCG@10", "fact recovery"):
+        assert value(name, handed(A), question) is None
+
+
+def test_a_second_copy_is_no_supporting_passage():
+    assert value("supporting precision", handed(A, A)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "there"),
+    [
+        ("Mr O’Brien came.", "O'Brien", True),
+        ("from 1914–1918", "1914-1918", True),
+        ("It cost $5.", "5", True),
+        ("the Café", "cafe", False),
+    ],
+)
+def test_answers_are_compared_without_punctuation_of_any_kind(text, answer, there):
+    assert holds(normalised(text), answer) is there
 
 
 def test_sufficiency_needs_both_kinds_of_questions():

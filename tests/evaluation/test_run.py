@@ -16,7 +16,8 @@ from meve import Passage, RetrieverConfig
 from meve.errors import ConfigurationError, EvaluationError
 from meve.evaluation import EvaluationSet, Parts, Question
 from meve.evaluation.experiments.common import conduct
-from meve.evaluation.journal import ROWS, Journal
+from meve.evaluation.experiments.curve import curve
+from meve.evaluation.journal import ROWS, SETTINGS, Journal
 from meve.evaluation.run import fingerprint, run_set, sample
 from meve.evaluation.systems import SYSTEMS, mode, peer
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -76,7 +77,8 @@ def test_the_fingerprint_sees_every_label():
     one = a_set()
     other = replace(one, questions=(replace(one.questions[0], gold={"p3": 1}), *one.questions[1:]))
     third = replace(one, passages=(replace(one.passages[0], text="Else."), *one.passages[1:]))
-    assert len({fingerprint(s) for s in (one, other, third)}) == 3
+    fourth = replace(one, questions=(replace(one.questions[0], misleading=("no",)), *one.questions[1:]))
+    assert len({fingerprint(s) for s in (one, other, third, fourth)}) == 4
 
 
 def test_every_system_is_measured_and_each_hands_over_what_it_should(tmp_path):
@@ -116,6 +118,33 @@ def test_damaged_outcomes_are_refused_by_line(tmp_path):
     (tmp_path / ROWS).write_text("{broken}\n" + text)
     with pytest.raises(EvaluationError, match="line 1"):
         run(a_set(), {"full": mode("full")}, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "text"), [(ROWS, b"\xff\n"), (SETTINGS, b"[1]"), (SETTINGS, b""), (SETTINGS, b"3")])
+def test_damaged_files_are_named(tmp_path, name, text):
+    run(a_set(), {"full": mode("full")}, tmp_path)
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(EvaluationError, match=name):
+        run(a_set(), {"full": mode("full")}, tmp_path)
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    with closing(Journal(tmp_path, {})), pytest.raises(EvaluationError, match="another run"):
+        Journal(tmp_path, {})
+    Journal(tmp_path, {}).close()
+
+
+def test_a_curve_is_made_again_from_what_is_kept_and_survives_a_query_that_raises(tmp_path):
+    chosen = a_set()
+    blank = replace(chosen, questions=(*chosen.questions, Question(id="blank", text=" ", gold={"p0": 1})))
+    made = curve(blank, blank.questions, PARTS, tmp_path, None)
+    assert {p.n for p in made} == {5}
+    assert max(p.recall for p in made) == 0.8
+    assert curve(blank, (), PARTS, tmp_path, None) == made
+    file = tmp_path / "curve.jsonl"
+    file.write_text(file.read_text()[:-20])
+    with pytest.raises(EvaluationError, match=r"curve\.jsonl is damaged"):
+        curve(blank, blank.questions, PARTS, tmp_path, None)
 
 
 def test_outcomes_without_settings_are_nobodys(tmp_path):
@@ -181,13 +210,25 @@ def test_a_peer_s_passages_are_joined_and_counted(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "somebodys.py").write_text(
         "def make(passages, parts):\n    return lambda question: [p for p in passages if p.text == question]\n"
+        "def lazy(passages, parts):\n    return lambda question: (p for p in passages if p.text == question)\n"
         "def wrong(passages, parts):\n    return lambda question: ['text']\n"
+        "def none(passages, parts):\n    return lambda question: None\n"
+        "def unmade(passages, parts):\n    raise RuntimeError('no \\ud800 model')\n"
+        "def quits(passages, parts):\n    return lambda question: exit(3)\n"
+        "def much(passages, parts):\n    return lambda question: list(passages) * 100\n"
     )
+    (folder / "broken_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(folder)
-    found = run(a_set(), {"p": peer("somebodys:make"), "w": peer("somebodys:wrong")}, tmp_path / "out")
-    assert found.value("tiny", "p", "supporting precision").value == 1.0
-    assert found.value("tiny", "p", "tokens").value == pytest.approx(sum(len(t.split()) for t in TEXTS) / 4)
-    assert {f.system for f in found.failures} == {"w"}
+    names = ("make", "lazy", "wrong", "none", "unmade", "quits", "much")
+    found = run(a_set(), {name: peer(f"somebodys:{name}") for name in names}, tmp_path / "out")
+    for name in ("make", "lazy"):
+        assert found.value("tiny", name, "supporting precision").value == 1.0
+        assert found.value("tiny", name, "tokens").value == pytest.approx(sum(len(t.split()) for t in TEXTS) / 4)
+    assert {f.system for f in found.failures} == {"wrong", "none", "unmade", "quits"}
+    assert len(found.failures) == 4 * 4
+    assert [odd.split(":")[0] for odd in found.oddities] == ["tiny, much", "tiny, much"]
+    with pytest.raises(ConfigurationError, match="ZeroDivisionError"):
+        peer("broken_module:make")
 
 
 KILLED = """

@@ -81,6 +81,9 @@ class Counting(WordEmbedder):
     def __init__(self):
         self.passages = []
 
+    def embed_query(self, text):
+        return WordEmbedder().embed_query(text)
+
     def embed_passages(self, texts):
         self.passages += texts
         return super().embed_passages(texts)
@@ -107,10 +110,26 @@ def test_the_cache_keeps_models_apart(tmp_path):
     assert one.passages == other.passages == ["alpha"]
 
 
+def test_the_cache_refuses_other_weights_of_the_same_name(tmp_path):
+    class Retrained(WordEmbedder):
+        def embed_query(self, text):
+            return -super().embed_query(text)
+
+    CachedEmbedder(WordEmbedder(), tmp_path / "v.sqlite")
+    with pytest.raises(EvaluationError, match="other weights"):
+        CachedEmbedder(Retrained(), tmp_path / "v.sqlite")
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EvaluationError, match="file"):
+        CachedEmbedder(WordEmbedder(), tmp_path / "file" / "v.sqlite")
+
+
 def test_a_file_that_is_no_cache_is_refused_and_kept(tmp_path):
     file = tmp_path / "v.sqlite"
     file.write_text("not a database, but long enough to be looked at as one " * 20)
     before = file.read_bytes()
     with pytest.raises(EvaluationError, match="no file of embeddings"):
-        CachedEmbedder(WordEmbedder(), file).embed_passages(["alpha"])
+        CachedEmbedder(WordEmbedder(), file)
     assert file.read_bytes() == before

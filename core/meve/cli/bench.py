@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from meve.evaluation.results import Results
     from meve.evaluation.run import Progress
 
+SHOWN = 10
+"""Failures that are named one by one; the report names the first of each system."""
+
 HOME = Path("meve-bench")
 """Where results go unless told otherwise."""
 
@@ -36,7 +39,7 @@ To = Annotated[Path | None, typer.Option("--to", help="Where results go, and whe
 Cache = Annotated[Path, typer.Option("--cache", help="Where embeddings are kept between runs.", metavar="DIR")]
 Questions = Annotated[int, typer.Option("--questions", min=1, help="How many a set, drawn with the seed.")]
 Full = Annotated[bool, typer.Option("--full", help="Every question of every set.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the samples and the intervals.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the samples and the intervals.")]
 Embedder = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
 Verifier = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
 Compare = Annotated[
@@ -57,8 +60,13 @@ def _group(
     ] = None,
 ) -> None:
     """Measure retrieval."""
-    if context.invoked_subcommand is None and compare is not None:
+    if context.invoked_subcommand is not None:
+        if compare is not None or new is not None:
+            raise typer.BadParameter(f"give --compare after {context.invoked_subcommand}, and --new without a command")
+    elif compare is not None:
         guarded(_compared)(compare, new)
+    else:
+        raise typer.BadParameter("--new goes with --compare OLD.json")
 
 
 def _compared(old: Path, new: Path | None) -> None:
@@ -73,7 +81,9 @@ def quality(
     data: Data,
     to: To = None,
     cache: Cache = HOME / "cache",
-    sets: Annotated[str, typer.Option("--sets", help="Names with commas; all by default.")] = "",
+    sets: Annotated[
+        str | None, typer.Option("--sets", help="Names with commas; all public ones by default.", metavar="A,B")
+    ] = None,
     peers: Annotated[
         list[str] | None,
         typer.Option("--peer", help="Somebody's retriever to measure as well; may be repeated.", metavar="MODULE:FUNC"),
@@ -100,8 +110,8 @@ def quality(
         data=data,
         to=folder,
         cache=cache,
-        sets=tuple(name.strip() for name in sets.split(",") if name.strip()) or tuple(SETS),
-        peers=tuple(peers or ()),
+        sets=tuple(SETS) if sets is None else tuple(dict.fromkeys(name.strip() for name in sets.split(","))),
+        peers=tuple(dict.fromkeys(peers or ())),
         questions=None if full else questions,
         peer_questions=None if full else peer_questions,
         seed=seed,
@@ -170,15 +180,16 @@ def _sizes(listed: str) -> tuple[int, ...]:
 
 
 def _measured(run: Callable[["Progress"], "Results"], folder: Path, compare: Path | None) -> None:
-    from meve.evaluation.report import write
+    from meve.evaluation.report import require, write
     from meve.evaluation.results import Results
 
+    require()
     old = None if compare is None else Results.load(compare)
     with progress_bar() as advance:
         results = run(lambda stage, done, total: advance(stage, done, total))
     report = write(results, folder, shlex.join(["meve", *sys.argv[1:]]))
     show(results)
-    for failure in results.failures:
+    for failure in results.failures[:SHOWN]:
         complain("warning", f"{failure.set}, {failure.system}, question {failure.question}: {failure.error}")
     if results.failures:
         complain("warning", f"{len(results.failures)} questions raised; each counts as nothing handed over")
@@ -208,8 +219,11 @@ def judge(old: "Results", new: "Results") -> None:
     Raises:
         EvaluationError: something is worse than it was.
     """
-    from meve.evaluation.compare import moves
+    from meve.evaluation.compare import changed, moves
 
+    other = changed(old, new)
+    if other:
+        complain("warning", f"the two runs differ in their {', '.join(other)}")
     found = moves(old, new)
     if not found:
         say("nothing moved beyond its interval")

@@ -1,16 +1,21 @@
 """When are two answers the same? Texts as the SQuAD metrics compare them."""
 
 import re
-import string
+import sys
+import unicodedata
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_PUNCTUATION = {
+    n: " " for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n))[0] == "P" or chr(n) in "$+<=>^`|~"
+}
+"""Of every script, with the ASCII signs that SQuAD takes for punctuation."""
 
 
 def normalised(text: str) -> str:
     """Lower case, without punctuation, articles and superfluous white space.
 
-    SQuAD deletes punctuation; here it becomes a space, so that `New York-based` holds `New York`.
+    SQuAD deletes ASCII punctuation; here all of it becomes a space, so that `New York-based` holds `New York`, and
+    typographic signs count like plain ones. An answer of common words (The Who, US) is found where it isn't meant.
 
     Source: Rajpurkar et al., SQuAD: 100,000+ Questions for Machine Comprehension of Text (2016), section 6.1.
 

@@ -1,9 +1,10 @@
 """Embeddings kept on disk, so that no evaluation embeds a passage that an earlier one has embedded."""
 
 import hashlib
+import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from meve.errors import EvaluationError
 from meve.ports import Embedder
 from meve.types import FloatArray, Similarity
 
+PROBE = "Which weights are these?"
+"""What tells a model's weights from others under its name: its vector is kept beside those of the passages."""
 _BATCH = 256
 """Texts that are embedded between two commits: what an interruption costs at most."""
 
@@ -25,9 +28,16 @@ class CachedEmbedder:
     def __init__(self, inner: Embedder, file: Path) -> None:
         self._inner = inner
         self._file = file
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._open()) as database, database:
+        with self._open() as database:
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+            database.execute("CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, probe TEXT)")
+            probe = json.dumps([round(value, 3) for value in inner.embed_query(PROBE)[:8].tolist()])
+            database.execute("INSERT OR IGNORE INTO models VALUES (?, ?)", (inner.name, probe))
+            kept = database.execute("SELECT probe FROM models WHERE name = ?", (inner.name,)).fetchone()[0]
+        if kept != probe:
+            raise EvaluationError(
+                f"{file} holds vectors of other weights that were called {inner.name!r} too: give another --cache"
+            )
 
     @property
     def name(self) -> str:
@@ -56,32 +66,36 @@ class CachedEmbedder:
             ModelError: the embedder failed.
         """
         made = np.empty((len(texts), self.dimension), dtype=np.float32)
-        with closing(self._open()) as database:
-            keys = [self._key(text) for text in texts]
-            missing: list[int] = []
+        keys = [self._key(text) for text in texts]
+        missing: list[int] = []
+        with self._open() as database:
             for n, key in enumerate(keys):
                 row = database.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
                 if row is None or len(row[0]) != 4 * self.dimension:
                     missing.append(n)
                 else:
                     made[n] = np.frombuffer(row[0], dtype=np.float32)
-            for start in range(0, len(missing), _BATCH):
-                chosen = missing[start : start + _BATCH]
-                made[chosen] = self._inner.embed_passages([texts[n] for n in chosen])
-                with database:
-                    rows = [(keys[n], made[n].tobytes()) for n in chosen]
-                    database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        for start in range(0, len(missing), _BATCH):
+            chosen = missing[start : start + _BATCH]
+            made[chosen] = self._inner.embed_passages([texts[n] for n in chosen])
+            with self._open() as database:
+                rows = [(keys[n], made[n].tobytes()) for n in chosen]
+                database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
         return made
 
     def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self._inner.name}\0{text}".encode()).digest()
+        return hashlib.sha256(f"{self._inner.name}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    def _open(self) -> sqlite3.Connection:
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """One transaction."""
         try:
-            database = sqlite3.connect(self._file)
-            database.execute("PRAGMA user_version").fetchone()
-        except sqlite3.Error as cause:
-            raise EvaluationError(
-                f"{self._file} is no file of embeddings: {cause}; remove it, or give another"
-            ) from cause
-        return database
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._file, timeout=60)) as database, database:
+                yield database
+        except sqlite3.OperationalError as cause:
+            raise EvaluationError(f"embeddings can't be kept in {self._file}: {cause}; give another --cache") from cause
+        except sqlite3.DatabaseError as cause:
+            raise EvaluationError(f"{self._file} is no file of embeddings: {cause}; give another --cache") from cause
+        except OSError as cause:
+            raise EvaluationError(f"embeddings can't be kept in {self._file}: {cause.strerror}") from cause

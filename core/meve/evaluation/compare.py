@@ -37,8 +37,10 @@ class Move:
 def moves(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -> list[Move]:
     """Every cell whose change lies beyond its interval, drops first.
 
-    Over the same questions: the paired difference's interval excludes zero. Over others: the two intervals don't
-    overlap. Milliseconds depend on the machine, and only count if asked for.
+    Over the same questions: the paired difference's interval excludes zero. Over others, and for what only many
+    questions together have: the two intervals don't overlap, which sees less. Milliseconds depend on the machine, and
+    only count if asked for; tokens of two tokenizers aren't compared. A system or set that the new run lacks is one
+    move.
 
     Raises:
         EvaluationError: results of another experiment, or of other passages and questions under the same name.
@@ -49,15 +51,28 @@ def moves(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -
         if old.sets[name].get("fingerprint") != new.sets[name].get("fingerprint"):
             raise EvaluationError(f"the set {name!r} isn't the same in both: its passages, questions or labels differ")
     there = {(c.set, c.system, c.measure): c for c in new.cells}
-    found = []
+    measured = {(c.set, c.system) for c in new.cells}
+    found = [
+        Move(set=name, system=system, measure="all of them", old=0.0, new=None, verdict="gone")
+        for name, system in dict.fromkeys((c.set, c.system) for c in old.cells)
+        if (name, system) not in measured
+    ]
+    other_tokens = old.settings.get("tokens") != new.settings.get("tokens")
     for cell in old.cells:
-        if not timings and cell.measure.endswith(" ms"):
+        skipped = (not timings and cell.measure.endswith(" ms")) or (other_tokens and cell.measure == "tokens")
+        if skipped or (cell.set, cell.system) not in measured:
             continue
         move = _move(cell, there.get((cell.set, cell.system, cell.measure)), seed)
         if move is not None:
             found.append(move)
     found += _failing(old, new)
     return sorted(found, key=lambda m: (not m.a_drop, m.set, m.system, m.measure))
+
+
+def changed(old: Results, new: Results) -> list[str]:
+    """The settings in which two runs differ, by name, versions and sets apart."""
+    known = old.settings.keys() & new.settings.keys() - {"versions", "sets", "threads", "cores"}
+    return sorted(name for name in known if old.settings[name] != new.settings[name])
 
 
 def _move(old: Cell, new: Cell | None, seed: int) -> Move | None:

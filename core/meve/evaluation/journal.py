@@ -1,14 +1,15 @@
 """What a run has done so far, on disk, so that an interrupted one goes on where it stopped."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from meve.errors import EvaluationError
 from meve.evaluation.outcome import Outcome
 
-SETTINGS, ROWS = "settings.json", "outcomes.jsonl"
+SETTINGS, ROWS, LOCK = "settings.json", "outcomes.jsonl", ".lock"
 
 
 class Journal:
@@ -23,15 +24,20 @@ class Journal:
         self._done: dict[tuple[str, str, str], Outcome] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._agree(dict(settings))
-            self._read()
-            self._file = (folder / ROWS).open("a", encoding="utf-8")
+            self._lock = self._locked()
+            with ExitStack() as undo:
+                undo.callback(self._lock.close)
+                self._agree(dict(settings))
+                self._read()
+                self._file = (folder / ROWS).open("a", encoding="utf-8")
+                undo.pop_all()
         except OSError as cause:
             raise EvaluationError(f"{folder} can't be used for results: {cause.strerror or cause}") from cause
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let others in."""
         self._file.close()
+        self._lock.close()
 
     def get(self, set_name: str, system: str, question_id: str) -> Outcome | None:
         """An outcome that is there already."""
@@ -39,7 +45,7 @@ class Journal:
 
     def put(self, set_name: str, system: str, outcome: Outcome) -> None:
         """Keep one outcome."""
-        line = json.dumps({"set": set_name, "system": system, **outcome.to_dict()}, ensure_ascii=False)
+        line = json.dumps({"set": set_name, "system": system, **outcome.to_dict()})
         self._file.write(line + "\n")
         self._file.flush()
         self._done[(set_name, system, outcome.question_id)] = outcome
@@ -48,17 +54,33 @@ class Journal:
         """How many outcomes there are."""
         return len(self._done)
 
+    def _locked(self) -> IO[bytes]:
+        """A file that this run alone has locked; the system unlocks it, whatever becomes of the process."""
+        file = (self.folder / LOCK).open("wb")
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks on Windows
+            pass
+        except OSError as cause:
+            file.close()
+            raise EvaluationError(f"another run is writing to {self.folder}: wait, or give another --to") from cause
+        return file
+
     def _agree(self, settings: dict[str, Any]) -> None:
         file = self.folder / SETTINGS
         wanted = json.loads(json.dumps(settings))
         if not file.exists():
             if (self.folder / ROWS).exists():
                 raise EvaluationError(f"{self.folder} holds outcomes without their settings: give another --to")
-            file.write_text(json.dumps(wanted, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            fresh = file.with_name(f"{SETTINGS}.new")
+            fresh.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+            fresh.replace(file)
             return
         try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as cause:
+            kept = dict(json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as cause:
             raise EvaluationError(f"{file} is damaged ({cause}): remove the folder, or give another --to") from cause
         for name in sorted(wanted.keys() | kept.keys()):
             if wanted.get(name) != kept.get(name):
@@ -73,8 +95,10 @@ class Journal:
             return
         raw = file.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]  # a last line without an end was being written when the run was killed
-        for number, line in enumerate(_lines(whole), start=1):
+        for number, line in enumerate(whole.split(b"\n"), start=1):
             try:
+                if not line:
+                    continue
                 row = json.loads(line)
                 self._done[(row["set"], row["system"], row["question_id"])] = Outcome.from_dict(row)
             except (ValueError, KeyError, TypeError) as cause:
@@ -84,10 +108,6 @@ class Journal:
         if len(whole) < len(raw):
             with file.open("r+b") as opened:
                 opened.truncate(len(whole))
-
-
-def _lines(raw: bytes) -> Iterator[str]:
-    return (line for line in raw.decode("utf-8").split("\n") if line)
 
 
 def _short(value: object) -> str:

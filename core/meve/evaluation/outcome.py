@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from meve.evaluation.types import Evidence, Handed
 
-NOTHING = Handed(passages=(), ranked=(), text="", tokens=0, sufficient=False)
-"""What counts for a system that raised."""
+NOTHING = Handed(passages=(), ranked=(), text="", tokens=0)
+"""What counts for a system that raised; it says nothing of whether that suffices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

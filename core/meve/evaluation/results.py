@@ -9,11 +9,27 @@ from pathlib import Path
 from typing import Any, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure
-from meve.evaluation.statistics import Interval, interval, mean_interval, paired_difference
+from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure, SetMeasure
+from meve.evaluation.statistics import Interval, interval, mean_interval, paired_difference, paired_statistic
 
 FORMAT = 1
-_VERSIONS = ("numpy", "faiss-cpu", "torch", "sentence-transformers", "transformers", "tiktoken", "ir-measures")
+_VERSIONS = (
+    "numpy",
+    "faiss-cpu",
+    "torch",
+    "sentence-transformers",
+    "transformers",
+    "tokenizers",
+    "onnxruntime",
+    "tiktoken",
+    "rank-bm25",
+    "nltk",
+    "ir-measures",
+    "langchain-core",
+    "langchain-classic",
+    "langchain-community",
+    "llama-index-core",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +93,8 @@ class Results:
     differences: tuple[Difference, ...] = ()
     failures: tuple[Failure, ...] = ()
     curve: tuple[Point, ...] = ()
+    oddities: tuple[str, ...] = ()
+    """What a reader must know of a system: budgets overrun, unknown passages, copies."""
 
     def value(self, set_name: str, system: str, measure: str) -> Interval | None:
         """One measure of one system on one set, if it was computed."""
@@ -124,8 +142,9 @@ class Results:
                 ),
                 failures=tuple(Failure(**f) for f in data["failures"]),
                 curve=tuple(Point(**p) for p in data["curve"]),
+                oddities=tuple(data["oddities"]),
             )
-        except (KeyError, TypeError) as cause:
+        except (KeyError, TypeError, AttributeError) as cause:
             raise EvaluationError(f"{file} is damaged: {cause}") from cause
 
 
@@ -147,28 +166,45 @@ def cells(
     return made
 
 
-def differences(found: Sequence[Cell], against: str, *, seed: int) -> list[Difference]:
-    """Of every system to one of them, where both answered the same questions (of more, those that both have)."""
-    base = {(c.set, c.measure): c for c in found if c.system == against}
+def differences(set_name: str, judged: Mapping[str, Sequence[Judged]], against: str, *, seed: int) -> list[Difference]:
+    """Of every system to one of them, over the questions that both were asked.
+
+    Args:
+        set_name: the set's.
+        judged: for each system, its questions and outcomes.
+        against: the system that the others are compared with.
+        seed: of the draws.
+    """
+    base = {q.id: (q, outcome) for q, outcome in judged.get(against, ())}
     made = []
-    for cell in found:
-        other = base.get((cell.set, cell.measure))
-        if other is None or cell.system == against:
+    for system, mine in judged.items():
+        shared = [(q, outcome) for q, outcome in mine if q.id in base]
+        if system == against or not shared:
             continue
-        shared = [i for i in cell.values if i in other.values]
-        if shared:
-            made.append(
-                Difference(
-                    set=cell.set,
-                    system=cell.system,
-                    against=against,
-                    measure=cell.measure,
-                    interval=paired_difference(
-                        [other.values[i] for i in shared], [cell.values[i] for i in shared], seed=seed
-                    ),
+        others = [base[q.id] for q, _ in shared]
+        for measure in MEASURES.values():
+            found = _difference(measure, others, shared, seed)
+            if found is not None:
+                made.append(
+                    Difference(set=set_name, system=system, against=against, measure=measure.name, interval=found)
                 )
-            )
     return made
+
+
+def _difference(measure: AnyMeasure, old: Sequence[Judged], new: Sequence[Judged], seed: int) -> Interval | None:
+    if isinstance(measure, SetMeasure):
+        return paired_statistic(
+            len(old),
+            lambda at: measure.value([old[i] for i in at.tolist()]),
+            lambda at: measure.value([new[i] for i in at.tolist()]),
+            seed=seed,
+        )
+    both = [
+        (before, now)
+        for before, now in zip(measure.values(old), measure.values(new), strict=True)
+        if before is not None and now is not None
+    ]
+    return paired_difference([b for b, _ in both], [n for _, n in both], seed=seed) if both else None
 
 
 def versions() -> dict[str, str]:

@@ -5,8 +5,10 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from dataclasses import asdict
+from typing import TypeAlias
 
+from meve.errors import EvaluationError
 from meve.evaluation.journal import Journal
 from meve.evaluation.outcome import NOTHING, Outcome
 from meve.evaluation.systems import Build, Workbench
@@ -31,10 +33,9 @@ def fingerprint(chosen: EvaluationSet) -> str:
     """A hash of a set's passages, questions and labels: two runs with the same one asked the same."""
     digest = hashlib.sha256()
     for p in chosen.passages:
-        digest.update(json.dumps([p.id, p.title, p.text], ensure_ascii=False).encode())
+        digest.update(json.dumps([p.id, p.title, p.text, dict(p.metadata)]).encode())
     for q in chosen.questions:
-        gold = sorted(q.gold.items())
-        digest.update(json.dumps([q.id, q.text, gold, q.answers, q.answerable, q.pool], ensure_ascii=False).encode())
+        digest.update(json.dumps(asdict(q), sort_keys=True).encode())
     return digest.hexdigest()[:16]
 
 
@@ -57,7 +58,7 @@ def run_set(
         progress: told of each question.
 
     Raises:
-        MeveError: a system can't be made. One that raises for a question is noted in its outcome instead.
+        MeveError: the passages can't be indexed. A system that can't be made, or raises, is noted in its outcomes.
     """
     pending = {
         name: {q.id for q in questions if journal.get(chosen.name, name, q.id) is None}
@@ -81,10 +82,23 @@ def ask(system: System, question: Question) -> Outcome:
     start = time.perf_counter()
     try:
         handed, error = system(question.text), ""
-    except Exception as raised:  # anybody's code: the run must go on, and say so
+    except (Exception, SystemExit) as raised:  # anybody's code: the run must go on, and say so
         handed, error = NOTHING, f"{type(raised).__name__}: {raised}"
     ms = round((time.perf_counter() - start) * 1000, 3)
     return Outcome(question_id=question.id, handed=handed, ms=ms, error=error)
+
+
+def made(build: Build, bench: Workbench) -> System:
+    """The system; where it can't be made, one that raises what prevented it, for every question."""
+    try:
+        return build(bench)
+    except (Exception, SystemExit) as raised:
+        error = EvaluationError(f"it can't be made: {type(raised).__name__}: {raised}")
+
+    def broken(_: str) -> Handed:
+        raise error
+
+    return broken
 
 
 class _Benches:
@@ -98,25 +112,19 @@ class _Benches:
         self._pool: tuple[str, ...] | None = ()
         self._bench: Workbench | None = None
         self._systems: dict[str, System] = {}
+        self._warm: set[str] = set()
 
     def ask(self, name: str, build: Build, question: Question) -> Outcome:
-        """One question to one system; making the system isn't timed, nor its first question over a set."""
+        """One question to one system; making it isn't timed, nor is the first question that it gets at all."""
         if self._bench is None or self._pool != question.pool:
             self._pool, self._systems = question.pool, {}
-            self._bench = Workbench(self._of(question), self._parts, self._progress)
+            self._bench = Workbench(self._of(question), self._parts, self._progress).prepare()
         if name not in self._systems:
-            if question.pool is None:
-                self._systems[name] = build(self._bench)
+            self._systems[name] = made(build, self._bench)
+            if name not in self._warm:
+                self._warm.add(name)
                 ask(self._systems[name], question)
-            else:  # a system of one question: what prevents it is that question's error
-                ready = ask(lambda _: self._made(name, build), question)
-                if ready.error:
-                    return ready
         return ask(self._systems[name], question)
-
-    def _made(self, name: str, build: Build) -> Handed:
-        self._systems[name] = build(cast(Workbench, self._bench))
-        return NOTHING
 
     def _of(self, question: Question) -> Sequence[Passage]:
         if question.pool is None:

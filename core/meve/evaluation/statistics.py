@@ -13,11 +13,13 @@ Indices = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 RESAMPLES = 1_000
+FEWEST = 10
+"""With fewer questions, no difference counts as more than chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A value with the range in which it would lie again in 95 % of such samples."""
+    """A value with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -27,8 +29,8 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether it is surely above zero, or surely below."""
-        return self.low > 0 or self.high < 0
+        """Whether all of it lies above zero, or below; never with fewer than ten questions, which tell too little."""
+        return self.n >= FEWEST and (self.low > 0 or self.high < 0)
 
 
 def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
@@ -65,6 +67,18 @@ def interval(n: int, statistic: Callable[[Indices], float | None], *, seed: int)
         return None
     found = [drawn for indices in _draws(n, seed) if (drawn := statistic(indices)) is not None]
     return _between(value, np.asarray(found), n)
+
+
+def paired_statistic(
+    n: int, old: Callable[[Indices], float | None], new: Callable[[Indices], float | None], *, seed: int
+) -> Interval | None:
+    """The difference new - old of a statistic of n questions together, both over the same draws."""
+
+    def difference(drawn: Indices) -> float | None:
+        before, now = old(drawn), new(drawn)
+        return None if before is None or now is None else now - before
+
+    return interval(n, difference, seed=seed)
 
 
 def _draws(n: int, seed: int) -> Indices:

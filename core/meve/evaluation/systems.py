@@ -1,9 +1,9 @@
 """Who is measured: plain similarity, keywords, both fused, the five phases with each ablation, and anybody's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from typing import TypeAlias
 
@@ -28,9 +28,17 @@ class Workbench:
     def __init__(
         self, passages: Sequence[Passage], parts: Parts, progress: Callable[[int, int], None] | None = None
     ) -> None:
+        """Holds them; `prepare` indexes them."""
         self.passages = passages
         self.parts = parts
         self._progress = progress
+
+    def prepare(self) -> "Workbench":
+        """Index them for every system, and count each passage's tokens, before anything is timed."""
+        self._bm25  # noqa: B018 - made on first use
+        self._counts.update((p.content, self.parts.tokens.count(p.content)) for p in self.passages)
+        self.retriever  # noqa: B018
+        return self
 
     @cached_property
     def by_id(self) -> Mapping[str, Passage]:
@@ -56,9 +64,9 @@ class Workbench:
         return [self.passages[row].id for row in rows.tolist()]
 
     @cached_property
-    def _count(self) -> Callable[[str], int]:
-        """Tokens of a text, counted once: MeVe has stored counts too."""
-        return cache(self.parts.tokens.count)
+    def _counts(self) -> dict[str, int]:
+        """Tokens of each passage, as MeVe stores them too."""
+        return {}
 
     @cached_property
     def _bm25(self) -> Bm25Index:
@@ -70,14 +78,15 @@ class Workbench:
         """The same indexes, with other settings."""
         other = copy(self)
         other.parts = replace(self.parts, config=config)
-        other.__dict__.update({name: getattr(self, name) for name in ("by_id", "_bm25", "_count", "retriever")})
+        other.__dict__.update({name: getattr(self, name) for name in ("by_id", "_bm25", "_counts", "retriever")})
         return other
 
     def packed(self, ids: Sequence[str]) -> Handed:
         """These passages in this order, as many as fit."""
         parts = self.parts
         candidates = [
-            Candidate(passage=self.by_id[i], origin="given", tokens=self._count(self.by_id[i].content)) for i in ids
+            Candidate(passage=self.by_id[i], origin="given", tokens=self._counts.get(self.by_id[i].content))
+            for i in ids
         ]
         composed = budget(candidates, parts.tokens, max_tokens=parts.max_tokens, separator=parts.separator)
         kept = composed.selection.kept
@@ -129,12 +138,14 @@ def keyword_search(bench: Workbench) -> System:
 
 def hybrid(bench: Workbench) -> System:
     """Plain similarity and BM25, fused by reciprocal ranks, straight into the budget."""
-    dense = mode("standard_rag")(bench)
     k = bench.parts.candidates
+    # nothing is cut in the first of the two: it only ranks
+    ranking = bench.parts.config.override(mode="standard_rag", limit=1)
 
     def system(question: str) -> Handed:
         points: dict[str, float] = {}
-        for ranked in (dense(question).ranked, bench.keywords(question, k)):
+        dense = from_context(bench.retriever.retrieve(question, config=ranking)).ranked
+        for ranked in (dense, bench.keywords(question, k)):
             for rank, passage_id in enumerate(ranked, start=1):
                 points[passage_id] = points.get(passage_id, 0.0) + 1.0 / (RRF_K + rank)
         return bench.packed(sorted(points, key=lambda i: (-points[i], i))[:k])
@@ -155,8 +166,8 @@ def peer(name: str) -> Build:
         )
     try:
         made: Peer = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as cause:
-        raise ConfigurationError(f"--peer {name!r} can't be had: {cause}") from cause
+    except Exception as cause:  # whatever somebody's module does when it's imported
+        raise ConfigurationError(f"--peer {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
 
     def build(bench: Workbench) -> System:
         asked = made(bench.passages, bench.parts)
@@ -165,7 +176,10 @@ def peer(name: str) -> Build:
     return build
 
 
-def _from_peer(name: str, found: Sequence[Passage], parts: Parts) -> Handed:
+def _from_peer(name: str, given: Iterable[Passage] | None, parts: Parts) -> Handed:
+    if given is None:
+        raise EvaluationError(f"peer {name!r} returned None: a peer returns passages, an empty list for none")
+    found = tuple(given)
     wrong = next((p for p in found if not isinstance(p, Passage)), None)
     if wrong is not None:
         raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: a peer returns passages")

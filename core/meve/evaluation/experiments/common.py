@@ -1,13 +1,16 @@
 """What the experiments share: parts made from names, a run over sets, results gathered from its journal."""
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from meve.config import RetrieverConfig
-from meve.evaluation.cache import CachedEmbedder
+from meve.evaluation.cache import PROBE, CachedEmbedder
 from meve.evaluation.journal import Journal
+from meve.evaluation.measures import Judged
 from meve.evaluation.results import Cell, Difference, Failure, Point, Results, cells, differences, versions
 from meve.evaluation.run import Progress, fingerprint, run_set
 from meve.evaluation.systems import Build
@@ -89,21 +92,27 @@ def conduct(
         "calibration": parts.verifier.calibration.to_dict(),
         "tokens": parts.tokens.name,
         "config": parts.config.to_dict(),
+        "weights": _weights(parts),
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "as many as cores"),
         "versions": versions(),
     }
     found: list[Cell] = []
     gaps: list[Difference] = []
     failures: list[Failure] = []
     curve: list[Point] = []
+    odd: list[str] = []
     about: dict[str, Mapping[str, Any]] = {}
     with closing(Journal(to, whole)) as journal:
         for chosen in sets:
             systems = asked(chosen)
             run_set(chosen, systems, parts, journal, progress)
-            mine, failed = _gathered(journal, chosen, systems, seed)
-            found += mine
-            failures += failed
-            gaps += differences(mine, against, seed=seed)
+            judged = _judged(journal, chosen, systems)
+            for name, mine in judged.items():
+                found += cells(chosen.name, name, mine, seed=seed)
+                failures += _failures(chosen.name, name, mine)
+                odd += _oddities(chosen.name, name, mine, {p.id for p in chosen.passages}, parts.config.max_tokens)
+            gaps += differences(chosen.name, judged, against, seed=seed)
             curve += points(chosen)
             most = max((questions for _, questions in systems.values()), key=len)
             about[chosen.name] = _described(chosen, most, prints[chosen.name])
@@ -115,20 +124,44 @@ def conduct(
         differences=tuple(gaps),
         failures=tuple(failures),
         curve=tuple(curve),
+        oddities=tuple(odd),
     )
 
 
-def _gathered(
-    journal: Journal, chosen: EvaluationSet, systems: Mapping[str, tuple[Build, Sequence[Question]]], seed: int
-) -> tuple[list[Cell], list[Failure]]:
-    found: list[Cell] = []
-    failures: list[Failure] = []
-    for name, (_, questions) in systems.items():
-        judged = [(q, o) for q in questions if (o := journal.get(chosen.name, name, q.id)) is not None]
-        if judged:
-            found += cells(chosen.name, name, judged, seed=seed)
-        failures += [Failure(set=chosen.name, system=name, question=q.id, error=o.error) for q, o in judged if o.error]
-    return found, failures
+def _judged(
+    journal: Journal, chosen: EvaluationSet, systems: Mapping[str, tuple[Build, Sequence[Question]]]
+) -> dict[str, list[Judged]]:
+    return {
+        name: [(q, outcome) for q in questions if (outcome := journal.get(chosen.name, name, q.id)) is not None]
+        for name, (_, questions) in systems.items()
+    }
+
+
+def _failures(set_name: str, system: str, judged: Sequence[Judged]) -> list[Failure]:
+    return [
+        Failure(set=set_name, system=system, question=q.id, error=" ".join(o.error.split())[:200])
+        for q, o in judged
+        if o.error
+    ]
+
+
+def _oddities(set_name: str, system: str, judged: Sequence[Judged], known: Set[str], max_tokens: int) -> list[str]:
+    """What a reader of the figures must know of a system: budgets overrun, passages of unknown ids, copies."""
+    over = sum(o.handed.tokens > max_tokens for _, o in judged)
+    unknown = sum(any(i not in known for i in o.ids) for _, o in judged)
+    twice = sum(len(set(o.ids)) < len(o.ids) for _, o in judged)
+    said = (
+        (over, f"more than {max_tokens} tokens"),
+        (unknown, "passages under ids that the set doesn't have, which count as misses"),
+        (twice, "the same passage more than once"),
+    )
+    return [f"{set_name}, {system}: for {count} of {len(judged)} questions {what}" for count, what in said if count]
+
+
+def _weights(parts: Parts) -> str:
+    """What tells other weights under the same names: a hash of what the models make of a fixed text."""
+    made = [*parts.embedder.embed_query(PROBE)[:8].tolist(), *parts.verifier.raw_scores(PROBE, [PROBE]).tolist()]
+    return hashlib.sha256(repr([round(value, 3) for value in made]).encode()).hexdigest()[:16]
 
 
 def _described(chosen: EvaluationSet, questions: Sequence[Question], fingerprint: str) -> dict[str, Any]:

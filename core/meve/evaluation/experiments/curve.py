@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from meve.errors import EvaluationError
 from meve.evaluation.measures.supporting import complete, recall
 from meve.evaluation.outcome import Outcome
 from meve.evaluation.results import Point
-from meve.evaluation.run import Progress
+from meve.evaluation.run import Progress, ask
 from meve.evaluation.systems import SYSTEMS, Workbench
 from meve.evaluation.types import EvaluationSet, Handed, Parts, Question
 from meve.ports import Embedder
@@ -35,11 +36,11 @@ def curve(
 ) -> list[Point]:
     """The points of a set, over its questions with gold; kept in a file, from which a resumed run takes them."""
     file = folder / FILE
-    kept = [Point(**json.loads(line)) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+    kept = _kept(file)
     mine = [p for p in kept if p.set == chosen.name]
     if mine:
         return mine
-    asked = [q for q in questions if q.gold]
+    asked = [q for q in questions if q.gold and q.answerable]
     if not asked:
         return []
     sums = {setting: np.zeros(3) for setting in SETTINGS}
@@ -51,7 +52,7 @@ def curve(
             progress(f"{chosen.name}: curve", done, len(asked))
         here = bench or Workbench([passages[i] for i in question.pool or ()], remembering)
         for setting, total in sums.items():
-            total += _measured(question, _system(here, setting)(question.text))
+            total += _measured(question, ask(_system(here, setting), question))
     made = [
         Point(
             set=chosen.name,
@@ -72,9 +73,16 @@ def curve(
     return made
 
 
-def _measured(question: Question, handed: Handed) -> tuple[float, float, float]:
-    outcome = Outcome(question_id=question.id, handed=handed, ms=0.0)
-    return recall(question, outcome) or 0.0, complete(question, outcome) or 0.0, float(handed.tokens)
+def _kept(file: Path) -> list[Point]:
+    try:
+        return [Point(**json.loads(line)) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+    except (ValueError, TypeError) as cause:
+        raise EvaluationError(f"{file} is damaged ({cause}): remove it, and it's made again") from cause
+
+
+def _measured(question: Question, outcome: Outcome) -> tuple[float, float, float]:
+    """Recall, completeness and tokens; a system that raised has handed over nothing."""
+    return recall(question, outcome) or 0.0, complete(question, outcome) or 0.0, float(outcome.handed.tokens)
 
 
 def _system(bench: Workbench, setting: Setting) -> Callable[[str], Handed]:

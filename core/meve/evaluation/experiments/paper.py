@@ -95,11 +95,11 @@ def stand_ins(results: Results) -> list[str]:
         "articles: the first 100 of a 2016 dump of the English Wikipedia, where the paper had one of 2022",
         "questions over them: a list of 50 of our own, since none is published",
         "sentences: NLTK's Punkt, trained on these articles themselves, since its published table needs a download",
-        "HotpotQA: a sample of the distractor setting's validation questions, over all of their paragraphs as they "
-        "are; the paper names no subset and no chunking",
+        "HotpotQA: validation questions of the distractor setting, over all of their paragraphs as they are; the paper "
+        "names no subset and no chunking",
     ]
-    if results.settings["embedder"] != PAPER_EMBEDDER:
+    if Path(results.settings["embedder"]).name != Path(PAPER_EMBEDDER).name:
         said.append(f"embedder: {results.settings['embedder']}, where the paper had {PAPER_EMBEDDER}")
-    if results.settings["verifier"] != PAPER_VERIFIER:
-        said.append(f"verifier: {results.settings['verifier']}, calibrated, where the paper had {PAPER_VERIFIER}")
+    if Path(results.settings["verifier"]).name != Path(PAPER_VERIFIER).name:
+        said.append(f"verifier: {results.settings['verifier']}, where the paper had {PAPER_VERIFIER}")
     return said

@@ -4,7 +4,7 @@ from meve.evaluation.measures.answer import ANSWER_IN_CONTEXT, MISLED, TOKEN_REC
 from meve.evaluation.measures.base import AnyMeasure, Better, Judged, Measure, SetMeasure
 from meve.evaluation.measures.calibration import CALIBRATION_ERROR
 from meve.evaluation.measures.grounding import DERIVED, POTENTIALLY_RELEVANT
-from meve.evaluation.measures.latency import P50, P95
+from meve.evaluation.measures.latency import MEAN, P50, P95
 from meve.evaluation.measures.ranking import MRR, NDCG_10, RECALL_5, RECALL_20
 from meve.evaluation.measures.sentences import FACT_RECOVERY, SENTENCE_RECALL
 from meve.evaluation.measures.size import EMPTY, PASSAGES, TOKENS
@@ -44,6 +44,7 @@ MEASURES: dict[str, AnyMeasure] = {
         CALIBRATION_ERROR,
         DERIVED,
         POTENTIALLY_RELEVANT,
+        MEAN,
         P50,
         P95,
     )

@@ -1,4 +1,8 @@
-"""Does the prompt hold the answer, or a wrong one? Needs no language model, and no gold passages."""
+"""Does the prompt hold the answer, or a wrong one? Needs no language model, and no gold passages.
+
+Source: answers compared as Rajpurkar et al., SQuAD (2016), section 6.1; whether a passage holds the answer, Karpukhin
+et al., Dense Passage Retrieval (2020), section 5; token recall is the query-aware memory paper's, here of the prompt.
+"""
 
 from collections.abc import Sequence
 

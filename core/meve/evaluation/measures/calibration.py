@@ -1,4 +1,7 @@
-"""Do a system's probabilities come true? Over every passage that it gave one to, also those it turned down."""
+"""Do a system's probabilities come true? Over every passage that it gave one to, also those it turned down.
+
+Source: Guo et al., On Calibration of Modern Neural Networks (2017), eq. 3.
+"""
 
 from collections.abc import Sequence
 

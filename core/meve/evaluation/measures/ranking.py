@@ -9,6 +9,7 @@ from typing import Any
 
 from meve.errors import missing_extra
 from meve.evaluation.measures.base import Judged, Measure
+from meve.evaluation.types import Question
 
 
 def _ranked(name: str, pick: Callable[[Any], Any]) -> Callable[[Sequence[Judged]], list[float | None]]:
@@ -19,15 +20,19 @@ def _ranked(name: str, pick: Callable[[Any], Any]) -> Callable[[Sequence[Judged]
             import ir_measures
         except ImportError as cause:
             raise missing_extra("ir_measures", "bench", name) from cause
-        asked = [(str(n), question, outcome) for n, (question, outcome) in enumerate(judged) if question.gold]
+        asked = [(str(n), question, outcome) for n, (question, outcome) in enumerate(judged) if _asked(question)]
         qrels = {n: dict(question.gold) for n, question, _ in asked}
         run = {n: _scores(outcome.handed.ranked) for n, _, outcome in asked if outcome.handed.ranked}
         if not qrels:
             return [None] * len(judged)
         found = {m.query_id: float(m.value) for m in ir_measures.iter_calc([pick(ir_measures)], qrels, run)}
-        return [found.get(str(n), 0.0) if question.gold else None for n, (question, _) in enumerate(judged)]
+        return [found.get(str(n), 0.0) if _asked(question) else None for n, (question, _) in enumerate(judged)]
 
     return values
+
+
+def _asked(question: Question) -> bool:
+    return bool(question.gold) and question.answerable
 
 
 def _scores(ranked: Sequence[str]) -> dict[str, float]:

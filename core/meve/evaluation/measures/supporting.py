@@ -1,4 +1,10 @@
-"""Do the passages that a right answer rests on stand in the prompt, and little else?"""
+"""Do the passages that a right answer rests on stand in the prompt, and little else?
+
+Only asked of questions that can be answered: where a set's passages hold half of what is needed, finding that half is
+no success.
+
+Source: recall and precision, van Rijsbergen, Information Retrieval (1979), chapter 7, over the set that is handed over.
+"""
 
 from meve.evaluation.measures.base import Measure, each
 from meve.evaluation.outcome import Outcome
@@ -6,18 +12,20 @@ from meve.evaluation.types import Question
 
 
 def recall(question: Question, outcome: Outcome) -> float | None:
-    """The share of the gold passages that stand in the prompt; None without gold."""
-    if not question.gold:
+    """The share of the gold passages that stand in the prompt; None without gold, or unanswerable."""
+    if not question.gold or not question.answerable:
         return None
     return len(question.gold.keys() & set(outcome.ids)) / len(question.gold)
 
 
 def precision(question: Question, outcome: Outcome) -> float | None:
-    """The share of the prompt's passages that are gold; an empty prompt has none. None without gold."""
-    if not question.gold:
+    """The share of the prompt's passages that are gold, a second copy not counting; an empty prompt has none.
+
+    None without gold, or unanswerable.
+    """
+    if not question.gold or not question.answerable:
         return None
-    ids = set(outcome.ids)
-    return len(question.gold.keys() & ids) / len(ids) if ids else 0.0
+    return len(question.gold.keys() & set(outcome.ids)) / len(outcome.ids) if outcome.ids else 0.0
 
 
 def complete(question: Question, outcome: Outcome) -> float | None:

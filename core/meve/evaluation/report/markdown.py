@@ -1,12 +1,13 @@
 """Results as Markdown: a table a set, with intervals, and what is surely different from the whole."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from meve.evaluation.experiments.paper import PUBLISHED, stand_ins
 from meve.evaluation.measures import MEASURES
-from meve.evaluation.results import Results
-from meve.evaluation.statistics import Interval
+from meve.evaluation.results import Cell, Results
+from meve.evaluation.statistics import Interval, mean_interval
 
 MAIN = (
     "supporting recall",
@@ -27,7 +28,11 @@ DECIDING = (
     "abstention recall",
     "calibration error",
     "empty",
+    "mean ms",
 )
+ALL = (MAIN, RANKING, DECIDING)
+MEASURED_AS = {"tokens": "tokens", "seconds": "mean ms"}
+"""What the paper's quantities are called here."""
 
 
 def text(results: Results, command: str, pictures: Sequence[Path]) -> str:
@@ -38,7 +43,7 @@ def text(results: Results, command: str, pictures: Sequence[Path]) -> str:
     for name in results.sets:
         parts += _set(results, name)
     parts += [f"![{p.stem.replace('-', ' ')}]({p.name})" for p in pictures]
-    parts += [_failures(results), _meanings(results)]
+    parts += [_oddities(results), _failures(results), _meanings(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -62,12 +67,16 @@ def number(measure: str, value: float) -> str:
 def _about(results: Results, command: str) -> str:
     settings = results.settings
     versions = ", ".join(f"{name} {version}" for name, version in settings["versions"].items())
+    config = ", ".join(f"{name} {value}" for name, value in settings["config"].items() if value is not None)
     return (
         f"    {command}\n\n"
-        f"Embedder {settings['embedder']}, verifier {settings['verifier']}, tokens of {settings['tokens']}, "
-        f"seed {settings['seed']}. {versions}.\n\n"
-        "In brackets: 95 % intervals by the bootstrap over questions. A star: the paired difference to "
-        f"`{_against(results)}` excludes zero. A question without a result counts as zero; one that raised too."
+        f"Embedder {settings['embedder']}, verifier {settings['verifier']} (weights {settings['weights']}), tokens of "
+        f"{settings['tokens']}, seed {settings['seed']}; {settings['cores']} cores, threads {settings['threads']}. "
+        f"Configuration: {config.replace(chr(10), chr(92) + 'n')}. {versions}.\n\n"
+        "In brackets: 95 % intervals by the bootstrap over questions. A star: that of the paired difference to "
+        f"`{_against(results)}` excludes zero; with so many comparisons, one in twenty does by chance. A question "
+        "without a result counts as zero, and so does one for which a system raised: that flatters it where less is "
+        "better."
     )
 
 
@@ -83,80 +92,98 @@ def _set(results: Results, name: str) -> list[str]:
         f"{about['questions']:,} of {about['of']:,} questions ({about['answerable']:,} answerable), "
         f"{about['passages']:,} passages; {pool}. Data {about['fingerprint']}.",
     ]
-    for columns in (MAIN, RANKING, DECIDING):
-        made = _cells(results, name, columns)
-        if made:
-            parts.append(made)
+    everybody = results.systems(name)
+    peers = [system for system in everybody if _asked(results, name, system) < about["questions"]]
+    parts += [_cells(results, name, columns, [s for s in everybody if s not in peers]) for columns in ALL]
+    if peers:
+        shared = set.intersection(*(_ids(results, name, system) for system in everybody))
+        parts.append(f"The peers were asked fewer questions; here is everybody on those {len(shared)}:")
+        parts.append(_cells(results, name, (*MAIN, "NDCG@10"), everybody, shared))
     return parts
 
 
-def _cells(results: Results, name: str, columns: Sequence[str]) -> str:
-    found: Mapping[tuple[str, str], Interval] = {
-        (c.system, c.measure): c.interval for c in results.cells if c.set == name
+def _cells(
+    results: Results, name: str, columns: Sequence[str], systems: Sequence[str], only: Set[str] | None = None
+) -> str:
+    found = {
+        (c.system, c.measure): _interval(c, only, results.settings["seed"]) for c in results.cells if c.set == name
     }
     sure = {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
-    shown = [m for m in columns if any((system, m) in found for system in results.systems(name))]
+    shown = [m for m in columns if any(found.get((system, m)) for system in systems)]
     if not shown:
         return ""
 
     def cell(system: str, measure: str) -> str:
-        if (system, measure) not in found:
+        it = found.get((system, measure))
+        if it is None:
             return ""
-        it = found[(system, measure)]
         star = "*" if (system, measure) in sure else ""
-        return (
-            f"{number(measure, it.value)}{star} [{number(measure, it.low)}, {number(measure, it.high)}]"
-            if it.n > 1
-            else f"{number(measure, it.value)}"
-        )
+        return f"{number(measure, it.value)}{star} [{number(measure, it.low)}, {number(measure, it.high)}]"
 
+    raised = Counter(f.system for f in results.failures if f.set == name)
     rows = [
-        [f"{system} (n={_n(results, name, system)})", *(cell(system, m) for m in shown)]
-        for system in results.systems(name)
+        [f"{system} ({raised[system]} raised)" if raised[system] else system, *(cell(system, m) for m in shown)]
+        for system in systems
     ]
-    return table(["system", *shown], rows)
+    sizes = [max((it.n for s in systems if (it := found.get((s, m)))), default=0) for m in shown]
+    return table(["system", *(f"{m} (n={n})" for m, n in zip(shown, sizes, strict=True))], rows)
 
 
-def _n(results: Results, name: str, system: str) -> int:
-    return max(c.interval.n for c in results.cells if c.set == name and c.system == system)
+def _interval(cell: Cell, only: Set[str] | None, seed: int) -> Interval | None:
+    """The cell's own; or over some of its questions, where each has a value."""
+    if only is None:
+        return cell.interval
+    values = [value for question, value in cell.values.items() if question in only]
+    return mean_interval(values, seed=seed) if values else None
+
+
+def _asked(results: Results, name: str, system: str) -> int:
+    return len(_ids(results, name, system))
+
+
+def _ids(results: Results, name: str, system: str) -> set[str]:
+    return {i for c in results.cells if c.set == name and c.system == system for i in c.values}
 
 
 def _paper(results: Results) -> str:
     rows = []
     for (name, mode, quantity), published in PUBLISHED.items():
-        measure = "tokens" if quantity == "tokens" else "p50 ms"
-        ours = results.value(name, mode, measure)
+        ours = results.value(name, mode, MEASURED_AS[quantity])
         if ours is not None:
-            value = ours.value if quantity == "tokens" else ours.value / 1000
-            shown = f"{value:.1f}" if quantity == "tokens" else f"{value:.3f}"
+            shown = f"{ours.value:.1f}" if quantity == "tokens" else f"{ours.value / 1000:.3f}"
             rows.append([name, mode, quantity, f"{published:g}", shown])
     said = "\n".join(f"- {line}" for line in stand_ins(results))
-    claims = "\n".join(_claim(results, name, share) for name, share in (("wikipedia", 57.7), ("hotpotqa", 75.0)))
+    claims = "\n".join(
+        _claim(results, name, share, measure)
+        for name, share, measure in (("wikipedia", 57.7, "any gold"), ("hotpotqa", 75.0, "supporting recall"))
+    )
     return (
-        "## Published, and measured again\n\n"
-        + table(["set", "mode", "quantity", "published (mean)", "here (tokens: mean, seconds: median)"], rows)
-        + f"\n\nStand-ins, where the paper's own can't be had:\n\n{said}\n\n"
+        "## Published, and measured again\n\nMeans. The paper's seconds are of another machine, with a GPU.\n\n"
+        + table(["set", "mode", "quantity", "published", "here"], rows)
+        + f"\n\nStand-ins, in every table and figure here, where the paper's own can't be had:\n\n{said}\n\n"
         + f"### What the saving costs\n\nThe paper reports no recall.\n\n{claims}"
     )
 
 
-def _claim(results: Results, name: str, published: float) -> str:
+def _claim(results: Results, name: str, published: float, measure: str) -> str:
     full, rag = (results.value(name, mode, "tokens") for mode in ("full", "standard_rag"))
-    lost = next(
-        (
-            d.interval
-            for d in results.differences
-            if (d.set, d.system, d.measure) == (name, "full", "supporting recall")
-        ),
-        None,
+    found, before = (results.value(name, mode, measure) for mode in ("full", "standard_rag"))
+    change = next(
+        (d.interval for d in results.differences if (d.set, d.system, d.measure) == (name, "full", measure)), None
     )
-    if full is None or rag is None or lost is None or not rag.value:
+    if full is None or rag is None or found is None or before is None or change is None or not rag.value:
         return f"- {name}: not measured"
     saved = 100 * (1 - full.value / rag.value)
     return (
-        f"- {name}: {saved:.1f} % fewer tokens than standard RAG (published: {published} %), and supporting recall "
-        f"{lost.value:+.3f} [{lost.low:+.3f}, {lost.high:+.3f}] of it"
+        f"- {name}: {saved:.1f} % fewer tokens than standard RAG (published: {published} %); {measure} goes from "
+        f"{before.value:.3f} to {found.value:.3f}, a change of {change.value:+.3f} [{change.low:+.3f}, "
+        f"{change.high:+.3f}] over {change.n} questions with an answer"
     )
+
+
+def _oddities(results: Results) -> str:
+    lines = "\n".join(f"- {line}" for line in results.oddities)
+    return f"## To know of these figures\n\n{lines}" if lines else ""
 
 
 def _failures(results: Results) -> str:

@@ -9,6 +9,7 @@ from meve.evaluation.experiments.paper import MODES, PUBLISHED
 from meve.evaluation.results import Results
 
 OURS, THEIRS = "#2b6cb0", "#b8c4ce"
+NOTE = "here: other questions, other models than the paper's; see the list of stand-ins"
 COLOURS = {"dense": "#4a5568", "bm25": "#b7791f", "hybrid": "#2f855a", "full": OURS}
 
 
@@ -115,13 +116,14 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
             shown = "not given" if value != value else f"{value:g}"
             axis.annotate(shown, (place - 0.2, 0 if value != value else value), ha="center", va="bottom", fontsize=8)
         axis.set_xticks(list(places), [m.replace("_", "\n", 1) for m in modes], fontsize=8)
-        axis.set(title=f"{name}: {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
+        axis.set(title=f"{name}: mean {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
+        axis.set_xlabel(NOTE, fontsize=7)
         axis.legend(fontsize=8)
     return save(figure, file)
 
 
 def _quantity(results: Results, name: str, mode: str, quantity: str) -> float:
-    found = results.value(name, mode, "tokens" if quantity == "tokens" else "p50 ms")
+    found = results.value(name, mode, "tokens" if quantity == "tokens" else "mean ms")
     if found is None:
         return float("nan")
     return found.value if quantity == "tokens" else found.value / 1000
@@ -143,10 +145,11 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     axis.bar(places, none, bottom=derived, color="#f4d9d0", label="nothing in common")
     axis.set_xticks(places, [m.replace("_", "\n", 1) for m in modes], fontsize=8)
     axis.set(title="wikipedia: the grounding proxy, which can't tell right from wrong", ylabel="share of questions")
+    axis.set_xlabel("the rule for half of the keywords is ours: the paper gives none; " + NOTE, fontsize=6)
     axis.legend(fontsize=8, loc="lower right")
     return save(figure, file)
 
 
 def _share(results: Results, mode: str, measure: str) -> float:
     found = results.value("wikipedia", mode, measure)
-    return found.value if found is not None else 0.0
+    return found.value if found is not None else float("nan")

@@ -45,15 +45,18 @@ def text(measured: Sequence[Measured], command: str) -> str:
             for m in measured
         ],
     )
+    named = ", ".join(f"{name} {version}" for name, version in versions().items())
     phases = [name for name in measured[0].ms if name != "all"]
     parts = table(
         ["index", "passages", *phases],
         [[m.kind, f"{m.passages:,}", *(" / ".join(f"{v:.2f}" for v in m.ms[p]) for p in phases)] for m in measured],
     )
-    return (
-        f"# Speed\n\n    {command}\n\nThe five phases without the models: the whole, and p50 / p95 / p99 in ms of each "
-        f"phase.\n\n{sizes}\n\n{parts}\n\n![Speed against size]({PICTURE})\n"
+    said = (
+        "The five phases without the models: the whole, and p50 / p95 / p99 in ms of each phase. Synthetic passages "
+        f"and queries, seeds 42, 1 and 2. {named}."
     )
+    picture = f"![Speed against size]({PICTURE})"
+    return "\n\n".join(["# Speed", f"    {command}", said, sizes, parts, picture]) + "\n"
 
 
 def _draw(measured: Sequence[Measured], file: Path) -> None:
