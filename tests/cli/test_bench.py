@@ -16,6 +16,7 @@ def data(tmp_path_factory):
     folder = root / "hotpotqa"
     folder.mkdir()
     texts = {"bees": "Bees make honey from nectar.", "rust": "Rust is iron that met oxygen.", "owls": "Owls hunt."}
+    texts |= {f"star{n}": f"Star {n} is a star in the sky of number {n}." for n in range(9)}
     rows = [{"id": i, "title": i.capitalize(), "text": t, "sent_starts": [0]} for i, t in texts.items()]
     with gzip.open(folder / "passages.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
@@ -50,10 +51,12 @@ def ran(data, tmp_path_factory):
 def test_a_run_prints_its_measures_and_writes_its_report(ran):
     to, _, result = ran
     assert result.exit_code == 0, result.output
-    assert "hotpotqa: 3 questions" in result.stdout
-    assert re.search(r"full +1\.000", result.stdout)
+    assert "hotpotqa: 12 questions" in result.stdout
+    assert re.search(r"full +[01]\.\d{3}", result.stdout)
     report = (to / "out" / "report.md").read_text()
-    assert "| full (n=3) | 1.000" in report
+    assert "| supporting recall (n=12) |" in report
+    assert "| full | " in report
+    assert "Configuration: candidates 20" in report
     assert "recall-against-tokens.svg" in report
     assert (to / "out" / "recall-against-tokens.svg").read_text().startswith("<?xml")
     found = json.loads((to / "out" / "results.json").read_text())
@@ -90,6 +93,13 @@ def test_other_settings_are_refused(ran, meve):
     result = meve(*arguments, "--questions", "2")
     assert result.exit_code == 1
     assert "another questions (150, and now 2)" in result.stderr
+
+
+def test_options_that_mean_nothing_are_refused(meve, tmp_path):
+    for arguments in (("--compare", "x.json", "quality", "--data", "."), ("--new", "x.json")):
+        assert meve("bench", *arguments).exit_code == 2
+    assert meve("bench", "quality", "--data", tmp_path, "--seed", "-1").exit_code == 2
+    assert meve("bench", "quality", "--data", tmp_path, "--sets", ",").exit_code == 1
 
 
 def test_a_set_that_is_not_there_is_named_before_anything_is_run(meve, tmp_path):
