@@ -53,6 +53,8 @@ def curve(
         here = bench or Workbench([passages[i] for i in question.pool or ()], remembering)
         for setting, total in sums.items():
             total += _measured(question, ask(_system(here, setting), question))
+    if progress:
+        progress(f"{chosen.name}: curve", len(asked), len(asked))
     made = [
         Point(
             set=chosen.name,
