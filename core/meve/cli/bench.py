@@ -200,7 +200,7 @@ def _measured(run: Callable[["Progress"], "Results"], folder: Path, compare: Pat
 
 def show(results: "Results") -> None:
     """Print the main measures, a row a system."""
-    from meve.evaluation.report.markdown import MAIN, number
+    from meve.evaluation.report.markdown import MAIN, number, short
 
     for name in results.sets:
         columns = [m for m in MAIN if any(results.value(name, s, m) for s in results.systems(name))]
@@ -208,7 +208,7 @@ def show(results: "Results") -> None:
         for system in results.systems(name):
             found = [results.value(name, system, m) for m in columns]
             made.add_row(
-                system, *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True))
+                short(system), *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True))
             )
         out().print(made)
 

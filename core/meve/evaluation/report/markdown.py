@@ -64,6 +64,16 @@ def number(measure: str, value: float) -> str:
     return f"{value:.1f}" if measure.endswith(" ms") or measure == "passages" else f"{value:.3f}"
 
 
+def short(system: str) -> str:
+    """A system's name without the packages of a peer's module.
+
+    >>> short("benchmarks.peers.langchain_stock:hybrid")
+    'langchain_stock:hybrid'
+    """
+    module, colon, function = system.partition(":")
+    return f"{module.rpartition('.')[2]}{colon}{function}"
+
+
 def _about(results: Results, command: str) -> str:
     settings = results.settings
     versions = ", ".join(f"{name} {version}" for name, version in settings["versions"].items())
@@ -122,7 +132,7 @@ def _cells(
 
     raised = Counter(f.system for f in results.failures if f.set == name)
     rows = [
-        [f"{system} ({raised[system]} raised)" if raised[system] else system, *(cell(system, m) for m in shown)]
+        [f"{short(system)}{f' ({n} raised)' if (n := raised[system]) else ''}", *(cell(system, m) for m in shown)]
         for system in systems
     ]
     sizes = [max((it.n for s in systems if (it := found.get((s, m)))), default=0) for m in shown]
