@@ -118,6 +118,7 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
         axis.set_xticks(list(places), [m.replace("_", "\n", 1) for m in modes], fontsize=8)
         axis.set(title=f"{name}: mean {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
         axis.set_xlabel(NOTE, fontsize=7)
+        axis.margins(y=0.15)
         axis.legend(fontsize=8)
     return save(figure, file)
 
@@ -134,7 +135,7 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
 
     if "wikipedia" not in results.sets:
         return None
-    figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(6.5, 4.4), layout="constrained")
     relevant = [_share(results, m, "proxy: potentially relevant") for m in modes]
     derived = [_share(results, m, "proxy: derived from context") for m in modes]
     places = list(range(len(modes)))
@@ -145,8 +146,8 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     axis.bar(places, none, bottom=derived, color="#f4d9d0", label="nothing in common")
     axis.set_xticks(places, [m.replace("_", "\n", 1) for m in modes], fontsize=8)
     axis.set(title="wikipedia: the grounding proxy, which can't tell right from wrong", ylabel="share of questions")
-    axis.set_xlabel("the rule for half of the keywords is ours: the paper gives none; " + NOTE, fontsize=6)
-    axis.legend(fontsize=8, loc="lower right")
+    axis.set_xlabel(f"the rule for half of the keywords is ours: the paper gives none\n{NOTE}", fontsize=7)
+    figure.legend(fontsize=8, loc="outside lower center")
     return save(figure, file)
 
 
