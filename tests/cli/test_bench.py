@@ -9,6 +9,16 @@ import pytest
 pytest.importorskip("ir_measures")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_draws():
+    """Intervals of little use, made quickly."""
+    from meve.evaluation import statistics
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(statistics, "RESAMPLES", 50)
+        yield
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with one small set in the format of HotpotQA."""

@@ -22,6 +22,8 @@ from meve.evaluation.run import fingerprint, run_set, sample
 from meve.evaluation.systems import SYSTEMS, mode, peer
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 TEXTS = ("The moon orbits the earth.", "Bees make honey.", "Rust is iron and oxygen.", "Owls hunt at night.")
 PARTS = Parts(
     embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), config=RetrieverConfig(candidates=3)
