@@ -7,6 +7,7 @@ import re
 import pytest
 
 pytest.importorskip("ir_measures")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -151,7 +152,6 @@ def test_results_that_are_none_are_refused(meve, tmp_path):
     assert "holds no results" in result.stderr
 
 
-@pytest.mark.slow
 def test_speed_measures_small_sizes(meve, tmp_path):
     result = meve("bench", "speed", "--sizes", "1500", "--to", tmp_path / "speed")
     assert result.exit_code == 0, result.output

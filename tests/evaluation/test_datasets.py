@@ -797,6 +797,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.slow
 def test_punkt_learns_abbreviations_from_the_texts():
     """`Mr.` ends no sentence; white space between sentences is gone."""
     pytest.importorskip("nltk")
@@ -875,6 +876,7 @@ def test_the_real_articles_become_sentences_and_fit_the_questions(shared):
     assert sum(not question.answerable for question in found.questions) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_punkt_cuts_real_articles_sensibly(shared):
     """Few pieces are fragments, few are paragraphs; nothing but white space is lost."""
