@@ -198,7 +198,7 @@ def test_systems_take_turns(tmp_path):
     with_two = systems(chosen, one=noting("one"), two=noting("two"))
     with closing(Journal(tmp_path, {})) as journal:
         run_set(chosen, with_two, PARTS, journal)
-    assert order[2:] == ["one", "two"] * 4 or order == ["one", "one", "two", "two", *["one", "two"] * 3]
+    assert order == ["one", "one", "two", "two", *["one", "two"] * 3]  # the first of each only warms it up
 
 
 def test_a_peer_is_a_module_and_a_function():

@@ -1,14 +1,21 @@
 """When are two answers the same? Texts as the SQuAD metrics compare them."""
 
 import re
-import sys
 import unicodedata
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = {
-    n: " " for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n))[0] == "P" or chr(n) in "$+<=>^`|~"
-}
-"""Of every script, with the ASCII signs that SQuAD takes for punctuation."""
+
+
+class _Spaces(dict[int, int | str]):
+    """For `str.translate`: a space for punctuation of every script, and for the ASCII signs that SQuAD takes for it."""
+
+    def __missing__(self, n: int) -> int | str:
+        sign = chr(n)
+        self[n] = " " if unicodedata.category(sign)[0] == "P" or sign in "$+<=>^`|~" else n
+        return self[n]
+
+
+_PUNCTUATION = _Spaces()
 
 
 def normalised(text: str) -> str:
