@@ -46,7 +46,7 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 wheel: $(VENV)/.dev ## The built wheel, installed and tested without the tree
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt

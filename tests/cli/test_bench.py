@@ -99,6 +99,19 @@ def test_a_drop_fails(ran, meve, tmp_path):
     assert "1 of 1 moves are for the worse" in result.stderr
 
 
+def test_results_of_other_data_are_refused_before_anything_is_asked(ran, meve, tmp_path):
+    to, arguments, _ = ran
+    other = json.loads((to / "out" / "results.json").read_text())
+    other["sets"]["hotpotqa"]["fingerprint"] = "another"
+    (tmp_path / "old.json").write_text(json.dumps(other))
+    elsewhere = [tmp_path / "fresh" if a == str(to / "out") else a for a in arguments]
+    assert elsewhere != list(arguments)
+    result = meve(*elsewhere, "--compare", tmp_path / "old.json")
+    assert result.exit_code == 1
+    assert "'hotpotqa' isn't the same" in result.stderr
+    assert not (tmp_path / "fresh" / "outcomes.jsonl").exists()
+
+
 def test_other_settings_are_refused(ran, meve):
     _, arguments, _ = ran
     result = meve(*arguments, "--questions", "2")

@@ -7,7 +7,8 @@ import pytest
 from meve.errors import EvaluationError
 from meve.evaluation import Evidence, Handed, Outcome, Question
 from meve.evaluation.compare import changed, moves
-from meve.evaluation.results import Cell, Failure, Results, differences
+from meve.evaluation.measures import MEASURES
+from meve.evaluation.results import Cell, Failure, Results, differences, total_interval
 from meve.evaluation.statistics import mean_interval
 
 
@@ -56,6 +57,28 @@ def test_other_questions_are_compared_by_their_intervals():
     longer = [1.0] * 200
     assert moves(results(cell(OLD)), results(cell(longer)))[0].verdict == "better"
     assert moves(results(cell(OLD)), results(cell([*OLD, 1, 0]))) == []
+
+
+def decided(values):
+    """Answering recall of answerable questions with two more that aren't, so that it applies."""
+    parts = {f"q{n}": (1.0, float(v)) for n, v in enumerate(values)} | {"x1": (0.0, 1.0), "x2": (0.0, 0.0)}
+    found = total_interval(MEASURES["answering recall"], list(parts.values()), seed=0)
+    return Cell(set="s", system="full", measure="answering recall", interval=found, parts=parts)
+
+
+def test_what_only_many_questions_have_is_paired_too():
+    """Four of fifty more are sure where no question fares worse; the two intervals alone overlap."""
+    old, new = decided(OLD), decided([1 if n in (1, 4, 8, 11, 14, 18) else v for n, v in enumerate(OLD)])
+    assert new.interval.low < old.interval.high
+    (move,) = moves(results(old), results(new))
+    assert (move.measure, move.verdict) == ("answering recall", "better")
+    assert move.low > 0
+    assert moves(results(old), results(decided(OLD))) == []
+
+
+def test_set_level_numbers_of_other_questions_are_compared_by_their_intervals():
+    other = decided([1] * 80)
+    assert moves(results(decided(OLD)), results(other))[0].verdict == "better"
 
 
 def test_a_system_that_is_gone_is_told_once():
@@ -119,12 +142,12 @@ def test_differences_are_over_shared_questions():
 
 def test_results_come_back_from_their_file(tmp_path):
     file = tmp_path / "results.json"
-    made = results(cell(OLD), failures=(Failure(set="s", system="full", question="q", error="é"),))
+    made = results(cell(OLD), decided(OLD), failures=(Failure(set="s", system="full", question="q", error="é"),))
     made.save(file)
     assert Results.load(file) == made
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 2}'])
 def test_a_file_that_is_none_is_refused(tmp_path, text):
     file = tmp_path / "results.json"
     file.write_text(text)

@@ -188,3 +188,4 @@ def test_every_measure_says_what_it_means():
         assert measure.name == name
         assert isinstance(measure, Measure | SetMeasure)
         assert len(measure.meaning) > 15
+        assert len(measure.source) > 15

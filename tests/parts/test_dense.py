@@ -1,6 +1,7 @@
 """Dense indexes: the contract on every one, and what only FAISS can get wrong."""
 
 import _thread
+import signal
 import threading
 import time
 
@@ -145,6 +146,15 @@ def test_ivf_trains_itself():
     assert index.vectors(np.array([12_345])).tolist() == clustered(31_000, seed=2)[2_345:2_346].tolist()
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises, also where the tests run in the background, whose jobs a shell has ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
 def test_an_add_that_is_interrupted_inside_faiss_is_not_made(make, tmp_path):
     """FAISS looks for Ctrl-C while it links or trains, and leaves off in the middle; nothing may be lost then."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHAT = ("tests", "README.md", "docs")
+BESIDE = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 TESTS = ("tests", "conftest.py", "README.md", "docs", "pyproject.toml")
 
 
@@ -63,7 +64,7 @@ def whole(wheel: Path, work: Path) -> None:
     check = f"import meve, sys; sys.exit(not meve.__file__.startswith({theirs!r}))"
     run(python, "-c", check, cwd=tree)
     # what the tree's own run has shown at length (kills at every step, interruptions at every line) isn't repeated
-    run(python, "-m", "pytest", "-q", "-m", "not slow", "-k", "not interrupted", *WHAT, cwd=tree)
+    run(python, "-m", "pytest", "-q", *BESIDE, "-m", "not slow", "-k", "not interrupted", *WHAT, cwd=tree)
 
 
 def environment(folder: Path) -> str:

@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,7 +121,7 @@ def quality(
         tokens=tokens,
         curves=curves,
     )
-    _measured(lambda progress: run(wanted, progress), folder, compare)
+    _measured(lambda progress, since: run(replace(wanted, since=since), progress), folder, compare)
 
 
 def paper(
@@ -151,7 +152,7 @@ def paper(
         embedder=embedder,
         verifier=verifier,
     )
-    _measured(lambda progress: run(wanted, progress), folder, compare)
+    _measured(lambda progress, since: run(replace(wanted, since=since), progress), folder, compare)
 
 
 def speed(
@@ -179,14 +180,14 @@ def _sizes(listed: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"{listed!r} is no list of sizes: give whole numbers with commas") from cause
 
 
-def _measured(run: Callable[["Progress"], "Results"], folder: Path, compare: Path | None) -> None:
+def _measured(run: Callable[["Progress", "Results | None"], "Results"], folder: Path, compare: Path | None) -> None:
     from meve.evaluation.report import require, write
     from meve.evaluation.results import Results
 
     require()
     old = None if compare is None else Results.load(compare)
     with progress_bar() as advance:
-        results = run(lambda stage, done, total: advance(stage, done, total))
+        results = run(lambda stage, done, total: advance(stage, done, total), old)
     report = write(results, folder, shlex.join(["meve", *sys.argv[1:]]))
     show(results)
     for failure in results.failures[:SHOWN]:

@@ -2,6 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
+
+_UNFINDABLE = {"yes", "no", "noanswer"}
+"""Answers that a text doesn't show by holding them."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
@@ -45,3 +49,13 @@ def holds(text: str, answer: str) -> bool:
     """
     wanted = normalised(answer)
     return bool(wanted) and f" {wanted} " in f" {text} "
+
+
+def findable(answers: Sequence[str]) -> Sequence[str]:
+    """Those answers that have words; none where yes or no is one of them, which a text doesn't show by holding it.
+
+    >>> findable(["Oslo", "?!"]), findable(["Yes."])
+    (['Oslo'], [])
+    """
+    found = [a for a in answers if normalised(a)]
+    return [] if any(normalised(a) in _UNFINDABLE for a in found) else found

@@ -1,14 +1,14 @@
 """What has moved since another run, beyond what chance explains?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES
-from meve.evaluation.results import Cell, Results
-from meve.evaluation.statistics import paired_difference
+from meve.evaluation.measures import MEASURES, SetMeasure
+from meve.evaluation.results import Cell, Results, total_difference
+from meve.evaluation.statistics import Interval, paired_difference
 
 Verdict = Literal["better", "worse", "moved", "gone", "failing"]
 
@@ -37,19 +37,14 @@ class Move:
 def moves(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -> list[Move]:
     """Every cell whose change lies beyond its interval, drops first.
 
-    Over the same questions: the paired difference's interval excludes zero. Over others, and for what only many
-    questions together have: the two intervals don't overlap, which sees less. Milliseconds depend on the machine, and
-    only count if asked for; tokens of two tokenizers aren't compared. A system or set that the new run lacks is one
-    move.
+    Over the same questions: the paired difference's interval excludes zero. Over others: the two intervals don't
+    overlap, which sees less. Milliseconds depend on the machine, and only count if asked for; tokens of two tokenizers
+    aren't compared. A system or set that the new run lacks is one move.
 
     Raises:
         EvaluationError: results of another experiment, or of other passages and questions under the same name.
     """
-    if old.experiment != new.experiment:
-        raise EvaluationError(f"results of {old.experiment!r} can't be compared with those of {new.experiment!r}")
-    for name in old.sets.keys() & new.sets.keys():
-        if old.sets[name].get("fingerprint") != new.sets[name].get("fingerprint"):
-            raise EvaluationError(f"the set {name!r} isn't the same in both: its passages, questions or labels differ")
+    comparable(old, new.experiment, {name: about["fingerprint"] for name, about in new.sets.items()})
     there = {(c.set, c.system, c.measure): c for c in new.cells}
     measured = {(c.set, c.system) for c in new.cells}
     found = [
@@ -69,6 +64,24 @@ def moves(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -
     return sorted(found, key=lambda m: (not m.a_drop, m.set, m.system, m.measure))
 
 
+def comparable(old: Results, experiment: str, fingerprints: Mapping[str, str]) -> None:
+    """See that a run, made or still to be made, can be compared with earlier results.
+
+    Args:
+        old: the earlier results.
+        experiment: the run's.
+        fingerprints: of its sets, by name.
+
+    Raises:
+        EvaluationError: another experiment, or other passages, questions or labels under the same name.
+    """
+    if old.experiment != experiment:
+        raise EvaluationError(f"results of {old.experiment!r} can't be compared with those of {experiment!r}")
+    for name in sorted(old.sets.keys() & fingerprints.keys()):
+        if old.sets[name].get("fingerprint") != fingerprints[name]:
+            raise EvaluationError(f"the set {name!r} isn't the same in both: its passages, questions or labels differ")
+
+
 def changed(old: Results, new: Results) -> list[str]:
     """The settings in which two runs differ, by name, versions and sets apart."""
     known = old.settings.keys() & new.settings.keys() - {"versions", "sets", "threads", "cores"}
@@ -79,9 +92,8 @@ def _move(old: Cell, new: Cell | None, seed: int) -> Move | None:
     made = partial(Move, set=old.set, system=old.system, measure=old.measure, old=old.interval.value)
     if new is None:
         return made(new=None, verdict="gone")
-    if old.values and old.values.keys() == new.values.keys():
-        ids = sorted(old.values)
-        change = paired_difference([old.values[i] for i in ids], [new.values[i] for i in ids], seed=seed)
+    change = _paired(old, new, seed)
+    if change is not None:
         low, high, moved = change.low, change.high, change.excludes_zero
     else:
         low, high = new.interval.low - old.interval.high, new.interval.high - old.interval.low
@@ -92,6 +104,20 @@ def _move(old: Cell, new: Cell | None, seed: int) -> Move | None:
     better = MEASURES[old.measure].better if old.measure in MEASURES else "neither"
     verdict: Verdict = "moved" if better == "neither" else "better" if (better == "higher") == up else "worse"
     return made(new=new.interval.value, verdict=verdict, low=low, high=high)
+
+
+def _paired(old: Cell, new: Cell, seed: int) -> Interval | None:
+    """The difference over the same questions; None where they aren't the same."""
+    measure = MEASURES.get(old.measure)
+    if isinstance(measure, SetMeasure):
+        if not old.parts or old.parts.keys() != new.parts.keys():
+            return None
+        ids = sorted(old.parts)
+        return total_difference(measure, [old.parts[i] for i in ids], [new.parts[i] for i in ids], seed=seed)
+    if not old.values or old.values.keys() != new.values.keys():
+        return None
+    ids = sorted(old.values)
+    return paired_difference([old.values[i] for i in ids], [new.values[i] for i in ids], seed=seed)
 
 
 def _failing(old: Results, new: Results) -> Sequence[Move]:

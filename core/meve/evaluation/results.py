@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure, SetMeasure
+from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure, Part, SetMeasure
 from meve.evaluation.statistics import Interval, interval, mean_interval, paired_difference, paired_statistic
 
-FORMAT = 1
+FORMAT = 2
 _VERSIONS = (
     "numpy",
     "faiss-cpu",
@@ -42,6 +42,8 @@ class Cell:
     interval: Interval
     values: Mapping[str, float] = field(default_factory=dict)
     """Of each question, by id; empty for what only many questions together have."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What each question adds to that, by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +114,12 @@ class Results:
         return {"format": FORMAT, **asdict(self)}
 
     def save(self, file: Path) -> None:
-        """Write it as JSON."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        file.write_text(text, encoding="utf-8")
+        """Write it as JSON, a line for each cell, difference and point."""
+        lines = []
+        for key, value in self.to_dict().items():
+            rows = ",\n".join(map(_json, value)) if isinstance(value, tuple) else None
+            lines.append(f"{_json(key)}: " + (_json(value) if rows is None else f"[\n{rows}\n]"))
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, file: Path) -> Self:
@@ -136,7 +141,7 @@ class Results:
                 experiment=data["experiment"],
                 settings=data["settings"],
                 sets=data["sets"],
-                cells=tuple(Cell(**{**c, "interval": Interval(**c["interval"])}) for c in data["cells"]),
+                cells=tuple(_cell(c) for c in data["cells"]),
                 differences=tuple(
                     Difference(**{**d, "interval": Interval(**d["interval"])}) for d in data["differences"]
                 ),
@@ -148,6 +153,15 @@ class Results:
             raise EvaluationError(f"{file} is damaged: {cause}") from cause
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _cell(data: Mapping[str, Any]) -> Cell:
+    parts = {question: tuple(part) for question, part in data["parts"].items()}
+    return Cell(**{**data, "interval": Interval(**data["interval"]), "parts": parts})
+
+
 def cells(
     set_name: str, system: str, judged: Sequence[Judged], *, seed: int, measures: Sequence[AnyMeasure] | None = None
 ) -> list[Cell]:
@@ -157,13 +171,31 @@ def cells(
         if isinstance(measure, Measure):
             values = measure.values(judged)
             known = {q.id: v for (q, _), v in zip(judged, values, strict=True) if v is not None}
+            parts: dict[str, Part] = {}
             found = mean_interval(list(known.values()), seed=seed) if known else None
         else:
-            known, value = {}, measure.value
-            found = interval(len(judged), lambda at, value=value: value([judged[i] for i in at.tolist()]), seed=seed)  # type: ignore[misc]
+            known, parts = {}, {q.id: measure.part(q, outcome) for q, outcome in judged}
+            found = total_interval(measure, list(parts.values()), seed=seed)
         if found is not None:
-            made.append(Cell(set=set_name, system=system, measure=measure.name, interval=found, values=known))
+            made.append(
+                Cell(set=set_name, system=system, measure=measure.name, interval=found, values=known, parts=parts)
+            )
     return made
+
+
+def total_interval(measure: SetMeasure, parts: Sequence[Part], *, seed: int) -> Interval | None:
+    """Of a number that only many questions together have, from what each adds; None where it isn't known."""
+    return interval(len(parts), lambda at: measure.total([parts[i] for i in at.tolist()]), seed=seed) if parts else None
+
+
+def total_difference(measure: SetMeasure, old: Sequence[Part], new: Sequence[Part], *, seed: int) -> Interval | None:
+    """The difference new - old of such a number, over the same questions in the same order."""
+    return paired_statistic(
+        len(old),
+        lambda at: measure.total([old[i] for i in at.tolist()]),
+        lambda at: measure.total([new[i] for i in at.tolist()]),
+        seed=seed,
+    )
 
 
 def differences(set_name: str, judged: Mapping[str, Sequence[Judged]], against: str, *, seed: int) -> list[Difference]:
@@ -193,16 +225,10 @@ def differences(set_name: str, judged: Mapping[str, Sequence[Judged]], against: 
 
 def _difference(measure: AnyMeasure, old: Sequence[Judged], new: Sequence[Judged], seed: int) -> Interval | None:
     if isinstance(measure, SetMeasure):
-        return paired_statistic(
-            len(old),
-            lambda at: measure.value([old[i] for i in at.tolist()]),
-            lambda at: measure.value([new[i] for i in at.tolist()]),
-            seed=seed,
-        )
+        before, now = ([measure.part(q, outcome) for q, outcome in judged] for judged in (old, new))
+        return total_difference(measure, before, now, seed=seed)
     both = [
-        (before, now)
-        for before, now in zip(measure.values(old), measure.values(new), strict=True)
-        if before is not None and now is not None
+        (b, n) for b, n in zip(measure.values(old), measure.values(new), strict=True) if b is not None and n is not None
     ]
     return paired_difference([b for b, _ in both], [n for _, n in both], seed=seed) if both else None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from meve.config import RetrieverConfig
 from meve.evaluation.cache import PROBE, CachedEmbedder
+from meve.evaluation.compare import comparable
 from meve.evaluation.journal import Journal
 from meve.evaluation.measures import Judged
 from meve.evaluation.results import Cell, Difference, Failure, Point, Results, cells, differences, versions
@@ -62,6 +63,7 @@ def conduct(
     settings: Mapping[str, Any],
     against: str,
     points: Callable[[EvaluationSet], Sequence[Point]] = lambda _: (),
+    since: Results | None = None,
     progress: Progress | None = None,
 ) -> Results:
     """Ask every system, or go on with it, and compute what came out.
@@ -76,12 +78,16 @@ def conduct(
         settings: what else decides what comes out.
         against: the system that the others are compared with.
         points: for a set, the points of its curve.
+        since: earlier results that these are going to be compared with.
         progress: told of each question.
 
     Raises:
-        EvaluationError: the folder holds a run with other settings.
+        EvaluationError: the folder holds a run with other settings, or the earlier results are of other data; before
+            anything is asked.
     """
     prints = {s.name: fingerprint(s) for s in sets}
+    if since is not None:
+        comparable(since, experiment, prints)
     whole = {
         "experiment": experiment,
         "sets": prints,

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures.supporting import complete, recall
+from meve.evaluation.measures.all_gold import complete
+from meve.evaluation.measures.supporting_recall import recall
 from meve.evaluation.outcome import Outcome
 from meve.evaluation.results import Point
 from meve.evaluation.run import Progress, ask

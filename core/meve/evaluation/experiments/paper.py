@@ -51,6 +51,8 @@ class Paper:
     seed: int = SEED
     embedder: str | None = None
     verifier: str | None = None
+    since: Results | None = None
+    """Earlier results that these are going to be compared with: refused at once if of other data."""
 
 
 def paper(wanted: Paper, progress: Progress | None = None) -> Results:
@@ -85,6 +87,7 @@ def paper(wanted: Paper, progress: Progress | None = None) -> Results:
         seed=wanted.seed,
         settings={"questions": wanted.questions},
         against="standard_rag",
+        since=wanted.since,
         progress=progress,
     )
 

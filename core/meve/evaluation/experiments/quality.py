@@ -36,6 +36,8 @@ class Quality:
     verifier: str | None = None
     tokens: str | None = None
     curves: bool = True
+    since: Results | None = None
+    """Earlier results that these are going to be compared with: refused at once if of other data."""
 
 
 def quality(wanted: Quality, progress: Progress | None = None) -> Results:
@@ -87,5 +89,6 @@ def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress 
         },
         against="full",
         points=points,
+        since=wanted.since,
         progress=progress,
     )

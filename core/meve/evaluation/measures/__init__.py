@@ -1,22 +1,28 @@
-"""Measures, one idea a file: what each means, and how it is computed. `MEASURES` has them all, by name."""
+"""Measures, one a file: what each means, who defined it, and how it is computed. `MEASURES` has them all, by name."""
 
-from meve.evaluation.measures.answer import ANSWER_IN_CONTEXT, MISLED, TOKEN_RECALL
-from meve.evaluation.measures.base import AnyMeasure, Better, Judged, Measure, SetMeasure
-from meve.evaluation.measures.calibration import CALIBRATION_ERROR
-from meve.evaluation.measures.grounding import DERIVED, POTENTIALLY_RELEVANT
+from meve.evaluation.measures.abstention import ABSTENTION_PRECISION, ABSTENTION_RECALL
+from meve.evaluation.measures.all_gold import ALL_GOLD
+from meve.evaluation.measures.answer_in_context import ANSWER_IN_CONTEXT
+from meve.evaluation.measures.answering import ANSWERING_PRECISION, ANSWERING_RECALL
+from meve.evaluation.measures.any_gold import ANY_GOLD
+from meve.evaluation.measures.base import AnyMeasure, Better, Judged, Measure, Part, SetMeasure
+from meve.evaluation.measures.calibration_error import CALIBRATION_ERROR
+from meve.evaluation.measures.empty import EMPTY
+from meve.evaluation.measures.fact_recovery import FACT_RECOVERY
+from meve.evaluation.measures.grounding_proxy import DERIVED, POTENTIALLY_RELEVANT
 from meve.evaluation.measures.latency import MEAN, P50, P95
-from meve.evaluation.measures.ranking import MRR, NDCG_10, RECALL_5, RECALL_20
-from meve.evaluation.measures.sentences import FACT_RECOVERY, SENTENCE_RECALL
-from meve.evaluation.measures.size import EMPTY, PASSAGES, TOKENS
-from meve.evaluation.measures.sufficiency import (
-    ABSTENTION_PRECISION,
-    ABSTENTION_RECALL,
-    ANSWERING_PRECISION,
-    ANSWERING_RECALL,
-)
-from meve.evaluation.measures.supporting import ALL_GOLD, ANY_GOLD, SUPPORTING_PRECISION, SUPPORTING_RECALL
+from meve.evaluation.measures.ndcg import NDCG_10
+from meve.evaluation.measures.passages import PASSAGES
+from meve.evaluation.measures.recall_at_k import RECALL_5, RECALL_20
+from meve.evaluation.measures.reciprocal_rank import MRR
+from meve.evaluation.measures.sentence_recall import SENTENCE_RECALL
+from meve.evaluation.measures.supporting_precision import SUPPORTING_PRECISION
+from meve.evaluation.measures.supporting_recall import SUPPORTING_RECALL
+from meve.evaluation.measures.token_recall import TOKEN_RECALL
+from meve.evaluation.measures.tokens import TOKENS
+from meve.evaluation.measures.wrong_answer import WRONG_ANSWER
 
-__all__ = ["MEASURES", "AnyMeasure", "Better", "Judged", "Measure", "SetMeasure"]
+__all__ = ["MEASURES", "AnyMeasure", "Better", "Judged", "Measure", "Part", "SetMeasure"]
 
 MEASURES: dict[str, AnyMeasure] = {
     measure.name: measure
@@ -29,7 +35,7 @@ MEASURES: dict[str, AnyMeasure] = {
         FACT_RECOVERY,
         ANSWER_IN_CONTEXT,
         TOKEN_RECALL,
-        MISLED,
+        WRONG_ANSWER,
         TOKENS,
         PASSAGES,
         EMPTY,

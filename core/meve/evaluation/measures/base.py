@@ -1,4 +1,4 @@
-"""What a measure is: a name, a meaning, and a value for each question, or one for all of them."""
+"""What a measure is: a name, a meaning, a source, and a value for each question, or one for all of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,9 @@ Judged: TypeAlias = tuple[Question, Outcome]
 
 Better: TypeAlias = Literal["higher", "lower", "neither"]
 
+Part: TypeAlias = tuple[float, ...]
+"""What one question adds to a number that only many together have; empty where it adds nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
@@ -21,6 +24,8 @@ class Measure:
     """As tables and files call it."""
     meaning: str
     """In one sentence."""
+    source: str
+    """Who defined it, and where."""
     better: Better
     values: Callable[[Sequence[Judged]], list[float | None]]
     """One number a question, in the order given; None where the measure doesn't apply, whatever the system did."""
@@ -32,9 +37,16 @@ class SetMeasure:
 
     name: str
     meaning: str
+    source: str
     better: Better
-    value: Callable[[Sequence[Judged]], float | None]
-    """The number; None where it doesn't apply, or nothing is known."""
+    part: Callable[[Question, Outcome], Part]
+    """What a question adds."""
+    total: Callable[[Sequence[Part]], float | None]
+    """The number, from what each question adds; None where it doesn't apply, or nothing is known."""
+
+    def value(self, judged: Sequence[Judged]) -> float | None:
+        """The number of these questions."""
+        return self.total([self.part(question, outcome) for question, outcome in judged])
 
 
 AnyMeasure: TypeAlias = Measure | SetMeasure
@@ -47,3 +59,8 @@ def each(one: Callable[[Question, Outcome], float | None]) -> Callable[[Sequence
         return [one(question, outcome) for question, outcome in judged]
 
     return values
+
+
+def has_gold(question: Question) -> bool:
+    """Whether gold passages make an answer. Where a set's passages hold half of what is needed, they don't."""
+    return bool(question.gold) and question.answerable

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from meve.evaluation.experiments.paper import PUBLISHED, stand_ins
-from meve.evaluation.measures import MEASURES
-from meve.evaluation.results import Cell, Results
+from meve.evaluation.measures import MEASURES, SetMeasure
+from meve.evaluation.results import Cell, Results, total_interval
 from meve.evaluation.statistics import Interval, mean_interval
 
 MAIN = (
@@ -140,9 +140,12 @@ def _cells(
 
 
 def _interval(cell: Cell, only: Set[str] | None, seed: int) -> Interval | None:
-    """The cell's own; or over some of its questions, where each has a value."""
+    """The cell's own; or over some of its questions."""
     if only is None:
         return cell.interval
+    measure = MEASURES.get(cell.measure)
+    if isinstance(measure, SetMeasure):
+        return total_interval(measure, [p for question, p in cell.parts.items() if question in only], seed=seed)
     values = [value for question, value in cell.values.items() if question in only]
     return mean_interval(values, seed=seed) if values else None
 
@@ -212,5 +215,5 @@ def _failures(results: Results) -> str:
 def _meanings(results: Results) -> str:
     used = {c.measure for c in results.cells}
     wanted: Callable[[str], bool] = used.__contains__
-    lines = [f"- **{m.name}**: {m.meaning}" for m in MEASURES.values() if wanted(m.name)]
+    lines = [f"- **{m.name}**: {m.meaning} ({m.source})" for m in MEASURES.values() if wanted(m.name)]
     return "## What the measures mean\n\n" + "\n".join(lines)

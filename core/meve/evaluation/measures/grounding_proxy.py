@@ -3,8 +3,6 @@
 The paper takes, as if it were an answer, the sentence of the context with the most keywords in common with the
 question, and calls it derived from the context, or not. How many must be in common isn't published; here one is enough
 for `derived`. For the paper's `potentially relevant` it gives no rule at all; here, half of the question's keywords.
-
-Source: MeVe (Ottem 2025), appendix A.5 and figure 5.
 """
 
 import re
@@ -15,6 +13,7 @@ from meve.evaluation.types import Question
 from meve.parts.lexical.analyzers import content_words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_SOURCE = "MeVe (Ottem 2025), appendix A.5 and figure 5"
 
 
 def shared(question: Question, outcome: Outcome) -> float:
@@ -29,12 +28,14 @@ def shared(question: Question, outcome: Outcome) -> float:
 DERIVED = Measure(
     name="proxy: derived from context",
     meaning="share of the questions with a sentence in the context that has a keyword in common with them",
+    source=_SOURCE,
     better="neither",
     values=each(lambda question, outcome: float(shared(question, outcome) > 0)),
 )
 POTENTIALLY_RELEVANT = Measure(
     name="proxy: potentially relevant",
     meaning="share of the questions with a sentence in the context that has half of their keywords",
+    source=_SOURCE,
     better="neither",
     values=each(lambda question, outcome: float(shared(question, outcome) >= 0.5)),
 )
