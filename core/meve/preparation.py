@@ -57,19 +57,21 @@ def _check_passage(n: int, passage: object) -> None:
 
 
 def embedded(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
-    """The vectors of n texts, shape (n, d).
+    """The vectors of n texts, shape (n, d), in the order given. Texts of like length are read together.
 
     Raises:
         ModelError: the embedder failed.
         VectorError: it returned something else than n finite vectors of its dimension.
     """
     made = np.empty((len(texts), embedder.dimension), dtype=np.float32)
+    order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
     for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
+        chosen = order[start : start + BATCH]
+        batch = [texts[n] for n in chosen]
         with foreign(ModelError, f"embedding {len(batch)} passages with {embedder.name!r}"):
             vectors = embedder.embed_passages(batch)
         shape = (len(batch), embedder.dimension)
-        made[start : start + len(batch)] = checked_vectors(vectors, shape, f"embedder {embedder.name!r}")
+        made[chosen] = checked_vectors(vectors, shape, f"embedder {embedder.name!r}")
         if progress:
             progress(start + len(batch), len(texts))
     return made
