@@ -21,6 +21,7 @@
     │   ├── IndexMismatchError        an index of another format, model or tokenizer
     │   └── IndexBusyError            another process is writing it
     ├── IngestError                   files that can't be read into passages
+    ├── TrainingError                 a model that can't be trained on what was given, or in that folder
     └── EvaluationError               an evaluation that can't be carried out
         └── DatasetError              a set that is absent, cut short, of another format, or at odds with itself
 
@@ -113,6 +114,10 @@ class IndexBusyError(StorageError):
 
 class IngestError(MeveError):
     """Files that can't be read into passages."""
+
+
+class TrainingError(MeveError):
+    """A model that can't be trained on what was given, or in that folder."""
 
 
 class EvaluationError(MeveError):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import string
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,34 +30,13 @@ from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.parts.windows import Windows
 from meve.ports import VectorVerifier, Verifier
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
+from meve.testing.models import LENGTH, tiny_model
 from meve.testing.verifier_contract import PASSAGES, QUERY, VerifierContract
 from meve.types import FloatArray
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|transformers|sentence_transformers)")
 
-LENGTH = 48
 PAIRS = [(QUERY, text) for text in PASSAGES]
-
-
-def tiny_model(folder: Path, *, labels: int = 1, kind: str = "classifier") -> Path:
-    """A BERT of two layers with random weights, and a vocabulary of single letters and a few words."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
-
-    letters = list(string.ascii_lowercase)
-    words = ["what", "orbits", "the", "earth", "moon", "harbour", "cat", "bread", "is", ".", "?", ","]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{a}" for a in letters), *words]
-    folder.mkdir(parents=True)
-    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_max_length=LENGTH)
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64, num_labels=labels, initializer_range=0.5,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    (BertForSequenceClassification if kind == "classifier" else BertModel)(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from meve.cli.guard import any_text_can_be_written, guarded
 from meve.cli.index import index
 from meve.cli.info import info
 from meve.cli.render import write
+from meve.cli.train_verifier import train_verifier
 from meve.version import __version__
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (index, ask, calibrate, info, demo):
+for command in (index, ask, calibrate, train_verifier, info, demo):
     app.command()(guarded(command))
 app.add_typer(bench)
 

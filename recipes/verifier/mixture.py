@@ -1,0 +1,44 @@
+"""Makes the examples that the shipped verifier is trained, chosen and tested on.
+
+    python -m recipes.verifier.mixture --data DATA --to WORK
+
+Writes `train.jsonl`, `dev.jsonl` and `test.jsonl`; the same data and seed give the same files, byte for byte.
+"""
+
+import argparse
+import random
+from collections import Counter
+from pathlib import Path
+
+from recipes.verifier import pairs, questions
+from recipes.verifier.examples import Example, write
+from recipes.verifier.splits import SEED
+
+REPEATED = {
+    ("hotpotqa", "paragraph"): 2,
+    ("hotpotqa", "second hop"): 2,
+    ("2wiki", "paragraph"): 3,
+    ("2wiki", "second hop"): 2,
+}
+"""How often examples of small sets that matter are seen in one pass; once unless named."""
+
+
+def main() -> None:
+    """Make and count them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--to", type=Path, required=True)
+    given = parser.parse_args()
+    made = [*questions.examples(given.data, SEED), *pairs.examples(given.data / "train", SEED)]
+    parts: dict[str, list[Example]] = {part: [e for e in made if e.part == part] for part in ("train", "dev", "test")}
+    parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
+    random.Random(SEED).shuffle(parts["train"])
+    for part, examples in parts.items():
+        write(examples, given.to / f"{part}.jsonl")
+        print(f"{part}: {len(examples):,} pairs")
+        for (name, kind), count in sorted(Counter((e.set, e.kind) for e in examples).items()):
+            print(f"  {name:24} {kind:14} {count:7,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Examples from the sets of (query, passage) pairs: pages, abstracts, manuals, statements of people.
+
+Negatives are what came with the source, and what BM25 finds in other groups. `sgd_memory` and `persona_chat_synthetic`
+get none by search, since another person's statement answers the same question: rows of other queries stand in.
+"""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from meve.training.mining import Miner
+from recipes.verifier.examples import Example
+from recipes.verifier.splits import part_of
+
+NEGATIVES = 3
+NO_MINING = ("sgd_memory", "persona_chat_synthetic")
+STATEMENTS = (*NO_MINING, "friendsqa")
+SHORT = ("squad_sentences", "openstax_glossary")
+
+QUERIES: Mapping[str, int] = {
+    "squad2": 2600,
+    "squad2_unanswerable": 3002,
+    "xquad": 1200,
+    "squad_sentences": 5000,
+    "qed": 400,
+    "quotesum": 300,
+    "pubmedqa": 2000,
+    "medquad": 3000,
+    "covid_qa": 1400,
+    "covid_faq_gov": 100,
+    "scitldr": 3000,
+    "mtrag_human": 30,
+    "sgd_memory": 3000,
+    "persona_chat_synthetic": 2500,
+    "friendsqa": 1500,
+    "qmsum": 800,
+    "docs_aws": 900,
+    "docs_powershell": 900,
+    "docs_web_cc": 900,
+    "docs_permissive": 700,
+    "docs_redis": 500,
+    "docs_python_peps": 900,
+    "gov_us": 1200,
+    "openstax_sections": 1200,
+    "openstax_glossary": 2000,
+}
+"""How many queries of each set are used."""
+
+
+def examples(folder: Path, seed: int) -> Iterator[Example]:
+    """Those of every set."""
+    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("negonly/*.jsonl.gz")]):
+        name = file.name.removesuffix(".jsonl.gz")
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        yield from _of_set(name, rows, random.Random(f"{seed}/{name}"))
+
+
+def _of_set(name: str, rows: list[dict[str, Any]], rng: random.Random) -> Iterator[Example]:
+    kind = "statement" if name in STATEMENTS else "sentence" if name in SHORT else "paragraph"
+    with_answer = [row for row in rows if row["positive"]]
+    miner = Miner([row["positive"] for row in with_answer], rng) if with_answer else None
+    for row in _drawn(rows, QUERIES[name], rng):
+        made = _pairs(row, with_answer, miner, rng)
+        for passage, relevant in made:
+            yield Example(
+                query=row["query"],
+                passage=passage,
+                relevant=relevant,
+                set=name,
+                kind="unanswerable" if not row["positive"] else kind,
+                part=part_of(row["source"], str(row["group"])),
+            )
+
+
+def _pairs(
+    row: dict[str, Any], rows: list[dict[str, Any]], miner: Miner | None, rng: random.Random
+) -> Iterator[tuple[str, bool]]:
+    if row["positive"]:
+        yield row["positive"], True
+    given = rng.sample(row["negatives"], min(2, len(row["negatives"])))
+    yield from ((text, False) for text in given)
+    if miner is None or not row["positive"]:
+        return
+    statement = row["source"] in NO_MINING
+
+    def allowed(i: int) -> bool:
+        other = rows[i]
+        apart = other["query"] != row["query"] if statement else other["group"] != row["group"]
+        return apart and other["positive"] != row["positive"]
+
+    wanted = NEGATIVES - len(given)
+    chosen = _any(rows, wanted, allowed, rng) if statement else miner.drawn(row["query"], wanted, allowed)
+    yield from ((rows[i]["positive"], False) for i in chosen)
+    if row["source"] == "squad_sentences":  # another sentence of the article: closer than any other article's
+        near = [i for i in miner.hits(row["query"], 20) if rows[i]["group"] == row["group"]]
+        near = [i for i in near if rows[i]["positive"] != row["positive"] and rows[i]["query"] != row["query"]]
+        yield from ((rows[i]["positive"], False) for i in near[:1])
+
+
+def _any(rows: list[dict[str, Any]], count: int, allowed: Any, rng: random.Random) -> list[int]:  # noqa: ANN401
+    found: list[int] = []
+    while len(found) < count:
+        i = rng.randrange(len(rows))
+        if allowed(i):
+            found.append(i)
+    return found
+
+
+def _drawn(rows: list[dict[str, Any]], count: int, rng: random.Random) -> list[dict[str, Any]]:
+    """At most `count` rows, no query more than a few times."""
+    order = rng.sample(rows, len(rows))
+    seen: dict[str, int] = {}
+    most = max(1, 3 * count // max(1, len({row["query"] for row in rows})))
+    kept = []
+    for row in order:
+        key = row["query"].strip().lower()
+        if seen.get(key, 0) < most:
+            seen[key] = seen.get(key, 0) + 1
+            kept.append(row)
+        if len(kept) == count:
+            break
+    return kept

@@ -1,0 +1,131 @@
+"""Examples from the question answering sets: paragraphs, the second hop, sentences. None of a question kept out."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from meve.evaluation.answers import holds, normalised
+from meve.evaluation.datasets import read_set
+from meve.evaluation.types import EvaluationSet, Question
+from meve.training.mining import Miner
+from meve.types import Passage
+from recipes.verifier.examples import Example, with_evidence
+from recipes.verifier.splits import part_of, parted
+
+HARD = 8
+"""Passages that don't answer, for each question: its own distractors first, as the test takes them."""
+SECOND = 4
+"""Passages that don't complete the evidence, for each that does."""
+
+
+def examples(root: Path, seed: int) -> Iterator[Example]:
+    """Of HotpotQA, 2Wiki and NQ: the training questions, a few of them set aside as `dev`, and those for testing."""
+    for name in ("hotpotqa", "2wiki", "nq_open"):
+        chosen = read_set(name, root)
+        maker = _Maker(chosen, *_raw(root / name), random.Random(f"{seed}/{name}"))
+        training, testing = parted(chosen)
+        fullwiki = _asked_elsewhere(root) if name == "hotpotqa" else set()
+        for part, questions in (("train", training), ("test", testing)):
+            for question in questions:
+                if part == "train" and question.text in fullwiki:
+                    continue
+                mine = part if part == "test" or part_of(name, question.id) == "train" else "dev"
+                yield from (replace(e, part=mine) for e in maker.of(question))
+
+
+def _asked_elsewhere(root: Path) -> set[str]:
+    return {q.text for q in read_set("hotpotqa_fullwiki", root).questions}
+
+
+def _raw(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[int]]]:
+    """What the evaluation doesn't read: the passages that came with a question, and where sentences start."""
+    with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
+        contexts = {row["id"]: row.get("context_passage_ids") or [] for row in map(json.loads, lines)}
+    with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
+        starts = {row["id"]: row.get("sent_starts") or [0] for row in map(json.loads, lines)}
+    return contexts, starts
+
+
+class _Maker:
+    def __init__(
+        self,
+        chosen: EvaluationSet,
+        contexts: Mapping[str, list[str]],
+        starts: Mapping[str, list[int]],
+        rng: random.Random,
+    ) -> None:
+        self._set = chosen
+        self._contexts = contexts
+        self._starts = starts
+        self._rng = rng
+        self._by_id = {p.id: p for p in chosen.passages}
+        self._miner = Miner([p.content for p in chosen.passages], rng)
+        self._hops = chosen.name != "nq_open"
+
+    def of(self, question: Question) -> Iterator[Example]:
+        gold = [self._by_id[i] for i in question.gold]
+        others = self._others(question)
+        yield from (self._one(question.text, p, True) for p in gold)
+        yield from (self._one(question.text, p, False) for p in others)
+        if self._hops:
+            yield from self._second_hops(question, gold, others)
+        if question.sentences:
+            yield from self._sentences(question, gold, others)
+
+    def _others(self, question: Question) -> list[Passage]:
+        """Its own distractors, then what BM25 brings, leaving out what holds a single-hop question's answer."""
+        wrong = [self._by_id[i] for i in self._distractors(question)]
+        for row in self._miner.hits(question.text, 60):
+            passage = self._set.passages[row]
+            if len(wrong) >= HARD:
+                break
+            if passage.id not in question.gold and passage not in wrong and not self._answers(question, passage):
+                wrong.append(passage)
+        return wrong[:HARD]
+
+    def _distractors(self, question: Question) -> list[str]:
+        return [i for i in self._contexts[question.id] if i not in question.gold and i in self._by_id]
+
+    def _answers(self, question: Question, passage: Passage) -> bool:
+        if self._hops:
+            return False
+        text = normalised(passage.content)
+        return any(holds(text, answer) for answer in question.answers)
+
+    def _second_hops(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
+        for first in gold:
+            query = with_evidence(question.text, [first.content])
+            for second in gold:
+                if second is not first:
+                    yield self._one(query, second, True, "second hop")
+            for wrong in self._rng.sample(list(others), min(SECOND, len(others))):
+                yield self._one(query, wrong, False, "second hop")
+
+    def _sentences(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
+        """Each with its passage's title, as a pack of sentences shows it."""
+        right = {(s.passage_id, s.text.strip()) for s in question.sentences}
+        for passage_id, text in sorted(right):
+            yield self._sentence(question, self._by_id[passage_id], text, True)
+        for passage in gold:
+            rest = [t for t in self._split(passage) if (passage.id, t) not in right]
+            for text in self._rng.sample(rest, min(2, len(rest))):
+                yield self._sentence(question, passage, text, False)
+        for passage in self._rng.sample(list(others), min(2, len(others))):
+            found = self._split(passage)
+            if found:
+                yield self._sentence(question, passage, self._rng.choice(found), False)
+
+    def _split(self, passage: Passage) -> list[str]:
+        starts = self._starts.get(passage.id, [0])
+        ends = [*starts[1:], len(passage.text)]
+        return [text for a, b in zip(starts, ends, strict=True) if len(text := passage.text[a:b].strip()) > 20]
+
+    def _one(self, query: str, passage: Passage, relevant: bool, kind: str = "paragraph") -> Example:
+        return Example(query=query, passage=passage.content, relevant=relevant, set=self._set.name, kind=kind, part="")
+
+    def _sentence(self, question: Question, passage: Passage, text: str, relevant: bool) -> Example:
+        whole = Passage(id=passage.id, text=text, title=passage.title)
+        return self._one(question.text, whole, relevant, "sentence")

@@ -1,0 +1,31 @@
+"""Which questions are kept out of training. The first ones that `meve bench` draws are never trained on.
+
+`meve bench quality` asks a sample of each set in an order that depends on the seed and the ids alone; here the same
+order decides, so that its default run asks nothing that the shipped verifier has seen. Whole sets are kept out as well:
+SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, and RGB, whose licence forbids training besides.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from meve.evaluation.run import sample
+from meve.evaluation.types import EvaluationSet, Question
+
+SEED = 42
+KEPT_OUT: Mapping[str, int] = {"hotpotqa": 200, "2wiki": 150, "nq_open": 400}
+"""How many questions of a set, the first in the order of the benchmark, are for testing."""
+DEV_PERCENT = 5
+"""The share of the groups of a training set that stays out of training, to calibrate and to choose by."""
+
+
+def parted(chosen: EvaluationSet) -> tuple[list[Question], list[Question]]:
+    """A set's questions for training, and those for testing."""
+    ordered = sample(chosen.questions, None, SEED)
+    at = KEPT_OUT[chosen.name]
+    return ordered[at:], ordered[:at]
+
+
+def part_of(source: str, group: str) -> str:
+    """`train`, `dev` or `test`, by the name of a page, document or dialogue, so that it never changes."""
+    place = hashlib.sha256(f"{source}/{group}".encode()).digest()[0] * 100 / 256
+    return "test" if place < DEV_PERCENT else "dev" if place < 2 * DEV_PERCENT else "train"

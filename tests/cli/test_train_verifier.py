@@ -1,0 +1,67 @@
+"""`meve train-verifier`: trains, says whether the result is better, goes on, and refuses what it can't use."""
+
+import json
+
+import pytest
+
+from meve.testing.models import tiny_model
+
+pytest.importorskip("accelerate")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+WORDS = ("apple", "river", "stone", "cloud", "tiger", "lemon", "wagon", "piano")
+OPTIONS = ("--epochs", 4, "--batch-size", 16, "--learning-rate", 0.003, "--max-length", 32)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
+
+
+@pytest.fixture
+def things(tmp_path):
+    """Queries with a passage on the same word and two on others, and one bad line."""
+    rows = []
+    for n, word in enumerate(15 * WORDS):
+        others = [w for w in WORDS if w != word]
+        for other in (word, others[n % 7], others[(n + 3) % 7]):
+            query = f"what {'abcdefghijklmno'[n // 8]} is the {word}?"
+            rows.append({"query": query, "passage": f"the {other} is", "relevant": other == word})
+    path = tmp_path / "things.jsonl"
+    path.write_text("\n".join([*map(json.dumps, rows), "{"]))
+    return path
+
+
+def test_it_trains_judges_and_goes_on(meve, base, things, tmp_path):
+    command = ("train-verifier", things, "--to", tmp_path / "mine", "--base", base, *OPTIONS)
+    first = meve(*command)
+    assert first.exit_code == 0, first.output
+    assert "line 361: not JSON" in first.stderr
+    assert "the new one" in first.stdout
+    assert "cosine" in first.stdout
+    assert "better" in first.stdout + first.stderr or "worse" in first.stderr
+    assert f"--verifier {tmp_path / 'mine'}" in first.stdout.replace("\n", " ")
+    assert (
+        json.loads((tmp_path / "mine" / "calibration.json").read_text())["calibration"]["fitted_on"] == "things.jsonl"
+    )
+    again = meve(*command)
+    assert again.exit_code == 0, again.output
+    assert again.stdout == first.stdout
+    other = meve(*command, "--seed", 3)
+    assert other.exit_code == 1
+    assert "another" in other.stderr
+
+
+def test_too_few_queries_are_refused(meve, base, tmp_path):
+    path = tmp_path / "few.jsonl"
+    path.write_text("\n".join(json.dumps({"query": f"q{n}", "passage": f"p{n}", "relevant": True}) for n in range(9)))
+    result = meve("train-verifier", path, "--to", tmp_path / "mine", "--base", base)
+    assert result.exit_code == 1
+    assert "label 100 or more" in result.stderr
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_base_that_is_not_there_is_named(meve, things, tmp_path):
+    result = meve("train-verifier", things, "--to", tmp_path / "mine", "--base", tmp_path / "nowhere", "--negatives", 0)
+    assert result.exit_code == 1
+    assert "nowhere" in result.stderr

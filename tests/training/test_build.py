@@ -1,0 +1,110 @@
+"""From pairs to a verdict: nothing that is tested on was learned from, and the verdict is earned."""
+
+import json
+
+import pytest
+
+from meve.calibration import PlattCalibration
+from meve.errors import TrainingError
+from meve.parts.verifiers import resolve_verifier
+from meve.testing.fakes import OverlapVerifier, WordEmbedder
+from meve.testing.models import tiny_model
+from meve.training import TrainingConfig, build_verifier
+from meve.training.mining import with_negatives
+from meve.training.verdict import judged, split
+from meve.types import LabelledPair
+
+NAMES = [f"thing{n}" for n in range(120)]
+ANSWERED = [
+    LabelledPair(query=f"what is {name}?", passage=f"{name} is a kind of harbour", relevant=True) for name in NAMES
+]
+
+
+class Fixed:
+    """Scores by a rule."""
+
+    name = "fixed"
+    calibration = PlattCalibration()
+
+    def __init__(self, rule):
+        self.rule = rule
+
+    def raw_scores(self, query, passages):
+        import numpy as np
+
+        return np.array([self.rule(query, passage) for passage in passages], dtype=np.float32)
+
+    def score(self, query, passages):
+        return self.calibration.apply(self.raw_scores(query, passages))
+
+
+def right(query, passage):
+    return 3.0 if query.split()[-1].rstrip("?") in passage.split() else -3.0
+
+
+def blind(query, passage):
+    return float(len(passage) % 7)
+
+
+def test_every_query_gets_negatives_and_none_that_answers_it():
+    made = with_negatives(ANSWERED, count=3, seed=1)
+    assert made[: len(ANSWERED)] == ANSWERED
+    for pair in ANSWERED:
+        mine = [p for p in made if p.query == pair.query and not p.relevant]
+        assert len({p.passage for p in mine}) == 3
+        assert pair.passage not in {p.passage for p in mine}
+    assert with_negatives(ANSWERED, count=3, seed=1) == made
+
+
+def test_negatives_that_are_given_are_counted_and_the_nearest_words_are_preferred():
+    query = "who feeds the owls at night?"
+    given = LabelledPair(query=query, passage="nobody knows", relevant=False)
+    near = [LabelledPair(query=f"other {n}", passage=f"the owls sleep in tree {n}", relevant=True) for n in range(4)]
+    far = [LabelledPair(query=f"else {n}", passage=f"bread costs {n}", relevant=True) for n in range(60)]
+    answer = LabelledPair(query=query, passage="a keeper feeds them", relevant=True)
+    made = with_negatives([answer, given, *near, *far], count=3)
+    fresh = [p.passage for p in made[len(near) + len(far) + 2 :] if p.query == query]
+    assert len(fresh) == 2
+    assert all("owls" in passage for passage in fresh)
+
+
+def test_the_parts_share_no_query_and_lose_none():
+    parts = split(with_negatives(ANSWERED), share=0.2, seed=3)
+    queries = [{p.query for p in part} for part in (parts.train, parts.fit, parts.test)]
+    assert sum(map(len, queries)) == len(set().union(*queries)) == len(NAMES)
+    assert len(queries[1]) == len(queries[2]) == 12
+    with pytest.raises(TrainingError, match="label 100 or more"):
+        split(ANSWERED[:20])
+
+
+def test_the_verdict_is_earned():
+    parts = split(with_negatives(ANSWERED))
+    better = judged(Fixed(right), Fixed(blind), parts, fitted_on="x")
+    assert better.better
+    assert better.new.auc.value == 1.0
+    assert better.new.error < 0.1
+    worse = judged(Fixed(lambda q, p: right(q, p) if "1" in q else blind(q, p)), Fixed(right), parts, fitted_on="x")
+    assert not worse.better
+    assert worse.gain.high < 0
+    same = judged(Fixed(right), Fixed(right), parts, fitted_on="x")
+    assert not same.better
+    assert (same.gain.low, same.gain.high) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_verifier_is_built_calibrated_and_loaded_by_its_folder(tmp_path):
+    pytest.importorskip("accelerate")
+    base = tiny_model(tmp_path / "base", kind="encoder", words=tuple(NAMES))
+    stages = []
+    verdict = build_verifier(
+        ANSWERED, tmp_path / "mine", base=base, replaces=OverlapVerifier(), fitted_on="things.jsonl",
+        config=TrainingConfig(epochs=1, batch_size=16, learning_rate=3e-3, max_length=32),
+        progress=lambda stage, done, total: stages.append((stage, done == total)),
+    )  # fmt: skip
+    assert {stage for stage, _ in stages} == {"training", "judging"}
+    assert ("judging", True) in stages
+    found = resolve_verifier(str(tmp_path / "mine"), WordEmbedder())
+    assert found.calibration == verdict.calibration
+    assert found.calibration.fitted_on == "things.jsonl"
+    assert json.loads((tmp_path / "mine" / "verdict.json").read_text())["gain"]["n"] == 12

@@ -1,0 +1,157 @@
+"""Training: it learns, goes on where it was killed, and refuses what it can't learn from."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meve.errors import ConfigurationError, ModelNotFoundError, TrainingError
+from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.testing.models import tiny_model
+from meve.thresholds import area_under_curve
+from meve.training import TrainingConfig, fine_tune
+from meve.training.order import in_order
+from meve.types import LabelledPair
+
+pytest.importorskip("accelerate")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+WORDS = tuple(["apple", "river", "stone", "cloud", "tiger", "lemon", "wagon", "piano"])
+
+
+def pairs(queries: int, seed: int = 0) -> list[LabelledPair]:
+    """A passage answers where it holds the query's word."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(queries):
+        word, *others = rng.sample(WORDS, 4)
+        made.append(LabelledPair(query=f"what is the {word}?", passage=f"the {word} is {others[0]}", relevant=True))
+        made += [
+            LabelledPair(query=f"what is the {word}?", passage=f"the {o} is the cat", relevant=False) for o in others
+        ]
+    return made
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
+
+
+QUICK = TrainingConfig(epochs=1, batch_size=8, learning_rate=3e-3, max_length=32, save_every=5)
+
+
+def auc(folder, tested):
+    verifier = CrossEncoderVerifier.from_name(str(folder), device="cpu")
+    raw = [float(verifier.raw_scores(p.query, [p.passage])[0]) for p in tested]
+    return area_under_curve(raw, [p.relevant for p in tested])
+
+
+def weights(folder: Path) -> np.ndarray:
+    from safetensors.numpy import load_file
+
+    return np.concatenate([w.reshape(-1) for _, w in sorted(load_file(folder / "model.safetensors").items())])
+
+
+def test_it_learns_what_answers(base, tmp_path):
+    steps = []
+    config = TrainingConfig(epochs=3, batch_size=16, learning_rate=3e-3, max_length=32, save_every=500)
+    fine_tune(base, pairs(400), tmp_path / "model", config, lambda done, total: steps.append((done, total)))
+    assert auc(tmp_path / "model", pairs(30, seed=1)) > 0.9
+    assert steps[-1] == (300, 300)
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another(base, tmp_path):
+    made = [fine_tune(base, pairs(16), tmp_path / str(n), QUICK) for n in range(2)]
+    assert (weights(made[0]) == weights(made[1])).all()
+    other = TrainingConfig(**{**{f: getattr(QUICK, f) for f in QUICK.__slots__}, "seed": 7})
+    assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(made[0])).any()
+
+
+CHILD = """
+import sys, json
+from pathlib import Path
+from meve.training import TrainingConfig, fine_tune
+from meve.types import LabelledPair
+base, data, to = map(Path, sys.argv[1:])
+pairs = [LabelledPair(**row) for row in json.loads(data.read_text())]
+def told(done, total):
+    print(done, flush=True)
+    import time; time.sleep(0.05)
+config = TrainingConfig(epochs=1, batch_size=8, learning_rate=3e-3, max_length=32, save_every=5)
+fine_tune(base, pairs, to, config, told)
+"""
+
+
+def test_killed_and_run_again_it_ends_where_an_unbroken_run_ends(base, tmp_path):
+    """No pair twice, none left out, optimiser and all."""
+    rows = pairs(32)
+    (tmp_path / "pairs.json").write_text(
+        json.dumps([{"query": p.query, "passage": p.passage, "relevant": p.relevant} for p in rows])
+    )
+    whole = fine_tune(base, rows, tmp_path / "whole", QUICK)
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        CHILD,
+        str(base),
+        str(tmp_path / "pairs.json"),
+        str(tmp_path / "broken"),
+    ]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    for line in child.stdout:
+        if int(line) == 8:
+            child.send_signal(signal.SIGKILL)
+            break
+    child.wait()
+    child.stdout.close()
+    assert not (tmp_path / "broken" / "model.safetensors").exists()
+    steps = []
+    again = fine_tune(base, rows, tmp_path / "broken", QUICK, lambda done, total: steps.append(done))
+    assert steps[0] in (6, 11), "it goes on after the last checkpoint"
+    assert (weights(again) == weights(whole)).all()
+
+
+def test_another_training_in_the_same_folder_is_refused(base, tmp_path):
+    fine_tune(base, pairs(4), tmp_path / "model", QUICK)
+    with pytest.raises(TrainingError, match="another data, pairs"):
+        fine_tune(base, pairs(5), tmp_path / "model", QUICK)
+    with pytest.raises(TrainingError, match="another epochs"):
+        fine_tune(
+            base,
+            pairs(4),
+            tmp_path / "model",
+            TrainingConfig(**{**{f: getattr(QUICK, f) for f in QUICK.__slots__}, "epochs": 2}),
+        )
+
+
+def test_what_cannot_be_learned_from_is_refused(base, tmp_path):
+    with pytest.raises(TrainingError, match="one label"):
+        fine_tune(base, [p for p in pairs(4) if p.relevant], tmp_path / "model")
+    with pytest.raises(ModelNotFoundError):
+        fine_tune(tmp_path / "nowhere", pairs(4), tmp_path / "model")
+    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"warmup": 1.0}, {"batch_size": True}):
+        with pytest.raises(ConfigurationError):
+            TrainingConfig(**wrong)
+
+
+def test_every_row_comes_once_a_pass_and_like_lengths_come_together():
+    lengths = [random.Random(n).randrange(1000) for n in range(1003)]
+    order = in_order(lengths, batch_size=16, epochs=2, seed=3)
+    assert sorted(order[:1003]) == sorted(order[1003:]) == list(range(1003))
+    assert order[:1003] != order[1003:]
+    spread = [np.ptp([lengths[i] for i in order[at : at + 16]]) for at in range(0, 992, 16)]
+    assert np.median(spread) < 60, "of 1,000"
+    assert in_order(lengths, batch_size=16, epochs=2, seed=3) == order
