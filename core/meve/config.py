@@ -13,6 +13,9 @@ Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag
 
 LexicalKind = Literal["bm25", "rank_bm25"]
 
+Packing = Literal["passages", "sentences"]
+"""What is packed: passages as they are, or of each its title and the sentences that carry evidence."""
+
 
 class Overrides(TypedDict, total=False):
     """What `retrieve` takes by name, to override the retriever's configuration for one call."""
@@ -20,11 +23,16 @@ class Overrides(TypedDict, total=False):
     candidates: int
     limit: int | None
     threshold: float
+    hops: int
+    evidence: int
+    evidence_words: int
     min_verified: int
     fallback_k: int
     fallback_floor: float
     redundancy: float
     max_tokens: int
+    packing: Packing
+    sentence_threshold: float
     mode: Mode
     separator: str
     citations: bool
@@ -51,6 +59,13 @@ class RetrieverConfig:
     """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
     threshold: float = 0.5
     """Phase 2: the probability from which on a candidate is verified (τ), in [0, 1]."""
+    hops: int = 1
+    """Phase 2: with 2 or more, the sources are asked again beside what is verified, so many times in all, to complete
+    it: for questions that need several passages together."""
+    evidence: int = 2
+    """Phase 2: in a further hop, how many verified passages to go on from, the best first, each by itself."""
+    evidence_words: int = 60
+    """Phase 2: in a further hop, how many words of such a passage stand beside the question."""
     min_verified: int = 3
     """Phase 3: with fewer verified candidates than this, the fallback runs (N_min)."""
     fallback_k: int = 5
@@ -61,6 +76,10 @@ class RetrieverConfig:
     """Phase 4: drop a candidate whose cosine with a better one exceeds this (θ), in [0, 1]; 1 drops none."""
     max_tokens: int = 512
     """Phase 5: the most tokens that the context's text may have (T_max)."""
+    packing: Packing = "passages"
+    """Phase 5: pack whole passages, or of each its title and the sentences that carry evidence."""
+    sentence_threshold: float = 0.5
+    """Phase 5: the probability from which on a sentence stays, in [0, 1]; a passage's best one stays in any case."""
     mode: Mode = "full"
     separator: str = "\n\n"
     """Phase 5: stands between passages; its tokens count."""
@@ -72,12 +91,22 @@ class RetrieverConfig:
     """Phase 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and not the retriever's own."""
 
     def __post_init__(self) -> None:
-        for name, least in (("candidates", 1), ("limit", 1), ("min_verified", 0), ("fallback_k", 0), ("max_tokens", 1)):
+        for name, least in (
+            ("candidates", 1),
+            ("limit", 1),
+            ("min_verified", 0),
+            ("fallback_k", 0),
+            ("max_tokens", 1),
+            ("hops", 1),
+            ("evidence", 1),
+            ("evidence_words", 1),
+        ):
             if name != "limit" or self.limit is not None:
                 object.__setattr__(self, name, _integer(name, getattr(self, name), least))
-        for name in ("threshold", "fallback_floor", "redundancy"):
+        for name in ("threshold", "sentence_threshold", "fallback_floor", "redundancy"):
             object.__setattr__(self, name, _fraction(name, getattr(self, name)))
         _choice("mode", self.mode, get_args(Mode))
+        _choice("packing", self.packing, get_args(Packing))
         _kind("separator", self.separator, str, "text")
         _kind("citations", self.citations, bool, "True or False")
         if self.tokens is not None:
@@ -99,11 +128,13 @@ class RetrieverConfig:
             candidates=20,
             limit=None,
             threshold=0.5,
+            hops=1,
             min_verified=3,
             fallback_k=5,
             fallback_floor=0.0,
             redundancy=0.85,
             max_tokens=512,
+            packing="passages",
             mode="full",
             separator="\n\n",
             citations=False,

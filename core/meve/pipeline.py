@@ -9,7 +9,9 @@ from meve.clock import Clock, SystemClock
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.errors import ConfigurationError, ModelError, QueryError, foreign
-from meve.phases import Composed, budget, fallback, judge, prioritize, retrieve, verify
+from meve.phases import Composed, budget, condense, fallback, follow, judge, prioritize, retrieve, verify
+from meve.phases.condense import Split
+from meve.phases.follow import with_evidence
 from meve.ports import Embedder, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
@@ -34,6 +36,8 @@ class Pipeline:
     tokens: TokenCounter
     embedder: Embedder | None = None
     """Embeds the query, once, and passages that come without a vector."""
+    split: Split | None = None
+    """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
     clock: Clock = field(default_factory=SystemClock)
 
@@ -50,8 +54,12 @@ class Pipeline:
         query = self._embedded(query, config, recorder)
         found = self._retrieve(query, config, recorder)
         accepted, judged = self._verify(query, found, config, recorder, verifying)
+        if verifying and config.hops > 1:
+            accepted, judged = self._follow(query, accepted, judged, config, recorder)
         combined = self._fallback(query, accepted, judged, config, recorder, verifying)
         ordered = self._prioritize(combined, config, recorder)
+        if verifying and config.packing == "sentences":
+            ordered = self._condense(query, ordered, config, recorder)
         composed = self._budget(ordered, config, recorder)
         passages = tuple(
             ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
@@ -77,7 +85,14 @@ class Pipeline:
     def _embedded(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> Query:
         if self.embedder is None or query.vector is not None or config.mode == "no_rag":
             return query
-        with recorder.embedding(), foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+        with recorder.embedding():
+            return self._vector(query)
+
+    def _vector(self, query: Query) -> Query:
+        """The query with its vector; as it is where there is no embedder."""
+        if self.embedder is None:
+            return query
+        with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
             vector = self.embedder.embed_query(query.text)
         shape = (self.embedder.dimension,)
         return replace(query, vector=checked_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
@@ -104,6 +119,42 @@ class Pipeline:
             p.done(selection)
         judged = [*selection.kept, *(d.candidate for d in selection.dropped)]
         return list(selection.kept), {c.id: c for c in judged}
+
+    def _follow(
+        self,
+        query: Query,
+        accepted: list[Candidate],
+        judged: dict[str, Candidate],
+        config: RetrieverConfig,
+        recorder: Recorder,
+    ) -> tuple[list[Candidate], dict[str, Candidate]]:
+        used: set[str] = set()
+        for hop in range(2, config.hops + 1):
+            evidence = [c for c in accepted if c.id not in used][: config.evidence]
+            if not evidence:
+                recorder.skip("follow", received=len(accepted), returned=len(accepted), because="no fresh evidence")
+                break
+            used.update(c.id for c in evidence)
+            settings = {"hop": hop, "evidence": [c.id for c in evidence], "words": config.evidence_words}
+            try:
+                with recorder.phase("follow", received=len(accepted), settings=settings) as p:
+                    found = follow(
+                        query,
+                        accepted,
+                        judged,
+                        evidence,
+                        sources=[_Vectored(source, self) for source in self.sources],
+                        scorer=self.scorer,
+                        embed=self._vector,
+                        k=config.candidates,
+                        threshold=config.threshold,
+                        words=config.evidence_words,
+                    )
+                    accepted, judged = p.done(found.selection), dict(found.judged)
+            except QueryError as error:  # the question alone fits; with evidence it doesn't
+                recorder.skip("follow", received=len(accepted), returned=len(accepted), because=str(error))
+                break
+        return accepted, judged
 
     def _fallback(
         self,
@@ -153,6 +204,19 @@ class Pipeline:
             return combined
         with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
             return p.done(prioritize(combined, _stacked(combined), config.redundancy))
+
+    def _condense(
+        self, query: Query, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder
+    ) -> list[Candidate]:
+        if self.split is None:
+            raise ConfigurationError("packing is 'sentences', and nothing splits into them: give the pipeline a split")
+        asked = [(query, "")]
+        for piece in [c for c in ordered if c.verified][: config.evidence] if config.hops > 1 else []:
+            text = with_evidence(query.text, [piece.passage.content], config.evidence_words)
+            asked.append((replace(query, text=text), piece.id))
+        settings = {"threshold": config.sentence_threshold, "verifier": self.verifier_name}
+        with recorder.phase("condense", received=len(ordered), settings=settings) as p:
+            return p.done(condense(asked, ordered, self.scorer, self.split, config.sentence_threshold))
 
     def _budget(self, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> Composed:
         settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}

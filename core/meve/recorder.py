@@ -103,4 +103,5 @@ def _fate(
         reason=reason,
         tokens=candidate.tokens,
         rank=rank,
+        sentences=candidate.sentences,
     )

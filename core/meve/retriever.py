@@ -16,6 +16,7 @@ from meve.fitting import CalibrationReport, calibrate
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
 from meve.parts.lexical import lexical_class, make_lexical
+from meve.parts.sentences import sentences
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
@@ -221,6 +222,7 @@ class Retriever:
                 fallback=LexicalSource(corpus, words, counted=own),
                 tokens=counter,
                 embedder=self.embedder,
+                split=sentences,
                 verifier_name=self.verifier.name,
                 clock=self._clock,
             )

@@ -12,7 +12,7 @@ class PhaseTrace:
     """What one phase did."""
 
     name: str
-    """`retrieve`, `verify`, `fallback`, `prioritize` or `budget`."""
+    """`retrieve`, `verify`, `fallback`, `prioritize` or `budget`; `follow` in a further hop, `condense`."""
     ms: float
     received: int
     """Candidates that came in."""
@@ -40,6 +40,8 @@ class CandidateTrace:
     tokens: int | None
     rank: int | None
     """Its place in the context, from 1; None when dropped."""
+    sentences: tuple[int, ...] | None = None
+    """Which of its sentences stand in the context, counted from 0; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,8 @@ class Candidate:
     """The stored embedding, shape (d,)."""
     tokens: int | None = None
     """The stored token count of its content."""
+    sentences: tuple[int, ...] | None = None
+    """Which of the passage's sentences are left, counted from 0; None for all."""
 
     @property
     def id(self) -> str:
@@ -84,6 +86,7 @@ class Candidate:
             verified=verified,
             vector=self.vector,
             tokens=self.tokens,
+            sentences=self.sentences,
         )
 
 

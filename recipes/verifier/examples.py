@@ -1,13 +1,10 @@
 """Examples for the verifier: a query, a passage, and whether the one answers the other."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
-
-EVIDENCE_WORDS = 60
-"""Of each verified passage, so many words go beside the question when the next one is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +30,3 @@ def write(examples: Iterable[Example], file: Path) -> None:
     """One a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(asdict(e), ensure_ascii=False) + "\n" for e in examples), "utf-8")
-
-
-def with_evidence(question: str, evidence: Sequence[str]) -> str:
-    """A question, and the beginning of each passage that was verified for it."""
-    return "\n".join([question, *(" ".join(text.split()[:EVIDENCE_WORDS]) for text in evidence)])

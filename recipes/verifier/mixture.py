@@ -29,7 +29,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    made = [*questions.examples(given.data, SEED), *pairs.examples(given.data / "train", SEED)]
+    asked = [*questions.examples(given.data, SEED), *questions.kept_out(given.data, SEED)]
+    made = [*asked, *pairs.examples(given.data / "train", SEED)]
     parts: dict[str, list[Example]] = {part: [e for e in made if e.part == part] for part in ("train", "dev", "test")}
     parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
     random.Random(SEED).shuffle(parts["train"])

@@ -7,16 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from meve.config import RetrieverConfig
 from meve.evaluation.answers import holds, normalised
 from meve.evaluation.datasets import read_set
+from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
+from meve.phases.follow import with_evidence
 from meve.training.mining import Miner
 from meve.types import Passage
-from recipes.verifier.examples import Example, with_evidence
-from recipes.verifier.splits import part_of, parted
+from recipes.verifier.examples import Example
+from recipes.verifier.splits import SEED, part_of, parted
 
 HARD = 8
 """Passages that don't answer, for each question: its own distractors first, as the test takes them."""
+MOST_QUESTIONS = 200
+MOST_GOLD = 8
+"""Passages that answer, for each question of a set kept out as a whole; NFCorpus has dozens."""
 SECOND = 4
 """Passages that don't complete the evidence, for each that does."""
 
@@ -34,6 +40,17 @@ def examples(root: Path, seed: int) -> Iterator[Example]:
                     continue
                 mine = part if part == "test" or part_of(name, question.id) == "train" else "dev"
                 yield from (replace(e, part=mine) for e in maker.of(question))
+
+
+def kept_out(root: Path, seed: int) -> Iterator[Example]:
+    """Of whole sets that nothing is learned from, for testing."""
+    for name in ("musique", "scifact", "nfcorpus"):
+        chosen = read_set(name, root)
+        rng = random.Random(f"{seed}/{name}")
+        maker = _Maker(chosen, {}, {}, rng)
+        answerable = [q for q in sample(chosen.questions, None, SEED) if q.gold and q.answerable]
+        for question in answerable[:MOST_QUESTIONS]:
+            yield from (replace(e, part="test") for e in maker.paragraphs(question, MOST_GOLD))
 
 
 def _asked_elsewhere(root: Path) -> set[str]:
@@ -63,17 +80,22 @@ class _Maker:
         self._rng = rng
         self._by_id = {p.id: p for p in chosen.passages}
         self._miner = Miner([p.content for p in chosen.passages], rng)
-        self._hops = chosen.name != "nq_open"
+        self._hops = chosen.name in ("hotpotqa", "2wiki", "musique")
 
     def of(self, question: Question) -> Iterator[Example]:
         gold = [self._by_id[i] for i in question.gold]
         others = self._others(question)
-        yield from (self._one(question.text, p, True) for p in gold)
-        yield from (self._one(question.text, p, False) for p in others)
+        yield from self.paragraphs(question, len(gold))
         if self._hops:
             yield from self._second_hops(question, gold, others)
         if question.sentences:
             yield from self._sentences(question, gold, others)
+
+    def paragraphs(self, question: Question, most: int) -> Iterator[Example]:
+        """Passages that answer, at most so many, and the hardest ones that don't."""
+        gold = self._rng.sample(sorted(question.gold), min(most, len(question.gold)))
+        yield from (self._one(question.text, self._by_id[i], True) for i in gold)
+        yield from (self._one(question.text, p, False) for p in self._others(question))
 
     def _others(self, question: Question) -> list[Passage]:
         """Its own distractors, then what BM25 brings, leaving out what holds a single-hop question's answer."""
@@ -87,17 +109,17 @@ class _Maker:
         return wrong[:HARD]
 
     def _distractors(self, question: Question) -> list[str]:
-        return [i for i in self._contexts[question.id] if i not in question.gold and i in self._by_id]
+        return [i for i in self._contexts.get(question.id, ()) if i not in question.gold and i in self._by_id]
 
     def _answers(self, question: Question, passage: Passage) -> bool:
-        if self._hops:
+        if self._hops or not question.answers:
             return False
         text = normalised(passage.content)
         return any(holds(text, answer) for answer in question.answers)
 
     def _second_hops(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
         for first in gold:
-            query = with_evidence(question.text, [first.content])
+            query = with_evidence(question.text, [first.content], RetrieverConfig().evidence_words)
             for second in gold:
                 if second is not first:
                     yield self._one(query, second, True, "second hop")

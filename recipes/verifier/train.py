@@ -5,6 +5,7 @@ python -m recipes.verifier.train --work WORK
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from meve.parts.embedders.minilm import check_weights, minilm_folder
@@ -13,7 +14,9 @@ from meve.types import LabelledPair
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import SEED
 
-CONFIG = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=224, seed=SEED)
+STAGES = (0.35, 1.0)
+"""Which share of the examples has been seen at the end of each stage."""
+CONFIG = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=160, seed=SEED)
 
 
 def main() -> None:
@@ -25,17 +28,29 @@ def main() -> None:
     pairs = [
         LabelledPair(query=e.query, passage=e.passage, relevant=e.relevant) for e in Example.read(work / "train.jsonl")
     ]
-    started, first = time.monotonic(), None
+    base, begin = minilm_folder(), 0
+    for stage, share in enumerate(STAGES, start=1):
+        end = round(share * len(pairs))
+        base, begin = fine_tune(base, pairs[begin:end], work / f"stage-{stage}", CONFIG, _told(stage)), end
+        print(f"stage {stage}: {base}", flush=True)
+
+
+def _told(stage: int) -> Callable[[int, int], None]:
+    begun: list[tuple[float, int]] = []
 
     def told(done: int, steps: int) -> None:
-        nonlocal first
-        first = done - 1 if first is None else first
-        if done % 20 == 0:
+        if not begun:
+            begun.append((time.monotonic(), done))
+        elif done % 20 == 0:
+            started, first = begun[0]
             rate = (done - first) * CONFIG.batch_size / (time.monotonic() - started)
             left = (steps - done) * CONFIG.batch_size / rate / 60
-            print(f"step {done:,} of {steps:,}: {rate:.1f} pairs a second, {left:.0f} minutes left", flush=True)
+            print(
+                f"stage {stage}, step {done:,} of {steps:,}: {rate:.1f} pairs a second, {left:.0f} minutes left",
+                flush=True,
+            )
 
-    print(fine_tune(minilm_folder(), pairs, work / "model", CONFIG, told))
+    return told
 
 
 if __name__ == "__main__":

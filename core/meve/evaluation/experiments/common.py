@@ -19,6 +19,7 @@ from meve.evaluation.types import EvaluationSet, Parts, Question
 from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
+from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 
 SEED = 42
 QUESTIONS = 150
@@ -43,6 +44,8 @@ def made_parts(
     """
     kept = CachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     judge = resolve_verifier(verifier, kept)
+    if isinstance(judge, CrossEncoderVerifier):
+        judge = judge.with_cache(0)  # no system is to profit from what another one had it read
     return Parts(
         embedder=kept,
         verifier=judge,

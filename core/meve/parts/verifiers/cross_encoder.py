@@ -9,6 +9,7 @@ import numpy as np
 
 from meve.calibration import PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
+from meve.parts.verifiers.score_cache import ScoreCache
 from meve.parts.windows import Windows, read_json
 from meve.ports import Calibration
 from meve.types import FloatArray
@@ -17,6 +18,8 @@ Backend = Literal["torch", "onnx"]
 
 _LEAST_SHARE = 0.5
 """The share of the window that a query must leave for the passage."""
+CACHE_SIZE = 16_384
+"""Scores that are remembered: of a few hundred questions."""
 _OVERLAP = 0.25
 """The share of a stretch of a long passage that the next one repeats, so that an answer isn't cut in two."""
 
@@ -50,13 +53,20 @@ class CrossEncoderVerifier:
         name: what it is called; the trace and an index name it.
         calibration: how logits become probabilities; None for the plain sigmoid.
         batch_size: how many pairs the model reads at once.
+        cache_size: how many raw scores are remembered, so that a pair asked for again isn't read again; 0 for none.
 
     Raises:
-        ConfigurationError: a batch size under 1.
+        ConfigurationError: a batch size under 1, or a cache size under 0.
     """
 
     def __init__(
-        self, runtime: Runtime, *, name: str, calibration: Calibration | None = None, batch_size: int = 16
+        self,
+        runtime: Runtime,
+        *,
+        name: str,
+        calibration: Calibration | None = None,
+        batch_size: int = 16,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size is {batch_size}: give a whole number of at least 1")
@@ -64,6 +74,7 @@ class CrossEncoderVerifier:
         self._name = name
         self._calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
+        self._cache = ScoreCache(cache_size)
 
     @classmethod
     def from_name(
@@ -74,6 +85,7 @@ class CrossEncoderVerifier:
         calibration: Calibration | None = None,
         max_length: int | None = None,
         batch_size: int = 16,
+        cache_size: int = CACHE_SIZE,
         device: str | None = None,
         threads: int | None = None,
         local_files_only: bool = False,
@@ -87,6 +99,7 @@ class CrossEncoderVerifier:
                 none the plain sigmoid.
             max_length: tokens that the model reads at once, special ones included; None for all that it can.
             batch_size: how many pairs the model reads at once.
+            cache_size: how many raw scores are remembered; 0 for none.
             device: of torch, such as `cpu` or `cuda`; None lets it choose. ONNX runs on the CPU.
             threads: of ONNX; torch's are set for the whole process by `torch.set_num_threads`.
             local_files_only: never ask a hub, not even for a model that was named.
@@ -124,7 +137,7 @@ class CrossEncoderVerifier:
             raise ConfigurationError(f"backend is {backend!r}: choose one of torch, onnx")
         if calibration is None:
             calibration = _beside(folder / "calibration.json")
-        return cls(runtime, name=name, calibration=calibration, batch_size=batch_size)
+        return cls(runtime, name=name, calibration=calibration, batch_size=batch_size, cache_size=cache_size)
 
     @property
     def name(self) -> str:
@@ -154,6 +167,17 @@ class CrossEncoderVerifier:
             raise PassageError("passages to verify must be a list of texts: put a single one in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
+        known = self._cache.known(query, passages)
+        fresh = list(dict.fromkeys(text for text, score in zip(passages, known, strict=True) if score is None))
+        if fresh:
+            read = self._read(query, fresh, room).tolist()
+            self._cache.keep(query, fresh, read)
+            found = dict(zip(fresh, read, strict=True))
+            known = [found[text] if score is None else score for text, score in zip(passages, known, strict=True)]
+        return np.asarray(known, dtype=np.float32)
+
+    def _read(self, query: str, passages: Sequence[str], room: int) -> FloatArray:
+        """The model's logits; pairs of like length side by side."""
         pieces, lengths, starts = self._pieces(passages, room)
         logits = np.empty(len(pieces), dtype=np.float32)
         order = np.argsort(-np.asarray(lengths), kind="stable")
@@ -181,6 +205,12 @@ class CrossEncoderVerifier:
         """The same loaded model under another calibration; this one keeps its own."""
         other = copy.copy(self)
         other._calibration = calibration
+        return other
+
+    def with_cache(self, size: int) -> Self:
+        """The same loaded model with a cache of its own, of that many raw scores; 0 for none."""
+        other = copy.copy(self)
+        other._cache = ScoreCache(size)
         return other
 
     def _room(self, query: str) -> int:

@@ -1,0 +1,18 @@
+"""Splits a text into sentences."""
+
+from meve.errors import ModelError, foreign
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of an English text, in order; together they are all of it but white space between them.
+
+    Raises:
+        ModelError: the text can't be split.
+
+    >>> sentences("Dr. Smith went home. It rained.")
+    ['Dr. Smith went home.', 'It rained.']
+    """
+    import sentencex
+
+    with foreign(ModelError, "splitting a text into sentences"):
+        return [sentence.strip() for sentence in sentencex.segment("en", text) if sentence.strip()]

@@ -1,0 +1,89 @@
+"""How good is a verifier on what was kept out of training? AUC and calibration error per set, with intervals.
+
+    python -m recipes.verifier.test --work WORK --verifier WORK/model --verifier cosine
+
+AUC is over all pairs of a set: the gold passages against, for each question, the eight hardest that aren't gold.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from meve.evaluation.statistics import Interval, interval
+from meve.formulas import expected_calibration_error
+from meve.parts.embedders import resolve_embedder
+from meve.parts.verifiers import resolve_verifier
+from meve.ports import Verifier
+from meve.thresholds import area_under_curve
+from recipes.verifier.examples import Example
+from recipes.verifier.splits import SEED
+
+
+def main() -> None:
+    """Score, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--verifier", action="append", required=True)
+    parser.add_argument("--part", default="test")
+    parser.add_argument("--queries", type=int, default=10_000, help="of each set and kind, at most")
+    parser.add_argument("--only", default="", help="names of sets, with commas")
+    parser.add_argument("--to", type=Path, help="a JSON file for the figures")
+    given = parser.parse_args()
+    examples = Example.read(given.work / f"{given.part}.jsonl")
+    if given.only:
+        examples = [e for e in examples if e.set in given.only.split(",")]
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for name in given.verifier:
+        verifier = resolve_verifier(name, resolve_embedder(None))
+        for key in sorted({(e.set, e.kind) for e in examples}):
+            mine = [e for e in examples if (e.set, e.kind) == key]
+            chosen = set(list(dict.fromkeys(e.query for e in mine))[: given.queries])
+            row = judged(verifier, [e for e in mine if e.query in chosen])
+            if row is not None:
+                found.setdefault(" · ".join(key), {})[name] = row
+                print(f"{name:20} {' · '.join(key):32} {shown(row)}", flush=True)
+    if given.to:
+        given.to.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object] | None:
+    """AUC, calibration error and pairs a second; None for examples of one label."""
+    relevant = np.array([e.relevant for e in examples])
+    if relevant.all() or not relevant.any():
+        return None
+    groups: dict[str, list[int]] = {}
+    for n, example in enumerate(examples):
+        groups.setdefault(example.query, []).append(n)
+    raw = np.empty(len(examples), dtype=np.float32)
+    started = time.monotonic()
+    for query, rows in groups.items():
+        raw[rows] = verifier.raw_scores(query, [examples[n].passage for n in rows])
+    took = time.monotonic() - started
+    listed = [np.array(rows) for rows in groups.values()]
+    auc = interval(len(listed), _auc(raw, relevant, listed), seed=SEED)
+    error = expected_calibration_error(verifier.calibration.apply(raw), relevant)
+    return {"auc": asdict(auc) if auc else None, "error": error, "pairs": len(examples), "rate": len(examples) / took}
+
+
+def _auc(raw: np.ndarray, relevant: np.ndarray, groups: Sequence[np.ndarray]) -> Callable[[np.ndarray], float | None]:
+    def of(drawn: np.ndarray) -> float | None:
+        rows = np.concatenate([groups[n] for n in drawn.tolist()])
+        return area_under_curve(raw[rows], relevant[rows]) if 0 < relevant[rows].sum() < len(rows) else None
+
+    return of
+
+
+def shown(row: dict[str, object]) -> str:
+    """One line."""
+    auc = Interval(**row["auc"])  # type: ignore[arg-type]
+    count = f"{row['pairs']:,} pairs, {row['rate']:.0f}/s"
+    return f"AUC {auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]  error {row['error']:.3f}  {count}"
+
+
+if __name__ == "__main__":
+    main()
