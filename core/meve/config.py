@@ -33,6 +33,7 @@ class Overrides(TypedDict, total=False):
     max_tokens: int
     packing: Packing
     sentence_threshold: float
+    sufficiency_threshold: float | None
     mode: Mode
     separator: str
     citations: bool
@@ -80,6 +81,8 @@ class RetrieverConfig:
     """Phase 5: pack whole passages, or of each its title and the sentences that carry evidence."""
     sentence_threshold: float = 0.5
     """Phase 5: the probability from which on a sentence stays, in [0, 1]; a passage's best one stays in any case."""
+    sufficiency_threshold: float | None = None
+    """From which estimate on a context is called sufficient, in [0, 1]; None for the estimator's own."""
     mode: Mode = "full"
     separator: str = "\n\n"
     """Phase 5: stands between passages; its tokens count."""
@@ -105,6 +108,9 @@ class RetrieverConfig:
                 object.__setattr__(self, name, _integer(name, getattr(self, name), least))
         for name in ("threshold", "sentence_threshold", "fallback_floor", "redundancy"):
             object.__setattr__(self, name, _fraction(name, getattr(self, name)))
+        if self.sufficiency_threshold is not None:
+            value = _fraction("sufficiency_threshold", self.sufficiency_threshold)
+            object.__setattr__(self, "sufficiency_threshold", value)
         _choice("mode", self.mode, get_args(Mode))
         _choice("packing", self.packing, get_args(Packing))
         _kind("separator", self.separator, str, "text")

@@ -18,7 +18,10 @@ class Context:
     """Of the whole text, separators and citations included; never above `max_tokens`."""
     max_tokens: int
     sufficient: bool
-    """Whether something verified stands in it. Where False, an application does better to abstain than to answer."""
+    """Whether it can carry an answer: by the estimate, or where there is none, whether something verified stands in it.
+    Where False, an application does better to abstain than to answer."""
+    sufficiency: float | None
+    """The estimated probability of that, in [0, 1]; None where no estimator was at hand."""
     passages: tuple[ContextPassage, ...]
     trace: Trace
 
@@ -30,6 +33,7 @@ class Context:
             "tokens": self.tokens,
             "max_tokens": self.max_tokens,
             "sufficient": self.sufficient,
+            "sufficiency": self.sufficiency,
             "passages": [
                 {
                     "id": p.passage.id,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from meve.errors import ConfigurationError, ModelError, QueryError, foreign
 from meve.phases import Composed, budget, condense, fallback, follow, judge, prioritize, retrieve, verify
 from meve.phases.condense import Split
 from meve.phases.follow import with_evidence
-from meve.ports import Embedder, Scorer, Source, TokenCounter
+from meve.ports import Embedder, Estimator, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
 from meve.types import Candidate, ContextPassage, FloatArray, Query
@@ -36,6 +37,8 @@ class Pipeline:
     tokens: TokenCounter
     embedder: Embedder | None = None
     """Embeds the query, once, and passages that come without a vector."""
+    estimator: Estimator | None = None
+    """Whether a context can carry an answer; without one, whether anything in it is verified."""
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
@@ -65,19 +68,22 @@ class Pipeline:
             ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
             for c in composed.selection.kept
         )
+        enough, account = self._sufficient(query, passages, config, verifying)
         trace = recorder.finish(
             composed.selection.kept,
             mode=config.mode,
             embedder=self.embedder.name if self.embedder else "",
             verifier=self.verifier_name if verifying else "",
             tokens=self.tokens.name,
+            sufficiency=account,
         )
         return Context(
             query=query.text,
             text=composed.text,
             tokens=composed.tokens,
             max_tokens=config.max_tokens,
-            sufficient=any(p.verified for p in passages),
+            sufficient=enough,
+            sufficiency=account.get("estimate"),
             passages=passages,
             trace=trace,
         )
@@ -232,6 +238,20 @@ class Pipeline:
                 )
             p.done(composed.selection)
             return composed
+
+    def _sufficient(
+        self, query: Query, passages: Sequence[ContextPassage], config: RetrieverConfig, verifying: bool
+    ) -> tuple[bool, dict[str, Any]]:
+        """Whether the context can carry an answer, and by which account. Nothing verified is never enough."""
+        verified = any(p.verified for p in passages)
+        if self.estimator is None or not verifying:
+            return verified, {}
+        threshold = config.sufficiency_threshold
+        threshold = self.estimator.threshold if threshold is None else threshold
+        with foreign(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
+            estimate = float(self.estimator.estimate(query.text, passages))
+        account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
+        return verified and estimate >= threshold, account
 
     def _with_vectors(self, candidates: list[Candidate]) -> list[Candidate]:
         """Candidates from a source that stores no vectors get theirs here, in one batch."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from meve.types import Candidate, FloatArray, Query, RowArray, Similarity
+from meve.types import Candidate, ContextPassage, FloatArray, Query, RowArray, Similarity
 
 
 class Embedder(Protocol):
@@ -235,6 +235,24 @@ class Scorer(Protocol):
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """One score each, shape (n,), in the order given."""
+        ...
+
+
+class Estimator(Protocol):
+    """Says whether a context can carry an answer."""
+
+    @property
+    def name(self) -> str:
+        """Names it, for the trace."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """From which estimate on a context is called sufficient, in [0, 1]."""
+        ...
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
+        """The probability in [0, 1] that these passages carry an answer to the query."""
         ...
 
 

@@ -60,7 +60,16 @@ class Recorder:
         """Take down that a phase didn't run, and why."""
         self._phases.append(PhaseTrace(name=name, ms=0.0, received=received, returned=returned, skipped=because))
 
-    def finish(self, kept: Sequence[Candidate], *, mode: str, embedder: str, verifier: str, tokens: str) -> Trace:
+    def finish(
+        self,
+        kept: Sequence[Candidate],
+        *,
+        mode: str,
+        embedder: str,
+        verifier: str,
+        tokens: str,
+        sufficiency: Mapping[str, Any],
+    ) -> Trace:
         """The account of the whole."""
         ids = {c.id for c in kept}
         fates = [_kept(candidate, rank) for rank, candidate in enumerate(kept, start=1)]
@@ -77,6 +86,7 @@ class Recorder:
             ms=_ms(self._clock.elapsed() - self._start),
             embed_ms=self._embed_ms,
             phases=tuple(self._phases),
+            sufficiency=dict(sufficiency),
             candidates=tuple(fates),
         )
 

@@ -21,7 +21,7 @@ from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
-from meve.ports import DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
+from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, TokenCounter, Verifier
 from meve.preparation import Counters, Progress, as_passages, checked, counted, embedded
 from meve.scorers import VerifierScorer
 from meve.sources import DenseSource, LexicalSource
@@ -58,12 +58,14 @@ class Retriever:
         tokens: TokenCounter,
         config: RetrieverConfig,
         extra: Mapping[str, Any] | None = None,
+        estimator: Estimator | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.embedder = embedder
         self.verifier = verifier
         self.tokens = tokens
         self.config = config
+        self.estimator = estimator
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
         self._clock = clock or SystemClock()
@@ -222,6 +224,7 @@ class Retriever:
                 fallback=LexicalSource(corpus, words, counted=own),
                 tokens=counter,
                 embedder=self.embedder,
+                estimator=self.estimator,
                 split=sentences,
                 verifier_name=self.verifier.name,
                 clock=self._clock,

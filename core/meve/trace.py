@@ -58,6 +58,9 @@ class Trace:
     embed_ms: float
     """The query's embedding."""
     phases: tuple[PhaseTrace, ...]
+    sufficiency: Mapping[str, Any]
+    """What the context was called sufficient by: the estimator's name, its estimate and the threshold; empty where no
+    estimator was at hand, and what is verified decides."""
     candidates: tuple[CandidateTrace, ...]
     """Kept ones first, in the context's order; then dropped ones, by the phase that dropped them."""
 

@@ -23,7 +23,8 @@ class Example:
     @classmethod
     def read(cls, file: Path) -> list[Self]:
         """All of a file."""
-        return [cls(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            return [cls(**json.loads(line)) for line in lines]
 
 
 def write(examples: Iterable[Example], file: Path) -> None:

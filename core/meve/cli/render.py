@@ -148,12 +148,17 @@ def verdict(context: "Context") -> str:
     passages = f"{count} {'passage' if count == 1 else 'passages'}" + (f", {verified} verified" if count else "")
     budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
     left_out = any(each.verified and each.phase == "budget" for each in context.trace.candidates)
-    why = "sufficient" if context.sufficient else TOO_LARGE if left_out else INSUFFICIENT
+    why = "sufficient" if context.sufficient else TOO_LARGE if left_out and not verified else INSUFFICIENT
+    if context.trace.sufficiency and verified:
+        by = context.trace.sufficiency
+        why = f"{'' if context.sufficient else 'not '}sufficient ({by['estimate']:.2f}, {by['threshold']:.2f} wanted)"
     return f"{passages} · {budget} · {why}"
 
 
 def unverified(context: "Context") -> str:
-    """Of a context without anything verified: what its text is, in a line."""
+    """Of a context that isn't sufficient: what its text is, in a line."""
+    if any(each.verified for each in context.passages):
+        return "what was verified may not carry an answer"
     if all(each.origin == "fallback" for each in context.passages):
         return "nothing below was verified: fallback passages that merely share words with the question"
     return f"nothing below was verified (mode {context.trace.mode})"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from logging import ERROR
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from meve.types import LabelledPair
 if TYPE_CHECKING:
     import torch
 
+ON_CPU = 8
+"""Pairs that go through the model together on a CPU, whose caches more would overrun; a step has all of its batch."""
 CHECKPOINTS, SETTINGS = "checkpoints", "training.json"
 
 Progress = Callable[[int, int], None]
@@ -97,13 +100,15 @@ def fine_tune(
         model, tokenizer = _loaded(str(base))
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = in_order(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
-    loss = torch.nn.BCEWithLogitsLoss()
+    loss = torch.nn.BCEWithLogitsLoss(reduction="sum")
     trainer: Any = Trainer(
         model=model,
         args=_arguments(to / CHECKPOINTS, config),
         train_dataset=_Ordered(pairs, order),
         data_collator=lambda rows: _collated(rows, tokenizer, config.max_length),
-        compute_loss_func=lambda outputs, labels, **_: loss(outputs.logits.reshape(-1), labels),
+        compute_loss_func=lambda outputs, labels, num_items_in_batch=None: (
+            loss(outputs.logits.reshape(-1), labels) / (num_items_in_batch or len(labels))
+        ),
         callbacks=_callbacks(progress),
     )
     trainer.remove_callback(PrinterCallback)
@@ -158,12 +163,15 @@ def _loaded(base: str) -> tuple[Any, Any]:
 
 
 def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
+    import torch
     from transformers import TrainingArguments
 
+    at_once = config.batch_size if torch.cuda.is_available() else gcd(config.batch_size, ON_CPU)
     return TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=1,  # the order holds all passes
-        per_device_train_batch_size=config.batch_size,
+        per_device_train_batch_size=at_once,
+        gradient_accumulation_steps=config.batch_size // at_once,
         learning_rate=config.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=config.warmup,

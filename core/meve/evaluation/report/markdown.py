@@ -116,7 +116,9 @@ def _cells(
     results: Results, name: str, columns: Sequence[str], systems: Sequence[str], only: Set[str] | None = None
 ) -> str:
     found = {
-        (c.system, c.measure): _interval(c, only, results.settings["seed"]) for c in results.cells if c.set == name
+        (c.system, c.measure): _interval(c, only, results.settings["seed"])
+        for c in results.cells
+        if c.set == name and c.measure in columns
     }
     sure = {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
     shown = [m for m in columns if any(found.get((system, m)) for system in systems)]

@@ -17,12 +17,12 @@ SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
 
 
-def minilm(*, device: str | None = None, batch_size: int = 32) -> SentenceTransformerEmbedder:
+def minilm(*, device: str | None = None, batch_size: int | None = None) -> SentenceTransformerEmbedder:
     """The bundled all-MiniLM-L6-v2: 384 dimensions, cosine, English, a window of 256 tokens, no network.
 
     Args:
         device: `cpu`, `cuda`, …; None lets sentence-transformers choose.
-        batch_size: how many texts the model reads at once.
+        batch_size: how many texts the model reads at once; None for what suits the device.
 
     Raises:
         MissingExtraError: the package with the model, or sentence-transformers, isn't installed.
