@@ -112,11 +112,51 @@ def test_results_of_other_data_are_refused_before_anything_is_asked(ran, meve, t
     assert not (tmp_path / "fresh" / "outcomes.jsonl").exists()
 
 
-def test_other_settings_are_refused(ran, meve):
+def test_other_settings_are_refused_and_all_of_them_named(ran, meve):
     _, arguments, _ = ran
-    result = meve(*arguments, "--questions", "2")
+    result = meve(*arguments, "--seed", "7")
     assert result.exit_code == 1
-    assert "another questions (150, and now 2)" in result.stderr
+    assert "other settings: seed 42, now 7" in result.stderr
+
+
+def test_a_run_goes_on_with_fewer_questions_or_more_and_asks_only_what_is_missing(data, meve, tmp_path):
+    arguments = (
+        "bench",
+        "quality",
+        "--data",
+        data,
+        "--to",
+        tmp_path / "out",
+        "--cache",
+        tmp_path,
+        "--sets",
+        "hotpotqa",
+    )
+    few = meve(*arguments, "--questions", "4")
+    assert few.exit_code == 0, few.output
+    before = (tmp_path / "out" / "outcomes.jsonl").read_text()
+    more = meve(*arguments, "--questions", "12")
+    assert more.exit_code == 0, more.output
+    assert "hotpotqa: 12 questions" in more.stdout
+    after = (tmp_path / "out" / "outcomes.jsonl").read_text()
+    assert after.startswith(before)
+    assert after.count("\n") == 3 * before.count("\n")
+    points = json.loads((tmp_path / "out" / "results.json").read_text())["curve"]
+    assert {point["n"] for point in points} == {12}
+
+
+def test_another_set_may_come_into_the_same_folder(data, meve, tmp_path):
+    arguments = ("bench", "quality", "--data", data, "--to", tmp_path / "out", "--cache", tmp_path, "--no-curves")
+    assert meve(*arguments, "--sets", "hotpotqa", "--questions", "3").exit_code == 0
+    both = meve(*arguments, "--sets", "own,hotpotqa", "--questions", "3")
+    assert both.exit_code == 0, both.output
+    assert set(json.loads((tmp_path / "out" / "settings.json").read_text())["sets"]) == {"hotpotqa", "own"}
+
+
+def test_the_set_that_comes_with_the_package_needs_no_data(meve, tmp_path):
+    made = ("bench", "quality", "--to", tmp_path / "out", "--cache", tmp_path, "--questions", "2", "--no-curves")
+    assert meve(*made, "--sets", "own").exit_code == 0
+    assert "--data" in meve(*made, "--sets", "own,rgb").stderr
 
 
 def test_options_that_mean_nothing_are_refused(meve, tmp_path):

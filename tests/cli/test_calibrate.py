@@ -116,5 +116,5 @@ def test_a_file_without_a_pair_is_refused_with_the_first_reason(tmp_path, line, 
 
 def test_a_file_of_pairs_that_cannot_be_read_is_refused(tmp_path):
     """Named with its path."""
-    with pytest.raises(IngestError, match=r"missing.jsonl can't be read: it is gone"):
+    with pytest.raises(IngestError, match=r"missing.jsonl can't be read: there is no such file"):
         read_pairs(tmp_path / "missing.jsonl")

@@ -107,11 +107,16 @@ def test_a_resumed_run_asks_only_what_is_missing(tmp_path):
 
 
 def test_a_run_with_other_settings_is_refused_and_told_which(tmp_path):
-    run(a_set(), {"full": mode("full")}, tmp_path, questions=4)
-    with pytest.raises(EvaluationError, match="another questions"):
-        run(a_set(), {"full": mode("full")}, tmp_path, questions=5)
-    with pytest.raises(EvaluationError, match="another sets"):
-        run(a_set(3), {"full": mode("full")}, tmp_path, questions=4)
+    run(a_set(), {"full": mode("full")}, tmp_path, model="a", size=4)
+    with pytest.raises(EvaluationError, match='model "a", now "b"; size 4, now 5'):
+        run(a_set(), {"full": mode("full")}, tmp_path, model="b", size=5)
+    with pytest.raises(EvaluationError, match="the set tiny of other data"):
+        run(a_set(3), {"full": mode("full")}, tmp_path, model="a", size=4)
+
+
+def test_how_much_is_asked_may_change(tmp_path):
+    run(a_set(), {"full": mode("full")}, tmp_path, questions=4, peers=[])
+    run(a_set(), {"full": mode("full")}, tmp_path, questions=5, peers=["a:b"])
 
 
 def test_damaged_outcomes_are_refused_by_line(tmp_path):
@@ -142,7 +147,12 @@ def test_a_curve_is_made_again_from_what_is_kept_and_survives_a_query_that_raise
     made = curve(blank, blank.questions, PARTS, tmp_path, None)
     assert {p.n for p in made} == {5}
     assert max(p.recall for p in made) == 0.8
-    assert curve(blank, (), PARTS, tmp_path, None) == made
+    kept = (tmp_path / "curve.jsonl").stat().st_mtime_ns
+    assert curve(blank, blank.questions, PARTS, tmp_path, None) == made
+    assert (tmp_path / "curve.jsonl").stat().st_mtime_ns == kept
+    fewer = curve(blank, blank.questions[:2], PARTS, tmp_path, None)
+    assert {p.n for p in fewer} == {2}
+    assert len((tmp_path / "curve.jsonl").read_text().splitlines()) == len(made)
     file = tmp_path / "curve.jsonl"
     file.write_text(file.read_text()[:-20])
     with pytest.raises(EvaluationError, match=r"curve\.jsonl is damaged"):

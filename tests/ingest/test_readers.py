@@ -20,6 +20,23 @@ def file(folder: Path, data: bytes, name: str = "file.txt") -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<svg xmlns='x'>",
+        '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN"\n "svg11.dtd">\n<svg width="9">',
+        "\n <!-- drawn by hand --> <SVG\n>",
+    ],
+)
+def test_a_drawing_is_no_text(head):
+    """Its words are commands, whatever the file is called; a page that holds one is a page."""
+    with pytest.raises(IngestError, match="SVG"):
+        decode(f"{head}<path d='M 0 0'/></svg>".encode())
+    assert decode(b"<p>See <svg></svg></p>")
+    assert decode(b"<svgish>") == "<svgish>"
+    assert decode(b" " * 20_000) == " " * 20_000
+
+
 def test_text_is_read_as_it_is(tmp_path):
     """Size and hash are those of the bytes."""
     read = read_text(file(tmp_path, "Grüße\n".encode()))
@@ -99,7 +116,7 @@ def test_a_broken_link_is_named_with_its_target(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(IngestError, match=r"a broken link, to nowhere"):
         read_text(tmp_path / "link")
-    with pytest.raises(IngestError, match=r"it is gone"):
+    with pytest.raises(IngestError, match=r"there is no such file"):
         read_text(tmp_path / "missing")
 
 

@@ -3,8 +3,9 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,11 @@ from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
     from meve.evaluation.compare import Move
-    from meve.evaluation.results import Results
+    from meve.evaluation.results import Failure, Results
     from meve.evaluation.run import Progress
+
+TELLING = ("supporting recall", "tokens", "supporting precision", "p50 ms", "all gold")
+"""Columns that stay longest where a terminal is narrow; the report has all."""
 
 SHOWN = 10
 """Failures that are named one by one; the report names the first of each system."""
@@ -34,9 +38,13 @@ bench = typer.Typer(
 )
 
 Data = Annotated[
-    Path, typer.Option("--data", envvar="MEVE_DATA", help="The folder with a folder for each set.", metavar="DIR")
+    Path | None,
+    typer.Option("--data", envvar="MEVE_DATA", help="The folder with a folder for each set.", metavar="DIR"),
 ]
-To = Annotated[Path | None, typer.Option("--to", help="Where results go, and where to go on.", metavar="DIR")]
+To = Annotated[
+    Path | None,
+    typer.Option("--to", help=f"Where results go, and where to go on; {HOME}/EXPERIMENT by default.", metavar="DIR"),
+]
 Cache = Annotated[Path, typer.Option("--cache", help="Where embeddings are kept between runs.", metavar="DIR")]
 Questions = Annotated[int, typer.Option("--questions", min=1, help="How many a set, drawn with the seed.")]
 Full = Annotated[bool, typer.Option("--full", help="Every question of every set.")]
@@ -79,7 +87,7 @@ def _compared(old: Path, new: Path | None) -> None:
 
 
 def quality(
-    data: Data,
+    data: Data = None,
     to: To = None,
     cache: Cache = HOME / "cache",
     sets: Annotated[
@@ -107,11 +115,12 @@ def quality(
     if peers:
         sys.path.insert(0, os.getcwd())
     folder = to or HOME / "quality"
+    names = tuple(SETS) if sets is None else tuple(dict.fromkeys(name.strip() for name in sets.split(",")))
     wanted = Quality(
-        data=data,
+        data=_folder(data, names),
         to=folder,
         cache=cache,
-        sets=tuple(SETS) if sets is None else tuple(dict.fromkeys(name.strip() for name in sets.split(","))),
+        sets=names,
         peers=tuple(dict.fromkeys(peers or ())),
         questions=None if full else questions,
         peer_questions=None if full else peer_questions,
@@ -125,10 +134,12 @@ def quality(
 
 
 def paper(
-    data: Data,
+    data: Data = None,
     to: To = None,
     cache: Cache = HOME / "cache",
-    questions: Questions = 150,
+    questions: Annotated[
+        int, typer.Option("--questions", min=1, help="How many of HotpotQA; Wikipedia's 50 are all asked.")
+    ] = 150,
     full: Full = False,
     seed: Seed = 42,
     embedder: Embedder = None,
@@ -139,6 +150,7 @@ def paper(
     from meve.evaluation.experiments.paper import Paper
     from meve.evaluation.experiments.paper import paper as run
 
+    data = _folder(data, ("wikipedia", "hotpotqa"))
     tables = data / "tokenizers" / "tiktoken_cache"
     if tables.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
@@ -173,6 +185,13 @@ def speed(
     say(f"report: {write(found, folder, command)}")
 
 
+def _folder(data: Path | None, sets: Sequence[str]) -> Path:
+    """Where the sets lie; the one that comes with the package lies nowhere else."""
+    if data is None and set(sets) != {"own"}:
+        raise typer.BadParameter("--data DIR is missing: the folder with a folder for each set; 'own' alone needs none")
+    return data or Path()
+
+
 def _sizes(listed: str) -> tuple[int, ...]:
     try:
         return tuple(int(size) for size in listed.replace("_", "").split(",") if size.strip())
@@ -190,7 +209,7 @@ def _measured(run: Callable[["Progress", "Results | None"], "Results"], folder: 
         results = run(lambda stage, done, total: advance(stage, done, total), old)
     report = write(results, folder, shlex.join(["meve", *sys.argv[1:]]))
     show(results)
-    for failure in results.failures[:SHOWN]:
+    for failure in islice(_first_of_each(results), SHOWN):
         complain("warning", f"{failure.set}, {failure.system}, question {failure.question}: {failure.error}")
     if results.failures:
         complain("warning", f"{len(results.failures)} questions raised; each counts as nothing handed over")
@@ -199,19 +218,39 @@ def _measured(run: Callable[["Progress", "Results | None"], "Results"], folder: 
         judge(old, results)
 
 
+def _first_of_each(results: "Results") -> Iterator["Failure"]:
+    """Failures, the first of each system before the others."""
+    seen: dict[tuple[str, str], Failure] = {}
+    rest = [f for f in results.failures if seen.setdefault((f.set, f.system), f) is not f]
+    yield from (*seen.values(), *rest)
+
+
 def show(results: "Results") -> None:
-    """Print the main measures, a row a system."""
+    """Print the main measures, a row a system; as many columns as fit."""
     from meve.evaluation.report.markdown import MAIN, number, short
 
     for name in results.sets:
-        columns = [m for m in MAIN if any(results.value(name, s, m) for s in results.systems(name))]
-        made = table(f"{name}: {results.sets[name]['questions']} questions", "system", *columns, right=columns)
-        for system in results.systems(name):
+        asked = {s: results.value(name, s, "tokens") for s in results.systems(name)}
+        most = results.sets[name]["questions"]
+        rows = {s: short(s) + (f" (of {n.n})" if n and n.n < most else "") for s, n in asked.items()}
+        known = [m for m in MAIN if any(results.value(name, s, m) for s in rows)]
+        columns = _fitting(known, max(map(len, rows.values())), out().width)
+        made = table(f"{name}: {most} {'question' if most == 1 else 'questions'}", "system", *columns, right=columns)
+        for system, label in rows.items():
             found = [results.value(name, system, m) for m in columns]
-            made.add_row(
-                short(system), *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True))
-            )
+            made.add_row(label, *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True)))
         out().print(made)
+
+
+def _fitting(columns: Sequence[str], names: int, width: int) -> list[str]:
+    """Those that fit beside the names, the most telling ones first; in their own order."""
+    kept: list[str] = []
+    room = width - names - 1
+    for column in sorted(columns, key=lambda c: TELLING.index(c) if c in TELLING else len(TELLING)):
+        if len(column) + 1 <= room:
+            kept.append(column)
+            room -= len(column) + 1
+    return [column for column in columns if column in kept]
 
 
 def judge(old: "Results", new: "Results") -> None:
@@ -239,8 +278,11 @@ def judge(old: "Results", new: "Results") -> None:
 
 
 def _row(move: "Move") -> tuple[str, ...]:
+    from meve.evaluation.compare import EVERY
     from meve.evaluation.report.markdown import number
 
+    if move.measure == EVERY:
+        return move.set, move.system, move.measure, "", "", move.verdict
     new = "" if move.new is None else number(move.measure, move.new)
     change = f"{move.verdict} [{number(move.measure, move.low)}, {number(move.measure, move.high)}]"
     return move.set, move.system, move.measure, number(move.measure, move.old), new, change

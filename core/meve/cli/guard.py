@@ -29,6 +29,11 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             sys.stdout.flush()
         except MeveError as error:
             _fail(str(error), error)
+        except KeyboardInterrupt:
+            from meve.cli.render import complain
+
+            complain("warning", "interrupted; nothing that was finished is lost: run the same again")
+            raise
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # click ends quietly then

@@ -10,6 +10,9 @@ from meve.evaluation.measures import MEASURES, SetMeasure
 from meve.evaluation.results import Cell, Results, total_difference
 from meve.evaluation.statistics import Interval, paired_difference
 
+EVERY = "all of them"
+"""In the place of a measure, where a system or a set is gone."""
+
 Verdict = Literal["better", "worse", "moved", "gone", "failing"]
 
 
@@ -48,7 +51,7 @@ def moves(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -
     there = {(c.set, c.system, c.measure): c for c in new.cells}
     measured = {(c.set, c.system) for c in new.cells}
     found = [
-        Move(set=name, system=system, measure="all of them", old=0.0, new=None, verdict="gone")
+        Move(set=name, system=system, measure=EVERY, old=0.0, new=None, verdict="gone")
         for name, system in dict.fromkeys((c.set, c.system) for c in old.cells)
         if (name, system) not in measured
     ]
@@ -77,6 +80,9 @@ def comparable(old: Results, experiment: str, fingerprints: Mapping[str, str]) -
     """
     if old.experiment != experiment:
         raise EvaluationError(f"results of {old.experiment!r} can't be compared with those of {experiment!r}")
+    if not old.sets.keys() & fingerprints.keys():
+        one, other = ", ".join(old.sets), ", ".join(fingerprints)
+        raise EvaluationError(f"nothing to compare: the one has {one}, the other {other}, and no set is in both")
     for name in sorted(old.sets.keys() & fingerprints.keys()):
         if old.sets[name].get("fingerprint") != fingerprints[name]:
             raise EvaluationError(f"the set {name!r} isn't the same in both: its passages, questions or labels differ")

@@ -9,11 +9,16 @@ from typing import IO, Any
 from meve.errors import EvaluationError
 from meve.evaluation.outcome import Outcome
 
+SCOPE = ("peers", "questions", "peer_questions")
+"""What decides how much is asked, and not what comes out: a run may go on with more of it, or less."""
 SETTINGS, ROWS, LOCK = "settings.json", "outcomes.jsonl", ".lock"
 
 
 class Journal:
     """One line an outcome, written as soon as it is there, beside the settings that they were got with.
+
+    A later run may ask more in the same folder: other sets, peers, or more questions. Whatever else decides what comes
+    out must be the same.
 
     Raises:
         EvaluationError: the folder holds a run with other settings, or something else under these names.
@@ -74,20 +79,24 @@ class Journal:
         if not file.exists():
             if (self.folder / ROWS).exists():
                 raise EvaluationError(f"{self.folder} holds outcomes without their settings: give another --to")
-            fresh = file.with_name(f"{SETTINGS}.new")
-            fresh.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
-            fresh.replace(file)
+            self._write(file, wanted)
             return
         try:
             kept = dict(json.loads(file.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as cause:
             raise EvaluationError(f"{file} is damaged ({cause}): remove the folder, or give another --to") from cause
-        for name in sorted(wanted.keys() | kept.keys()):
-            if wanted.get(name) != kept.get(name):
-                raise EvaluationError(
-                    f"{self.folder} holds a run with another {name} ({_short(kept.get(name))}, and now "
-                    f"{_short(wanted.get(name))}): give another --to, or remove that folder"
-                )
+        differing = _differing(kept, wanted)
+        if differing:
+            raise EvaluationError(
+                f"{self.folder} holds a run with other settings: {'; '.join(differing)}: give another --to, or remove "
+                "that folder"
+            )
+        self._write(file, {**kept, **wanted, "sets": {**kept.get("sets", {}), **wanted.get("sets", {})}})
+
+    def _write(self, file: Path, settings: Mapping[str, Any]) -> None:
+        fresh = file.with_name(f"{SETTINGS}.new")
+        fresh.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+        fresh.replace(file)
 
     def _read(self) -> None:
         file = self.folder / ROWS
@@ -108,6 +117,19 @@ class Journal:
         if len(whole) < len(raw):
             with file.open("r+b") as opened:
                 opened.truncate(len(whole))
+
+
+def _differing(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Every setting in which two runs differ, with both values; of the sets, those that both have."""
+    found = [
+        f"{name} {_short(kept.get(name))}, now {_short(wanted.get(name))}"
+        for name in sorted((wanted.keys() | kept.keys()) - {"sets", *SCOPE})
+        if wanted.get(name) != kept.get(name)
+    ]
+    before, now = kept.get("sets", {}), wanted.get("sets", {})
+    return found + [
+        f"the set {name} of other data" for name in sorted(before.keys() & now.keys()) if before[name] != now[name]
+    ]
 
 
 def _short(value: object) -> str:

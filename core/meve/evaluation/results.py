@@ -130,8 +130,12 @@ class Results:
         """
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as cause:
+        except OSError as cause:
+            raise EvaluationError(f"{file} can't be read as results: {cause.strerror}") from cause
+        except ValueError as cause:
             raise EvaluationError(f"{file} can't be read as results: {cause}") from cause
+        if isinstance(data, dict) and data.get("experiment") == "speed":
+            raise EvaluationError(f"{file} holds milliseconds, which are a machine's: they aren't compared")
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise EvaluationError(
                 f"{file} holds no results of this version (format {FORMAT}): run the experiment again"

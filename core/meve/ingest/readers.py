@@ -1,6 +1,7 @@
 """From a file to its text, or to the reason why not. Encodings are never guessed."""
 
 import codecs
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ MAGIC: dict[bytes, str] = {
 }
 """How well-known binary files begin."""
 
+SVG = re.compile(r"\ufeff?(?:<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|\s)*<svg[\s>]", re.DOTALL | re.IGNORECASE)
+"""How a drawing begins, whatever its name."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -78,7 +81,7 @@ def state_of(path: Path) -> FileState:
     try:
         info = path.stat()
     except FileNotFoundError as cause:
-        reason = f"a broken link, to {path.readlink()}" if path.is_symlink() else "it is gone"
+        reason = f"a broken link, to {path.readlink()}" if path.is_symlink() else "there is no such file"
         raise IngestError(reason) from cause
     except (OSError, ValueError) as cause:
         raise IngestError(_because(cause)) from cause
@@ -110,7 +113,7 @@ def decode(data: bytes) -> str:
     """Bytes as text: UTF-8, with or without a byte order mark; all newlines become line feeds.
 
     Raises:
-        IngestError: binary, or not UTF-8; the message says at which byte.
+        IngestError: binary, a drawing, or not UTF-8; the message says at which byte.
     """
     for magic, name in MAGIC.items():
         if data.startswith(magic):
@@ -124,6 +127,8 @@ def decode(data: bytes) -> str:
     except UnicodeDecodeError as cause:
         wrong = f"byte 0x{data[cause.start]:02x} at offset {cause.start}"
         raise IngestError(f"not UTF-8: {wrong}; save it as UTF-8") from cause
+    if SVG.match(text[:10_000]):
+        raise IngestError("a picture: SVG, whose text is drawing commands")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -38,12 +38,13 @@ def curve(
     """The points of a set, over its questions with gold; kept in a file, from which a resumed run takes them."""
     file = folder / FILE
     kept = _kept(file)
-    mine = [p for p in kept if p.set == chosen.name]
-    if mine:
-        return mine
     asked = [q for q in questions if q.gold and q.answerable]
     if not asked:
         return []
+    mine = [p for p in kept if p.set == chosen.name and p.n == len(asked)]
+    if mine:
+        return mine
+    kept = [p for p in kept if p.set != chosen.name]
     sums = {setting: np.zeros(3) for setting in SETTINGS}
     remembering = replace(parts, embedder=_Remembering(parts.embedder))
     passages = {p.id: p for p in chosen.passages}

@@ -31,6 +31,7 @@ DECIDING = (
     "mean ms",
 )
 ALL = (MAIN, RANKING, DECIDING)
+PROXIES = {"proxy: derived from context", "proxy: potentially relevant"}
 MEASURED_AS = {"tokens": "tokens", "seconds": "mean ms"}
 """What the paper's quantities are called here."""
 
@@ -217,5 +218,8 @@ def _failures(results: Results) -> str:
 def _meanings(results: Results) -> str:
     used = {c.measure for c in results.cells}
     wanted: Callable[[str], bool] = used.__contains__
-    lines = [f"- **{m.name}**: {m.meaning} ({m.source})" for m in MEASURES.values() if wanted(m.name)]
+    shown = {m for columns in ALL for m in columns} | (PROXIES if results.experiment == "paper" else set())
+    lines = [
+        f"- **{m.name}**: {m.meaning} ({m.source})" for m in MEASURES.values() if wanted(m.name) and m.name in shown
+    ]
     return "## What the measures mean\n\n" + "\n".join(lines)

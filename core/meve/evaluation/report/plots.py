@@ -76,7 +76,10 @@ def _curves(results: Results, file: Path) -> Path:
         axis.grid(alpha=0.3)
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, marker="o", ms=4) for colour in COLOURS.values()]
+    handles = [
+        Line2D([], [], color=colour, marker="s" if system == "full" else "o", ms=4)
+        for system, colour in COLOURS.items()
+    ]
     figure.legend(
         handles, [*list(COLOURS)[:3], "full (thresholds; darker: larger budget)"], loc="outside upper center", ncols=4
     )
@@ -114,7 +117,17 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
         axis.bar_label(bars, fmt="%.0f" if quantity == "tokens" else "%.3f", fontsize=8)
         for place, value in zip(places, published, strict=True):
             shown = "not given" if value != value else f"{value:g}"
-            axis.annotate(shown, (place - 0.2, 0 if value != value else value), ha="center", va="bottom", fontsize=8)
+            given = value == value
+            axis.annotate(
+                shown,
+                (place - 0.2, value if given else 0),
+                xytext=(0, 0 if given else 3),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                rotation=0 if given else 90,
+                fontsize=8 if given else 7,
+            )
         axis.set_xticks(list(places), [m.replace("_", "\n", 1) for m in modes], fontsize=8)
         axis.set(title=f"{name}: mean {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
         axis.set_xlabel(NOTE, fontsize=7)
