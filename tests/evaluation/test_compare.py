@@ -122,6 +122,18 @@ def test_other_data_and_other_experiments_are_refused():
         moves(results(cell(OLD)), replace(results(cell(OLD)), experiment="paper"))
 
 
+def test_results_without_a_set_in_common_are_refused_by_name():
+    other = replace(results(cell(OLD)), sets={"t": {"fingerprint": "x"}})
+    with pytest.raises(EvaluationError, match="the one has s, the other t"):
+        moves(results(cell(OLD)), other)
+
+
+def test_milliseconds_of_a_speed_run_are_not_compared(tmp_path):
+    (tmp_path / "results.json").write_text('{"experiment": "speed", "measured": []}')
+    with pytest.raises(EvaluationError, match="aren't compared"):
+        Results.load(tmp_path / "results.json")
+
+
 def test_differences_are_over_shared_questions():
     def judged(values):
         for n, value in enumerate(values):
