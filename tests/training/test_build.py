@@ -99,7 +99,7 @@ def test_a_verifier_is_built_calibrated_and_loaded_by_its_folder(tmp_path):
     stages = []
     verdict = build_verifier(
         ANSWERED, tmp_path / "mine", base=base, replaces=OverlapVerifier(), fitted_on="things.jsonl",
-        config=TrainingConfig(epochs=1, batch_size=16, learning_rate=3e-3, max_length=32),
+        config=TrainingConfig(epochs=3, batch_size=8, learning_rate=1e-3, max_length=32),
         progress=lambda stage, done, total: stages.append((stage, done == total)),
     )  # fmt: skip
     assert {stage for stage, _ in stages} == {"training", "judging"}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from meve.cli.render import complain, show_text, show_trace, show_verdict, unverified, write_json
-from meve.config import LexicalKind, Mode
+from meve.config import LexicalKind, Mode, Packing
 from meve.errors import ConfigurationError
 
 DECISIONS = "How to decide (as saved with the index, unless given)"
@@ -33,6 +33,9 @@ def ask(
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Phase 1: how many candidates.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
+    hops: Annotated[int | None, typer.Option(help="Phase 2: 2 to ask again beside what is verified.")] = None,
+    evidence: Annotated[int | None, typer.Option(help="Phase 2: how many passages a further hop goes on from.")] = None,
+    evidence_words: Annotated[int | None, typer.Option(help="Phase 2: how many words of each it reads.")] = None,
     min_verified: Annotated[int | None, typer.Option(help="Phase 3: runs with fewer verified ones.")] = None,
     fallback_k: Annotated[int | None, typer.Option(help="Phase 3: how many it may bring.")] = None,
     fallback_floor: Annotated[float | None, typer.Option(help="Phase 3: least probability of those.")] = None,
@@ -41,6 +44,13 @@ def ask(
     ] = None,
     redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better one.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Phase 5: most tokens of the context.")] = None,
+    packing: Annotated[str | None, typer.Option(help="Phase 5: what is packed.", metavar=_one_of(Packing))] = None,
+    sentence_threshold: Annotated[
+        float | None, typer.Option(help="Phase 5: least probability of a sentence that is packed.")
+    ] = None,
+    sufficiency_threshold: Annotated[
+        float | None, typer.Option(help="Least estimate of a sufficient context, where an estimator is at hand.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Phase 5: most passages.")] = None,
     separator: Annotated[str | None, typer.Option(help="Phase 5: stands between passages; \\n is a new line.")] = None,
     citations: Annotated[
@@ -57,12 +67,18 @@ def ask(
     given: dict[str, Any] = {
         "candidates": candidates,
         "threshold": threshold,
+        "hops": hops,
+        "evidence": evidence,
+        "evidence_words": evidence_words,
         "min_verified": min_verified,
         "fallback_k": fallback_k,
         "fallback_floor": fallback_floor,
         "lexical": lexical,
         "redundancy": redundancy,
         "max_tokens": max_tokens,
+        "packing": packing,
+        "sentence_threshold": sentence_threshold,
+        "sufficiency_threshold": sufficiency_threshold,
         "limit": limit,
         "separator": separator if separator is None else separator.replace("\\n", "\n").replace("\\t", "\t"),
         "citations": citations,
