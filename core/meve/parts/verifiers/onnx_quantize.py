@@ -39,7 +39,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
         ModelError: a graph that can't be quantised, or one that orders the probes otherwise; nothing is written.
     """
     try:
-        import onnx  # noqa: F401  which quantisation needs
+        import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
         from onnxruntime.transformers.optimizer import optimize_model
     except ImportError as cause:
@@ -65,6 +65,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
                 per_channel=True,
                 reduce_range=True,
                 weight_type=QuantType.QInt8,
+                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # fused operators don't state theirs
             )
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json"):
             if (source / file).is_file():
