@@ -24,6 +24,7 @@ __all__ = [
     "calibrate",
     "choose_threshold",
     "fit_calibration",
+    "raw_scores",
 ]
 
 Method = Literal["platt", "isotonic"]
@@ -124,7 +125,7 @@ def calibrate(
         raise CalibrationError(f"{strange[0]!r:.80} is no labelled pair: give {wanted}")
     y = np.asarray([pair.relevant for pair in pairs], dtype=np.bool_)
     _checked(np.zeros(len(pairs)), y, method)  # before the costly part
-    raw = _raw_scores(verifier, pairs, progress)
+    raw = raw_scores(verifier, pairs, progress)
     calibration = fit_calibration(raw, y, method=method, fitted_on=fitted_on, seed=seed)
     choice = choose_threshold(calibration.apply(raw), y, precision=precision, recall=recall)
     held = _held_out(y, seed)
@@ -141,9 +142,16 @@ def calibrate(
     )
 
 
-def _raw_scores(
-    verifier: Verifier, pairs: Sequence[LabelledPair], progress: Callable[[int, int], None] | None
+def raw_scores(
+    verifier: Verifier, pairs: Sequence[LabelledPair], progress: Callable[[int, int], None] | None = None
 ) -> FloatArray:
+    """A verifier's raw scores of pairs, shape (n,), in the order given; each query's pairs are scored together.
+
+    Args:
+        verifier: gives them.
+        pairs: in any order.
+        progress: told after each query how many pairs are done, and of how many.
+    """
     by_query: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         by_query.setdefault(pair.query, []).append(i)

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+from meve.types import LabelledPair
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
@@ -25,6 +27,11 @@ class Example:
         """All of a file."""
         with file.open(encoding="utf-8", newline="\n") as lines:
             return [cls(**json.loads(line)) for line in lines]
+
+
+def pair_of(example: Example) -> LabelledPair:
+    """What of it a verifier learns from and is judged by."""
+    return LabelledPair(query=example.query, passage=example.passage, relevant=example.relevant)
 
 
 def write(examples: Iterable[Example], file: Path) -> None:

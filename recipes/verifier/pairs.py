@@ -7,7 +7,7 @@ get none by search, since another person's statement answers the same question: 
 import gzip
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def _pairs(
         yield from ((rows[i]["positive"], False) for i in near[:1])
 
 
-def _any(rows: list[dict[str, Any]], count: int, allowed: Any, rng: random.Random) -> list[int]:  # noqa: ANN401
+def _any(rows: list[dict[str, Any]], count: int, allowed: Callable[[int], bool], rng: random.Random) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         i = rng.randrange(len(rows))

@@ -8,19 +8,20 @@ AUC is over all pairs of a set: the gold passages against, for each question, th
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from meve.evaluation.statistics import Interval, interval
+from meve.fitting import raw_scores
 from meve.formulas import expected_calibration_error
 from meve.parts.embedders import resolve_embedder
 from meve.parts.verifiers import resolve_verifier
 from meve.ports import Verifier
-from meve.thresholds import area_under_curve
-from recipes.verifier.examples import Example
+from meve.training.verdict import auc_of, rows_by_query
+from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
 
@@ -56,26 +57,14 @@ def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object]
     relevant = np.array([e.relevant for e in examples])
     if relevant.all() or not relevant.any():
         return None
-    groups: dict[str, list[int]] = {}
-    for n, example in enumerate(examples):
-        groups.setdefault(example.query, []).append(n)
-    raw = np.empty(len(examples), dtype=np.float32)
+    pairs = [pair_of(e) for e in examples]
     started = time.monotonic()
-    for query, rows in groups.items():
-        raw[rows] = verifier.raw_scores(query, [examples[n].passage for n in rows])
+    raw = raw_scores(verifier, pairs)
     took = time.monotonic() - started
-    listed = [np.array(rows) for rows in groups.values()]
-    auc = interval(len(listed), _auc(raw, relevant, listed), seed=SEED)
+    groups = rows_by_query(pairs)
+    auc = interval(len(groups), auc_of(raw, relevant, groups), seed=SEED)
     error = expected_calibration_error(verifier.calibration.apply(raw), relevant)
     return {"auc": asdict(auc) if auc else None, "error": error, "pairs": len(examples), "rate": len(examples) / took}
-
-
-def _auc(raw: np.ndarray, relevant: np.ndarray, groups: Sequence[np.ndarray]) -> Callable[[np.ndarray], float | None]:
-    def of(drawn: np.ndarray) -> float | None:
-        rows = np.concatenate([groups[n] for n in drawn.tolist()])
-        return area_under_curve(raw[rows], relevant[rows]) if 0 < relevant[rows].sum() < len(rows) else None
-
-    return of
 
 
 def shown(row: dict[str, object]) -> str:

@@ -1,6 +1,8 @@
 """Trains the shipped verifier on the examples that `mixture` made; run again after an interruption, it goes on.
 
-python -m recipes.verifier.train --work WORK
+    python -m recipes.verifier.train --work WORK
+
+In two stages: the second begins with the model of the first, and sees the other examples. Both see every set.
 """
 
 import argparse
@@ -10,8 +12,7 @@ from pathlib import Path
 
 from meve.parts.embedders.minilm import check_weights, minilm_folder
 from meve.training import TrainingConfig, fine_tune
-from meve.types import LabelledPair
-from recipes.verifier.examples import Example
+from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
 STAGES = (0.35, 1.0)
@@ -25,9 +26,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     work = parser.parse_args().work
     check_weights(minilm_folder() / "model.safetensors")
-    pairs = [
-        LabelledPair(query=e.query, passage=e.passage, relevant=e.relevant) for e in Example.read(work / "train.jsonl")
-    ]
+    pairs = [pair_of(example) for example in Example.read(work / "train.jsonl")]
     base, begin = minilm_folder(), 0
     for stage, share in enumerate(STAGES, start=1):
         end = round(share * len(pairs))

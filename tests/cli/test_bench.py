@@ -198,6 +198,35 @@ def test_a_peer_that_raises_is_counted_and_named(data, meve, tmp_path, monkeypat
     assert "1 questions raised" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_a_narrow_table_shows_whole_columns_the_most_telling_first():
+    from meve.cli.bench import _fitting
+
+    columns = ["supporting recall", "any gold", "tokens", "p50 ms"]
+    assert _fitting(columns, names=10, width=200) == columns
+    assert _fitting(columns, names=10, width=10 + 1 + 18 + 7) == ["supporting recall", "tokens"]
+    assert _fitting(columns, names=10, width=10) == []
+
+
+def test_the_first_failure_of_each_system_is_named_before_any_other():
+    from meve.cli.bench import _first_of_each
+    from meve.evaluation.results import Failure, Results
+
+    made = [Failure(set="s", system=s, question=q, error="x") for s, q in (("a", "1"), ("a", "2"), ("b", "1"))]
+    results = Results(experiment="quality", settings={}, sets={}, cells=(), failures=tuple(made))
+    assert [(f.system, f.question) for f in _first_of_each(results)] == [("a", "1"), ("b", "1"), ("a", "2")]
+
+
+def test_ctrl_c_says_what_to_do(capsys):
+    from meve.cli.guard import guarded
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded(interrupted)()
+    assert "started again, it goes on" in capsys.readouterr().err
+
+
 def test_results_that_are_none_are_refused(meve, tmp_path):
     (tmp_path / "old.json").write_text("{}")
     result = meve("bench", "--compare", tmp_path / "old.json")

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_it_learns_what_answers(base, tmp_path):
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(base, tmp_path):
     made = [fine_tune(base, pairs(16), tmp_path / str(n), QUICK) for n in range(2)]
     assert (weights(made[0]) == weights(made[1])).all()
-    other = TrainingConfig(**{**{f: getattr(QUICK, f) for f in QUICK.__slots__}, "seed": 7})
+    other = replace(QUICK, seed=7)
     assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(made[0])).any()
 
 
@@ -133,7 +134,7 @@ def test_another_training_in_the_same_folder_is_refused(base, tmp_path):
             base,
             pairs(4),
             tmp_path / "model",
-            TrainingConfig(**{**{f: getattr(QUICK, f) for f in QUICK.__slots__}, "epochs": 2}),
+            replace(QUICK, epochs=2),
         )
 
 

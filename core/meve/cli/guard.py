@@ -32,7 +32,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             from meve.cli.render import complain
 
-            complain("warning", "interrupted; nothing that was finished is lost: run the same again")
+            complain("warning", "interrupted; started again, it goes on from what is saved")
             raise
         except OSError as error:
             if error.errno == errno.EPIPE:

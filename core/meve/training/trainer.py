@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 ON_CPU = 8
-"""Pairs that go through the model together on a CPU, whose caches more would overrun; a step has all of its batch."""
+"""Pairs that go through the model together on a CPU; a step has all of its batch."""
 CHECKPOINTS, SETTINGS = "checkpoints", "training.json"
 
 Progress = Callable[[int, int], None]

@@ -9,7 +9,7 @@ import numpy as np
 from meve.calibration import AnyCalibration
 from meve.errors import TrainingError
 from meve.evaluation.statistics import Interval, interval, paired_statistic
-from meve.fitting import fit_calibration
+from meve.fitting import fit_calibration, raw_scores
 from meve.formulas import expected_calibration_error
 from meve.ports import Verifier
 from meve.thresholds import area_under_curve
@@ -98,26 +98,24 @@ def judged(
         ModelError: one of the two failed.
     """
     total = len(parts.fit) + 2 * len(parts.test)
-    fit = _scored(new, parts.fit, lambda done: progress(done, total) if progress else None)
+    so_far = 0
+
+    def scored(verifier: Verifier, pairs: Sequence[LabelledPair]) -> FloatArray:
+        nonlocal so_far
+        found = raw_scores(verifier, pairs, lambda done, _: progress(so_far + done, total) if progress else None)
+        so_far += len(pairs)
+        return found
+
+    fit = scored(new, parts.fit)
     calibration = fit_calibration(fit, [p.relevant for p in parts.fit], fitted_on=fitted_on, seed=seed)
-    so_far = len(parts.fit)
-    mine = _scored(new, parts.test, lambda done: progress(so_far + done, total) if progress else None)
-    so_far += len(parts.test)
-    theirs = _scored(old, parts.test, lambda done: progress(so_far + done, total) if progress else None)
-    groups = _groups(parts.test)
+    mine, theirs = scored(new, parts.test), scored(old, parts.test)
+    groups = rows_by_query(parts.test)
     relevant = np.array([p.relevant for p in parts.test])
-
-    def auc(scores: FloatArray) -> Callable[[np.ndarray], float | None]:
-        def of(drawn: np.ndarray) -> float | None:
-            rows = np.concatenate([groups[n] for n in drawn.tolist()])
-            return area_under_curve(scores[rows], relevant[rows]) if 0 < relevant[rows].sum() < len(rows) else None
-
-        return of
-
+    ours, before = auc_of(mine, relevant, groups), auc_of(theirs, relevant, groups)
     return Verdict(
-        new=_judgement(calibration.apply(mine), relevant, interval(len(groups), auc(mine), seed=seed)),
-        old=_judgement(old.calibration.apply(theirs), relevant, interval(len(groups), auc(theirs), seed=seed)),
-        gain=_known(paired_statistic(len(groups), auc(theirs), auc(mine), seed=seed)),
+        new=_judgement(calibration.apply(mine), relevant, interval(len(groups), ours, seed=seed)),
+        old=_judgement(old.calibration.apply(theirs), relevant, interval(len(groups), before, seed=seed)),
+        gain=_known(paired_statistic(len(groups), before, ours, seed=seed)),
         calibration=calibration,
     )
 
@@ -132,18 +130,21 @@ def _known(found: Interval | None) -> Interval:
     return found
 
 
-def _groups(pairs: Sequence[LabelledPair]) -> list[np.ndarray]:
+def rows_by_query(pairs: Sequence[LabelledPair]) -> list[np.ndarray]:
+    """The row numbers of each query's pairs."""
     rows: dict[str, list[int]] = {}
     for n, pair in enumerate(pairs):
         rows.setdefault(pair.query, []).append(n)
     return [np.array(r) for r in rows.values()]
 
 
-def _scored(verifier: Verifier, pairs: Sequence[LabelledPair], told: Callable[[int], None]) -> FloatArray:
-    raw = np.empty(len(pairs), dtype=np.float32)
-    done = 0
-    for rows in _groups(pairs):
-        raw[rows] = verifier.raw_scores(pairs[rows[0]].query, [pairs[n].passage for n in rows])
-        done += len(rows)
-        told(done)
-    return raw
+def auc_of(
+    scores: FloatArray, relevant: np.ndarray, groups: Sequence[np.ndarray]
+) -> Callable[[np.ndarray], float | None]:
+    """The AUC over the pairs of the queries drawn, as `interval` asks for it; None where they have one label only."""
+
+    def of(drawn: np.ndarray) -> float | None:
+        rows = np.concatenate([groups[n] for n in drawn.tolist()])
+        return area_under_curve(scores[rows], relevant[rows]) if 0 < relevant[rows].sum() < len(rows) else None
+
+    return of

@@ -15,8 +15,7 @@ def complete(question: Question, outcome: Outcome) -> float | None:
 ALL_GOLD = Measure(
     name="all gold",
     meaning="share of the questions whose gold passages all stand in the prompt",
-    source="paragraph exact match: Nishida et al., Multi-task Learning for Multi-hop QA with Evidence Extraction "
-    "(2019); Asai et al., Learning to Retrieve Reasoning Paths (2020), section 4",
+    source="paragraph exact match: Asai et al., Learning to Retrieve Reasoning Paths over Wikipedia Graph (2020)",
     better="higher",
     values=each(complete),
 )

@@ -4,8 +4,7 @@ from meve.evaluation.measures.base import SetMeasure
 from meve.evaluation.measures.deciding import decision, precision, recall
 
 _SOURCE = (
-    "sufficiency of a context: Joren et al., Sufficient Context (2025), section 3; precision and recall of its being "
-    "called so"
+    "sufficiency of a context: Joren et al., Sufficient Context (2025); precision and recall of its being called so"
 )
 
 ANSWERING_PRECISION = SetMeasure(

@@ -20,7 +20,7 @@ def _spaced(text: str) -> str:
 SENTENCE_RECALL = Measure(
     name="sentence recall",
     meaning="share of the gold sentences that stand in the prompt",
-    source="recall of supporting facts: Yang et al., HotpotQA (2018), section 5.2",
+    source="recall of supporting facts: Yang et al., HotpotQA (2018), section 5",
     better="higher",
     values=each(found),
 )

@@ -37,7 +37,7 @@ class SentenceTransformerEmbedder:
         name: what it is called; an index remembers it, and rebuilds the embedder from it.
         query_prompt: what to put before a query; None for the model's own prompt, "" for none.
         passage_prompt: what to put before a passage; likewise.
-        batch_size: how many texts the model reads at once; None for 8 on a CPU, whose caches larger ones overrun, and
+        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches took longer, and
             32 elsewhere.
 
     Raises:
