@@ -238,6 +238,46 @@ class TestWork:
         assert tokens.calls.passages == []
 
 
+class TestSources:
+    """`Zebra suns` stand nowhere near the question's vector, which has one word of theirs and many of the others."""
+
+    TEXTS = ("blue sky blue sky", "blue sea blue sky", "zebra facts", "blue sky birds", "trees and blue sky")
+
+    def found(self, sources, **overrides):
+        retriever = Retriever.from_texts(self.TEXTS, **parts())
+        context = retriever.retrieve(
+            "blue sky zebra", sources=sources, candidates=1, mode="no_fallback", threshold=0.3, **overrides
+        )
+        return context.trace
+
+    def test_each_source_brings_its_own_and_both_together_bring_both(self):
+        """By vectors the first, by words the rare one; asked for both, as many from each."""
+        brought = {s: {c.id for c in self.found(s).candidates} for s in ("dense", "lexical", "hybrid")}
+        assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
+
+    def test_what_only_words_find_is_verified_like_the_rest(self):
+        """It isn't a fallback's find; the trace names the sources, and what brought each."""
+        trace = self.found("hybrid")
+        assert trace.phases[0].settings["sources"] == ["dense", "lexical"]
+        assert {(c.id, c.origin, c.verified) for c in trace.candidates} == {
+            ("p0000000", "dense", True),
+            ("p0000002", "lexical", True),
+        }
+
+    def test_a_filter_holds_for_both(self):
+        """What the filter excludes comes from neither."""
+        retriever = Retriever.from_texts(
+            self.TEXTS, metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS], **parts()
+        )
+        context = retriever.retrieve("blue sky zebra", sources="hybrid", where={"lang": "en"}, fallback_floor=0.0)
+        assert "p0000002" not in {c.id for c in context.trace.candidates}
+
+    def test_one_that_is_none_is_refused(self):
+        """With the choices."""
+        with pytest.raises(ConfigurationError, match="sources is 'web': choose one of dense, lexical, hybrid"):
+            RetrieverConfig(sources="web")
+
+
 class TestChanges:
     def test_what_is_added_is_found_by_the_very_next_query(self, retriever):
         """In the dense index and in the keyword index."""

@@ -13,6 +13,9 @@ Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag
 
 LexicalKind = Literal["bm25", "rank_bm25"]
 
+Sources = Literal["dense", "lexical", "hybrid"]
+"""Where candidates come from: vectors, words, or both, as many from each."""
+
 Packing = Literal["passages", "sentences"]
 """What is packed: passages as they are, or of each its title and the sentences that carry evidence."""
 
@@ -21,6 +24,7 @@ class Overrides(TypedDict, total=False):
     """What `retrieve` takes by name, to override the retriever's configuration for one call."""
 
     candidates: int
+    sources: Sources
     limit: int | None
     threshold: float
     hops: int
@@ -56,6 +60,8 @@ class RetrieverConfig:
 
     candidates: int = 20
     """Phase 1: how many candidates a source may bring (the paper's k)."""
+    sources: Sources = "dense"
+    """Phase 1: candidates by their vectors, by their words, or by both."""
     limit: int | None = None
     """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
     threshold: float = 0.5
@@ -112,6 +118,7 @@ class RetrieverConfig:
             value = _fraction("sufficiency_threshold", self.sufficiency_threshold)
             object.__setattr__(self, "sufficiency_threshold", value)
         _choice("mode", self.mode, get_args(Mode))
+        _choice("sources", self.sources, get_args(Sources))
         _choice("packing", self.packing, get_args(Packing))
         _kind("separator", self.separator, str, "text")
         _kind("citations", self.citations, bool, "True or False")
@@ -132,6 +139,7 @@ class RetrieverConfig:
         """
         return cls(
             candidates=20,
+            sources="dense",
             limit=None,
             threshold=0.5,
             hops=1,

@@ -21,7 +21,7 @@ from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
-from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, TokenCounter, Verifier
+from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Source, TokenCounter, Verifier
 from meve.preparation import Counters, Progress, as_passages, checked, counted, embedded
 from meve.scorers import VerifierScorer
 from meve.sources import DenseSource, LexicalSource
@@ -218,10 +218,12 @@ class Retriever:
                 raise EmptyCorpusError("the corpus is empty: add passages first")
             kind = settings.lexical or corpus.lexical_kinds[0]
             words = corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
+            by_words = LexicalSource(corpus, words, counted=own)
+            sources: dict[str, Source] = {"dense": DenseSource(corpus, counted=own), "lexical": by_words}
             pipeline = Pipeline(
-                sources=[DenseSource(corpus, counted=own)],
+                sources=list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]],
                 scorer=VerifierScorer(self.verifier, self.embedder),
-                fallback=LexicalSource(corpus, words, counted=own),
+                fallback=by_words,
                 tokens=counter,
                 embedder=self.embedder,
                 estimator=self.estimator,

@@ -52,11 +52,25 @@ QUERIES: Mapping[str, int] = {
 
 def examples(folder: Path, seed: int) -> Iterator[Example]:
     """Those of every set."""
-    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("negonly/*.jsonl.gz")]):
-        name = file.name.removesuffix(".jsonl.gz")
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
+    for name, rows in _sets(folder):
         yield from _of_set(name, rows, random.Random(f"{seed}/{name}"))
+
+
+def answering(folder: Path) -> Iterator[Example]:
+    """Every row's query with the passage that answers it, however many of a set there are."""
+    for name, rows in _sets(folder):
+        for row in rows:
+            if row["positive"]:
+                part = part_of(row["source"], str(row["group"]))
+                yield Example(
+                    query=row["query"], passage=row["positive"], relevant=True, set=name, kind="paragraph", part=part
+                )
+
+
+def _sets(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("negonly/*.jsonl.gz")]):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            yield file.name.removesuffix(".jsonl.gz"), [json.loads(line) for line in lines]
 
 
 def _of_set(name: str, rows: list[dict[str, Any]], rng: random.Random) -> Iterator[Example]:

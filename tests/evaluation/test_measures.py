@@ -8,6 +8,7 @@ import pytest
 from meve.evaluation import Evidence, GoldSentence, Handed, Outcome, Question
 from meve.evaluation.answers import holds, normalised
 from meve.evaluation.measures import MEASURES, Measure, SetMeasure
+from meve.evaluation.results import total_difference, total_interval
 
 QUESTION = Question(
     id="q",
@@ -128,6 +129,20 @@ def test_sufficiency_by_hand():
     assert sufficiency("answering recall", *pairs) == pytest.approx(2 / 3)
     assert sufficiency("abstention precision", *pairs) == pytest.approx(1 / 2)
     assert sufficiency("abstention recall", *pairs) == pytest.approx(1 / 2)
+
+
+def test_questions_without_a_say_are_not_counted():
+    """Of thirty, three can't be answered: abstention recall is of three, whatever surely seems to differ."""
+    recall, answered = MEASURES["abstention recall"], MEASURES["answering precision"]
+    parts = [
+        recall.part(Question(id=str(n), text="?", answerable=n > 2), outcome(handed(A, sufficient=n % 2 == 0)))
+        for n in range(30)
+    ]
+    assert (recall.count(parts), answered.count(parts)) == (3, 15)
+    assert total_interval(recall, parts, seed=1).n == 3
+    found = total_difference(recall, parts, [(a, 1.0 - b) for a, b in parts], seed=1)
+    assert found.n == 3
+    assert not found.excludes_zero
 
 
 def test_a_system_that_does_not_say_answers_whenever_it_has_text():

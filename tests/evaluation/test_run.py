@@ -14,13 +14,15 @@ import pytest
 
 from meve import Passage, RetrieverConfig
 from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation import EvaluationSet, Parts, Question
+from meve.evaluation import EvaluationSet, Parts, Question, results
 from meve.evaluation.experiments.common import conduct
 from meve.evaluation.experiments.curve import curve
 from meve.evaluation.journal import ROWS, SETTINGS, Journal
+from meve.evaluation.peers import peer, peer_code
 from meve.evaluation.run import fingerprint, run_set, sample
-from meve.evaluation.systems import SYSTEMS, mode, peer
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.evaluation.systems import SYSTEMS, Workbench, phases
+from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
+from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -50,7 +52,7 @@ def systems(chosen, **builds):
 
 def counting(calls):
     def build(bench):
-        full = mode("full")(bench)
+        full = phases()(bench)
 
         def system(question):
             calls[question] += 1
@@ -106,33 +108,83 @@ def test_a_resumed_run_asks_only_what_is_missing(tmp_path):
         assert one.measure.endswith(" ms") or one == other
 
 
+def test_what_raised_is_asked_again(tmp_path):
+    """A mended system gets its questions; what it answered already it isn't asked."""
+    calls, chosen = Counter(), a_set()
+
+    def broken(bench):
+        full = phases()(bench)
+
+        def system(question):
+            if question == TEXTS[0]:
+                raise RuntimeError("out of order")
+            return full(question)
+
+        return system
+
+    assert len(run(chosen, {"full": broken}, tmp_path).failures) == 1
+    mended = run(chosen, {"full": counting(calls)}, tmp_path)
+    assert not mended.failures
+    assert set(calls) == {TEXTS[0]}
+    assert mended.value("tiny", "full", "any gold").value == 1.0
+
+
+def test_a_peer_whose_code_has_changed_is_refused(tmp_path, monkeypatch):
+    """Its old outcomes would pass for those of the new code."""
+    file = tmp_path / "changing.py"
+    file.write_text("def make(passages, parts):\n    return lambda question: passages[:1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = peer_code("changing:make")
+    run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"changing:make": before, "other:make": "x"})
+    file.write_text("def make(passages, parts):\n    return lambda question: passages[:2]\n")
+    assert peer_code("changing:make") != before
+    run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"third:make": "y"})
+    with pytest.raises(EvaluationError, match="the peer changing:make of other code"):
+        run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"changing:make": peer_code("changing:make")})
+
+
+def test_the_code_of_the_package_is_part_of_its_version(monkeypatch, tmp_path):
+    """What decides what comes out, and nothing else: an outcome of older phases must not pass for one of newer."""
+    made = tmp_path / "evaluation"
+    for folder in ("evaluation", "phases", "cli"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("a = 1")
+    monkeypatch.setattr(results, "__file__", str(made / "results.py"))
+    first = results.code()
+    (tmp_path / "cli" / "a.py").write_text("a = 2")
+    assert results.code() == first
+    (tmp_path / "phases" / "a.py").write_text("a = 2")
+    assert results.code() != first
+    assert results.code() in results.versions()["meve"]
+
+
 def test_a_run_with_other_settings_is_refused_and_told_which(tmp_path):
-    run(a_set(), {"full": mode("full")}, tmp_path, model="a", size=4)
+    run(a_set(), {"full": phases()}, tmp_path, model="a", size=4)
     with pytest.raises(EvaluationError, match='model "a", now "b"; size 4, now 5'):
-        run(a_set(), {"full": mode("full")}, tmp_path, model="b", size=5)
+        run(a_set(), {"full": phases()}, tmp_path, model="b", size=5)
     with pytest.raises(EvaluationError, match="the set tiny of other data"):
-        run(a_set(3), {"full": mode("full")}, tmp_path, model="a", size=4)
+        run(a_set(3), {"full": phases()}, tmp_path, model="a", size=4)
 
 
 def test_how_much_is_asked_may_change(tmp_path):
-    run(a_set(), {"full": mode("full")}, tmp_path, questions=4, peers=[])
-    run(a_set(), {"full": mode("full")}, tmp_path, questions=5, peers=["a:b"])
+    run(a_set(), {"full": phases()}, tmp_path, questions=4, peers=[])
+    run(a_set(), {"full": phases()}, tmp_path, questions=5, peers=["a:b"])
 
 
 def test_damaged_outcomes_are_refused_by_line(tmp_path):
-    run(a_set(), {"full": mode("full")}, tmp_path)
+    run(a_set(), {"full": phases()}, tmp_path)
     text = (tmp_path / ROWS).read_text()
     (tmp_path / ROWS).write_text("{broken}\n" + text)
     with pytest.raises(EvaluationError, match="line 1"):
-        run(a_set(), {"full": mode("full")}, tmp_path)
+        run(a_set(), {"full": phases()}, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "text"), [(ROWS, b"\xff\n"), (SETTINGS, b"[1]"), (SETTINGS, b""), (SETTINGS, b"3")])
 def test_damaged_files_are_named(tmp_path, name, text):
-    run(a_set(), {"full": mode("full")}, tmp_path)
+    run(a_set(), {"full": phases()}, tmp_path)
     (tmp_path / name).write_bytes(text)
     with pytest.raises(EvaluationError, match=name):
-        run(a_set(), {"full": mode("full")}, tmp_path)
+        run(a_set(), {"full": phases()}, tmp_path)
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
@@ -147,6 +199,7 @@ def test_a_curve_is_made_again_from_what_is_kept_and_survives_a_query_that_raise
     made = curve(blank, blank.questions, PARTS, tmp_path, None)
     assert {p.n for p in made} == {5}
     assert max(p.recall for p in made) == 0.8
+    assert {p.raised for p in made if p.system != "bm25"} == {1}
     kept = (tmp_path / "curve.jsonl").stat().st_mtime_ns
     assert curve(blank, blank.questions, PARTS, tmp_path, None) == made
     assert (tmp_path / "curve.jsonl").stat().st_mtime_ns == kept
@@ -168,7 +221,7 @@ def test_outcomes_without_settings_are_nobodys(tmp_path):
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_system_that_raises_once_counts_as_nothing_and_is_named(tmp_path, closed):
     def build(bench):
-        full = mode("full")(bench)
+        full = phases()(bench)
 
         def system(question):
             if "honey" in question:
@@ -177,7 +230,7 @@ def test_a_system_that_raises_once_counts_as_nothing_and_is_named(tmp_path, clos
 
         return system
 
-    found = run(a_set(closed=closed), {"shaky": build, "full": mode("full")}, tmp_path)
+    found = run(a_set(closed=closed), {"shaky": build, "full": phases()}, tmp_path)
     assert [(f.system, f.question, f.error) for f in found.failures] == [("shaky", "q1", "RuntimeError: no bees today")]
     assert found.value("tiny", "shaky", "supporting recall").value == 0.75
     assert found.value("tiny", "full", "supporting recall").value == 1.0
@@ -188,7 +241,7 @@ def test_in_a_closed_set_a_system_sees_only_its_question_s_passages(tmp_path):
 
     def build(bench):
         seen.append(tuple(p.id for p in bench.passages))
-        return mode("full")(bench)
+        return phases()(bench)
 
     run(a_set(closed=True), {"full": build}, tmp_path)
     assert sorted(seen) == [("p0", "p1"), ("p1", "p2"), ("p2", "p3"), ("p3", "p0")]
@@ -199,7 +252,7 @@ def test_systems_take_turns(tmp_path):
 
     def noting(name):
         def build(bench):
-            full = mode("full")(bench)
+            full = phases()(bench)
             return lambda question: (order.append(name), full(question))[1]
 
         return build
@@ -215,6 +268,25 @@ def test_a_peer_is_a_module_and_a_function():
     for name in ("nothing", "no.such.module:f", "meve.types:nothing"):
         with pytest.raises(ConfigurationError, match="--peer"):
             peer(name)
+
+
+def test_a_peer_s_query_is_embedded_once_a_question(tmp_path, monkeypatch):
+    """However many of its steps ask for the vector; and the next question's is none that is known."""
+    (tmp_path / "asking.py").write_text(
+        "def make(passages, parts):\n"
+        "    def ask(question):\n"
+        "        parts.embedder.embed_query(question)\n"
+        "        parts.verifier.score(question, [p.text for p in passages])\n"
+        "        return passages\n"
+        "    return ask\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    counted = CountedEmbedder(WordEmbedder())
+    parts = replace(PARTS, embedder=counted, verifier=CosineVerifier(counted, shipped_calibration()))
+    system = peer("asking:make")(Workbench([Passage(id="a", text=TEXTS[0])], parts))
+    for question in ("one moon", "two bees", "one moon"):
+        system(question)
+    assert counted.calls.queries == ["one moon", "two bees", "one moon"]
 
 
 def test_a_peer_s_passages_are_joined_and_counted(tmp_path, monkeypatch):
@@ -247,9 +319,9 @@ KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from test_run import a_set, mode, run
+from test_run import a_set, phases, run
 def slow(bench):
-    full = mode("full")(bench)
+    full = phases()(bench)
     def system(question):
         time.sleep(0.03)
         return full(question)
@@ -273,7 +345,7 @@ def test_a_killed_run_goes_on(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
         assert 0 < rows.read_bytes().count(b"\n") < 60
-    resumed = run(a_set(60), {"full": mode("full")}, tmp_path / "killed")
-    whole = run(a_set(60), {"full": mode("full")}, tmp_path / "whole")
+    resumed = run(a_set(60), {"full": phases()}, tmp_path / "killed")
+    whole = run(a_set(60), {"full": phases()}, tmp_path / "whole")
     for one, other in zip(whole.cells, resumed.cells, strict=True):
         assert one.measure.endswith(" ms") or one == other

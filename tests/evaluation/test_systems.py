@@ -9,7 +9,7 @@ from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation import Parts
 from meve.evaluation.cache import CachedEmbedder
-from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, mode
+from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, phases
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 TEXTS = {
@@ -50,7 +50,7 @@ def test_hybrid_fuses_by_reciprocal_ranks(bench):
 
 
 def test_full_says_what_it_verified_and_what_it_turned_down(bench):
-    made = mode("full")(bench)("alpha zeta")
+    made = phases()(bench)("alpha zeta")
     assert made.sufficient
     assert made.judged["c"] == 1.0
     assert next(p.id for p in made.passages if p.verified) == "c"
@@ -58,18 +58,18 @@ def test_full_says_what_it_verified_and_what_it_turned_down(bench):
 
 
 def test_the_ranking_of_full_is_that_before_the_budget(bench):
-    wide = mode("full")(bench.with_config(replace(bench.parts.config, max_tokens=512)))("alpha beta")
-    narrow = mode("full")(bench.with_config(replace(bench.parts.config, max_tokens=4)))("alpha beta")
+    wide = phases()(bench.with_config(replace(bench.parts.config, max_tokens=512)))("alpha beta")
+    narrow = phases()(bench.with_config(replace(bench.parts.config, max_tokens=4)))("alpha beta")
     assert wide.ranked == narrow.ranked
     assert [p.id for p in wide.passages] == list(wide.ranked)
     assert len(narrow.passages) < len(wide.passages)
 
 
 def test_modes_that_verify_nothing_claim_nothing(bench):
-    made = mode("standard_rag")(bench)("alpha")
+    made = phases(mode="standard_rag")(bench)("alpha")
     assert made.sufficient is None
     assert made.judged == {}
-    assert mode("no_rag")(bench)("alpha").passages == ()
+    assert phases(mode="no_rag")(bench)("alpha").passages == ()
 
 
 def test_another_budget_needs_no_new_index(bench):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from meve.cli.render import complain, show_text, show_trace, show_verdict, unverified, write_json
-from meve.config import LexicalKind, Mode, Packing
+from meve.config import LexicalKind, Mode, Packing, Sources
 from meve.errors import ConfigurationError
 
 DECISIONS = "How to decide (as saved with the index, unless given)"
@@ -32,6 +32,9 @@ def ask(
         ),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Phase 1: how many candidates.")] = None,
+    sources: Annotated[
+        str | None, typer.Option(help="Phase 1: where candidates come from.", metavar=_one_of(Sources))
+    ] = None,
     threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
     hops: Annotated[int | None, typer.Option(help="Phase 2: 2 to ask again beside what is verified.")] = None,
     evidence: Annotated[int | None, typer.Option(help="Phase 2: how many passages a further hop goes on from.")] = None,
@@ -66,6 +69,7 @@ def ask(
     """
     given: dict[str, Any] = {
         "candidates": candidates,
+        "sources": sources,
         "threshold": threshold,
         "hops": hops,
         "evidence": evidence,

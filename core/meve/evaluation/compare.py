@@ -6,9 +6,9 @@ from functools import partial
 from typing import Literal
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES, SetMeasure
-from meve.evaluation.results import Cell, Results, total_difference
-from meve.evaluation.statistics import Interval, paired_difference
+from meve.evaluation.measures import MEASURES
+from meve.evaluation.results import Cell, Results, cell_difference
+from meve.evaluation.statistics import FEWEST, Interval
 
 EVERY = "all of them"
 """In the place of a measure, where a system or a set is gone."""
@@ -103,7 +103,7 @@ def _move(old: Cell, new: Cell | None, seed: int) -> Move | None:
         low, high, moved = change.low, change.high, change.excludes_zero
     else:
         low, high = new.interval.low - old.interval.high, new.interval.high - old.interval.low
-        moved = low > 0 or high < 0
+        moved = min(old.interval.n, new.interval.n) >= FEWEST and (low > 0 or high < 0)
     if not moved:
         return None
     up = new.interval.value > old.interval.value
@@ -114,16 +114,8 @@ def _move(old: Cell, new: Cell | None, seed: int) -> Move | None:
 
 def _paired(old: Cell, new: Cell, seed: int) -> Interval | None:
     """The difference over the same questions; None where they aren't the same."""
-    measure = MEASURES.get(old.measure)
-    if isinstance(measure, SetMeasure):
-        if not old.parts or old.parts.keys() != new.parts.keys():
-            return None
-        ids = sorted(old.parts)
-        return total_difference(measure, [old.parts[i] for i in ids], [new.parts[i] for i in ids], seed=seed)
-    if not old.values or old.values.keys() != new.values.keys():
-        return None
-    ids = sorted(old.values)
-    return paired_difference([old.values[i] for i in ids], [new.values[i] for i in ids], seed=seed)
+    same = (old.values.keys(), old.parts.keys()) == (new.values.keys(), new.parts.keys())
+    return cell_difference(old, new, sorted(old.values or old.parts), seed=seed) if same else None
 
 
 def _failing(old: Results, new: Results) -> Sequence[Move]:

@@ -11,6 +11,8 @@ from meve.evaluation.outcome import Outcome
 
 SCOPE = ("peers", "questions", "peer_questions")
 """What decides how much is asked, and not what comes out: a run may go on with more of it, or less."""
+EACH = {"sets": "the set {} of other data", "peer_code": "the peer {} of other code"}
+"""Settings that have an entry for each set or peer: of those that two runs share, it must be the same."""
 SETTINGS, ROWS, LOCK = "settings.json", "outcomes.jsonl", ".lock"
 
 
@@ -91,7 +93,9 @@ class Journal:
                 f"{self.folder} holds a run with other settings: {'; '.join(differing)}: give another --to, or remove "
                 "that folder"
             )
-        self._write(file, {**kept, **wanted, "sets": {**kept.get("sets", {}), **wanted.get("sets", {})}})
+        self._write(
+            file, {**kept, **wanted, **{e: {**kept.get(e, {}), **wanted.get(e, {})} for e in EACH if e in wanted}}
+        )
 
     def _write(self, file: Path, settings: Mapping[str, Any]) -> None:
         fresh = file.with_name(f"{SETTINGS}.new")
@@ -120,16 +124,16 @@ class Journal:
 
 
 def _differing(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Every setting in which two runs differ, with both values; of the sets, those that both have."""
+    """Every setting in which two runs differ, with both values; of sets and peers, those that both have."""
     found = [
         f"{name} {_short(kept.get(name))}, now {_short(wanted.get(name))}"
-        for name in sorted((wanted.keys() | kept.keys()) - {"sets", *SCOPE})
+        for name in sorted((wanted.keys() | kept.keys()) - {*EACH, *SCOPE})
         if wanted.get(name) != kept.get(name)
     ]
-    before, now = kept.get("sets", {}), wanted.get("sets", {})
-    return found + [
-        f"the set {name} of other data" for name in sorted(before.keys() & now.keys()) if before[name] != now[name]
-    ]
+    for entry, said in EACH.items():
+        before, now = kept.get(entry, {}), wanted.get(entry, {})
+        found += [said.format(name) for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]
+    return found
 
 
 def _short(value: object) -> str:

@@ -1,9 +1,10 @@
 """What a run found: every measure of every system on every set, with intervals; JSON-ready, and read back."""
 
+import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +29,10 @@ _VERSIONS = (
     "langchain-core",
     "langchain-classic",
     "langchain-community",
+    "bm25s",
     "llama-index-core",
+    "llama-index-retrievers-bm25",
+    "llama-index-vector-stores-faiss",
 )
 
 
@@ -82,6 +86,8 @@ class Point:
     tokens: float
     """Mean tokens handed over."""
     n: int
+    raised: int = 0
+    """For how many of them the system raised; those count as nothing handed over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,18 +194,25 @@ def cells(
 
 
 def total_interval(measure: SetMeasure, parts: Sequence[Part], *, seed: int) -> Interval | None:
-    """Of a number that only many questions together have, from what each adds; None where it isn't known."""
-    return interval(len(parts), lambda at: measure.total([parts[i] for i in at.tolist()]), seed=seed) if parts else None
+    """Of a number that only many questions together have, from what each adds; None where it isn't known.
+
+    Its `n` counts the questions that have a say in it.
+    """
+    if not parts:
+        return None
+    found = interval(len(parts), lambda at: measure.total([parts[i] for i in at.tolist()]), seed=seed)
+    return None if found is None else replace(found, n=measure.count(parts))
 
 
 def total_difference(measure: SetMeasure, old: Sequence[Part], new: Sequence[Part], *, seed: int) -> Interval | None:
     """The difference new - old of such a number, over the same questions in the same order."""
-    return paired_statistic(
+    found = paired_statistic(
         len(old),
         lambda at: measure.total([old[i] for i in at.tolist()]),
         lambda at: measure.total([new[i] for i in at.tolist()]),
         seed=seed,
     )
+    return None if found is None else replace(found, n=min(measure.count(old), measure.count(new)))
 
 
 def differences(set_name: str, judged: Mapping[str, Sequence[Judged]], against: str, *, seed: int) -> list[Difference]:
@@ -237,11 +250,42 @@ def _difference(measure: AnyMeasure, old: Sequence[Judged], new: Sequence[Judged
     return paired_difference([b for b, _ in both], [n for _, n in both], seed=seed) if both else None
 
 
+def cell_difference(old: Cell, new: Cell, ids: Sequence[str], *, seed: int) -> Interval | None:
+    """The difference new - old of one measure over some questions, of those that both cells know; None without any."""
+    measure = MEASURES.get(old.measure)
+    if isinstance(measure, SetMeasure):
+        shared = [i for i in ids if i in old.parts and i in new.parts]
+        before, now = ([cell.parts[i] for i in shared] for cell in (old, new))
+        return total_difference(measure, before, now, seed=seed) if shared else None
+    shared = [i for i in ids if i in old.values and i in new.values]
+    before_, now_ = ([cell.values[i] for i in shared] for cell in (old, new))
+    return paired_difference(before_, now_, seed=seed) if shared else None
+
+
+ASIDE = ("cli/", "demo.py", "testing/", "training/", "ingest/", "evaluation/report/")
+"""What of the package has no part in what comes out of an experiment."""
+
+
+def code() -> str:
+    """A hash of the package's own code, but for what only shows, reads files or trains."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        name = file.relative_to(root).as_posix()
+        if not name.startswith(ASIDE):
+            digest.update(f"{name}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def versions() -> dict[str, str]:
-    """Of Python, the machine and the packages that decide what comes out."""
+    """Of Python, the machine, and the code and packages that decide what comes out."""
     from meve.version import __version__
 
-    found = {"meve": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    found = {
+        "meve": f"{__version__} (code {code()})",
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
     for package in _VERSIONS:
         try:
             found[package] = version(package)

@@ -46,7 +46,7 @@ def run_set(
     journal: Journal,
     progress: Progress | None = None,
 ) -> None:
-    """Ask, and put each outcome into the journal; what is there already isn't asked again.
+    """Ask, and put each outcome into the journal; what is there already isn't asked again, unless it raised.
 
     Systems take turns question by question, so that whatever else the machine does slows all of them.
 
@@ -61,7 +61,7 @@ def run_set(
         MeveError: the passages can't be indexed. A system that can't be made, or raises, is noted in its outcomes.
     """
     pending = {
-        name: {q.id for q in questions if journal.get(chosen.name, name, q.id) is None}
+        name: {q.id for q in questions if (known := journal.get(chosen.name, name, q.id)) is None or known.error}
         for name, (_, questions) in systems.items()
     }
     asked = {q.id: q for _, questions in systems.values() for q in questions}

@@ -1,18 +1,16 @@
-"""Who is measured: plain similarity, keywords, both fused, the five phases with each ablation, and anybody's own."""
+"""Who is measured: plain similarity, keywords, both fused, and the five phases with each ablation."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from meve.config import RetrieverConfig
+from meve.config import Overrides, RetrieverConfig
 from meve.context import Context
-from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
+from meve.evaluation.types import Evidence, Handed, Parts, System
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.phases import budget
 from meve.retriever import Retriever
@@ -121,11 +119,11 @@ def from_context(context: Context) -> Handed:
     )
 
 
-def mode(name: str) -> Build:
-    """The five phases in one of their modes."""
+def phases(**overrides: Unpack[Overrides]) -> Build:
+    """The five phases, with some settings of their own."""
 
     def build(bench: Workbench) -> System:
-        retriever, config = bench.retriever, bench.parts.config.override(mode=name)  # type: ignore[arg-type]
+        retriever, config = bench.retriever, bench.parts.config.override(**overrides)
         return lambda question: from_context(retriever.retrieve(question, config=config))
 
     return build
@@ -140,7 +138,7 @@ def hybrid(bench: Workbench) -> System:
     """Plain similarity and BM25, fused by reciprocal ranks, straight into the budget."""
     k = bench.parts.candidates
     # nothing is cut in the first of the two: it only ranks
-    ranking = bench.parts.config.override(mode="standard_rag", limit=1)
+    ranking = bench.parts.config.override(mode="standard_rag", sources="dense", limit=1)
 
     def system(question: str) -> Handed:
         points: dict[str, float] = {}
@@ -153,51 +151,15 @@ def hybrid(bench: Workbench) -> System:
     return system
 
 
-def peer(name: str) -> Build:
-    """Somebody else's retriever, given as `module:function`.
-
-    Raises:
-        ConfigurationError: no such module or function.
-    """
-    module, _, function = name.partition(":")
-    if not module or not function:
-        raise ConfigurationError(
-            f"--peer {name!r}: give module:function, such as benchmarks.peers.langchain_stock:hybrid"
-        )
-    try:
-        made: Peer = getattr(import_module(module), function)
-    except Exception as cause:  # whatever somebody's module does when it's imported
-        raise ConfigurationError(f"--peer {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
-
-    def build(bench: Workbench) -> System:
-        asked = made(bench.passages, bench.parts)
-        return lambda question: _from_peer(name, asked(question), bench.parts)
-
-    return build
-
-
-def _from_peer(name: str, given: Iterable[Passage] | None, parts: Parts) -> Handed:
-    if given is None:
-        raise EvaluationError(f"peer {name!r} returned None: a peer returns passages, an empty list for none")
-    found = tuple(given)
-    wrong = next((p for p in found if not isinstance(p, Passage)), None)
-    if wrong is not None:
-        raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: a peer returns passages")
-    text = parts.separator.join(p.content for p in found)
-    return Handed(
-        passages=tuple(Evidence(id=p.id, text=p.content) for p in found),
-        ranked=tuple(p.id for p in found),
-        text=text,
-        tokens=parts.tokens.count(text) if found else 0,
-    )
-
-
 SYSTEMS: dict[str, Build] = {
-    "dense": mode("standard_rag"),
+    "dense": phases(mode="standard_rag", sources="dense"),
     "bm25": keyword_search,
     "hybrid": hybrid,
-    "no_verification": mode("no_verification"),
-    "no_fallback": mode("no_fallback"),
-    "full": mode("full"),
+    "no_verification": phases(mode="no_verification"),
+    "no_fallback": phases(mode="no_fallback"),
+    "full": phases(),
+    "second_hop": phases(hops=2),
+    "sentences": phases(packing="sentences"),
 }
-"""Those that are always measured: standard RAG, two baselines more, each ablation, and all five phases."""
+"""Those that are always measured: standard RAG, two baselines more, each ablation, all five phases as they are set, and
+with a second hop or packed by sentences."""

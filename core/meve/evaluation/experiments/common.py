@@ -122,7 +122,12 @@ def conduct(
                 failures += _failures(chosen.name, name, mine)
                 odd += _oddities(chosen.name, name, mine, {p.id for p in chosen.passages}, parts.config.max_tokens)
             gaps += differences(chosen.name, judged, against, seed=seed)
-            curve += points(chosen)
+            curve += (drawn := points(chosen))
+            odd += [
+                f"{p.set}, curve of {p.system} at {p.max_tokens} tokens: for {p.raised} of {p.n} questions it raised"
+                for p in drawn
+                if p.raised
+            ]
             most = max((questions for _, questions in systems.values()), key=len)
             about[chosen.name] = _described(chosen, most, prints[chosen.name])
     return Results(

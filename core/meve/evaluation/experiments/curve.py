@@ -45,7 +45,7 @@ def curve(
     if mine:
         return mine
     kept = [p for p in kept if p.set != chosen.name]
-    sums = {setting: np.zeros(3) for setting in SETTINGS}
+    sums = {setting: np.zeros(4) for setting in SETTINGS}
     remembering = replace(parts, embedder=_Remembering(parts.embedder))
     passages = {p.id: p for p in chosen.passages}
     bench = None if chosen.closed else Workbench(chosen.passages, remembering)
@@ -67,6 +67,7 @@ def curve(
             complete=float(total[1] / len(asked)),
             tokens=float(total[2] / len(asked)),
             n=len(asked),
+            raised=int(total[3]),
         )
         for (system, threshold, budget), total in sums.items()
     ]
@@ -84,9 +85,10 @@ def _kept(file: Path) -> list[Point]:
         raise EvaluationError(f"{file} is damaged ({cause}): remove it, and it's made again") from cause
 
 
-def _measured(question: Question, outcome: Outcome) -> tuple[float, float, float]:
-    """Recall, completeness and tokens; a system that raised has handed over nothing."""
-    return recall(question, outcome) or 0.0, complete(question, outcome) or 0.0, float(outcome.handed.tokens)
+def _measured(question: Question, outcome: Outcome) -> tuple[float, ...]:
+    """Recall, completeness, tokens, and whether it raised: then it has handed over nothing."""
+    found = recall(question, outcome) or 0.0, complete(question, outcome) or 0.0
+    return *found, float(outcome.handed.tokens), float(bool(outcome.error))
 
 
 def _system(bench: Workbench, setting: Setting) -> Callable[[str], Handed]:

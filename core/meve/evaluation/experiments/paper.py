@@ -13,11 +13,11 @@ from meve.evaluation.datasets import ARTICLES, punkt, read_articles, read_set, w
 from meve.evaluation.experiments.common import QUESTIONS, SEED, conduct, made_parts
 from meve.evaluation.results import Results
 from meve.evaluation.run import Progress, sample
-from meve.evaluation.systems import Build, mode
+from meve.evaluation.systems import Build, phases
 from meve.evaluation.types import EvaluationSet, Question
 
 MODES: dict[str, Build] = {
-    name: mode(name) for name in ("no_rag", "standard_rag", "no_verification", "no_fallback", "full")
+    name: phases(mode=name) for name in ("no_rag", "standard_rag", "no_verification", "no_fallback", "full")
 }
 
 PUBLISHED: Mapping[tuple[str, str, str], float] = {
@@ -92,15 +92,23 @@ def paper(wanted: Paper, progress: Progress | None = None) -> Results:
     )
 
 
-def stand_ins(results: Results) -> list[str]:
-    """What stands in for something that the paper used, a line each."""
-    said = [
-        "articles: the first 100 of a 2016 dump of the English Wikipedia, where the paper had one of 2022",
-        "questions over them: a list of 50 of our own, since none is published",
-        "sentences: NLTK's Punkt, trained on these articles themselves, since its published table needs a download",
-        "HotpotQA: validation questions of the distractor setting, over all of their paragraphs as they are; the paper "
-        "names no subset and no chunking",
-    ]
+def stand_ins(results: Results, name: str | None = None) -> list[str]:
+    """What stands in for something that the paper used, a line each; for one of its sets, or for both."""
+    said = []
+    if name != "hotpotqa":
+        said += [
+            "articles: the first 100 of a 2016 dump of the English Wikipedia, where the paper had one of 2022",
+            "questions over them: a list of 50 of our own, since none is published",
+            "sentences: NLTK's Punkt, trained on these articles themselves, since its published table needs a download",
+        ]
+    if name != "wikipedia":
+        said.append(
+            "HotpotQA: validation questions of the distractor setting, over all of their paragraphs as they are; the "
+            "paper names no subset and no chunking"
+        )
+    said.append(
+        f"fallback: at most {results.settings['config']['fallback_k']} passages, since the paper gives no number"
+    )
     if Path(results.settings["embedder"]).name != Path(PAPER_EMBEDDER).name:
         said.append(f"embedder: {results.settings['embedder']}, where the paper had {PAPER_EMBEDDER}")
     if Path(results.settings["verifier"]).name != Path(PAPER_VERIFIER).name:

@@ -9,9 +9,10 @@ from meve.errors import EvaluationError
 from meve.evaluation.datasets import SETS, read_set
 from meve.evaluation.experiments.common import PEER_QUESTIONS, QUESTIONS, SEED, conduct, made_parts
 from meve.evaluation.experiments.curve import curve
+from meve.evaluation.peers import peer, peer_code
 from meve.evaluation.results import Point, Results
 from meve.evaluation.run import Progress, sample
-from meve.evaluation.systems import SYSTEMS, Build, peer
+from meve.evaluation.systems import SYSTEMS, Build
 from meve.evaluation.types import EvaluationSet, Question
 
 
@@ -84,6 +85,7 @@ def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress 
         seed=wanted.seed,
         settings={
             "peers": list(wanted.peers),
+            "peer_code": {name: peer_code(name) for name in wanted.peers},
             "questions": wanted.questions,
             "peer_questions": wanted.peer_questions,
         },

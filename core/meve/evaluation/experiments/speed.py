@@ -5,6 +5,7 @@ calibrated cosine, over stored vectors), fallback, redundancy, budget, trace. Th
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -106,8 +107,11 @@ def _fetched(kind: Kind, size: int, folder: Path) -> Measured:
             measured = Measured.from_dict(data["measured"])
         except (ValueError, TypeError, KeyError) as cause:
             raise EvaluationError(f"{kept} is damaged ({cause}): remove it, and it's measured again") from cause
-        if data.get("versions") != versions():
-            raise EvaluationError(f"{kept} was measured with other versions: remove it, or give another --to")
+        if (data.get("versions"), data.get("cores")) != (versions(), os.cpu_count()):
+            raise EvaluationError(
+                f"{kept} was measured with other versions, or on another number of cores: remove it, or give another "
+                "--to"
+            )
         return measured
     command = [sys.executable, "-m", "meve.evaluation.experiments.speed", kind, str(size)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -115,7 +119,8 @@ def _fetched(kind: Kind, size: int, folder: Path) -> Measured:
         raise EvaluationError(f"measuring {kind} at {size:,} passages failed: {ran.stderr.strip()[-300:]}")
     made = Measured.from_dict(json.loads(ran.stdout))
     fresh = kept.with_name(f"{kept.name}.new")
-    fresh.write_text(json.dumps({"versions": versions(), "measured": asdict(made)}, indent=1) + "\n", encoding="utf-8")
+    data = {"versions": versions(), "cores": os.cpu_count(), "measured": asdict(made)}
+    fresh.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     fresh.replace(kept)
     return made
 

@@ -1,7 +1,7 @@
 """Does a system keep silent where nothing carries an answer?"""
 
 from meve.evaluation.measures.base import SetMeasure
-from meve.evaluation.measures.deciding import decision, precision, recall
+from meve.evaluation.measures.deciding import asked, decided, decision, precision, recall
 
 _SOURCE = (
     "negative rejection: Chen et al., Benchmarking Large Language Models in Retrieval-Augmented Generation (2024), "
@@ -15,6 +15,7 @@ ABSTENTION_PRECISION = SetMeasure(
     better="higher",
     part=decision,
     total=precision(answering=False),
+    bears=decided(answering=False),
 )
 ABSTENTION_RECALL = SetMeasure(
     name="abstention recall",
@@ -23,4 +24,5 @@ ABSTENTION_RECALL = SetMeasure(
     better="higher",
     part=decision,
     total=recall(answering=False),
+    bears=asked(answering=False),
 )

@@ -1,7 +1,7 @@
 """Does a system answer what can be answered?"""
 
 from meve.evaluation.measures.base import SetMeasure
-from meve.evaluation.measures.deciding import decision, precision, recall
+from meve.evaluation.measures.deciding import asked, decided, decision, precision, recall
 
 _SOURCE = (
     "sufficiency of a context: Joren et al., Sufficient Context (2025); precision and recall of its being called so"
@@ -14,6 +14,7 @@ ANSWERING_PRECISION = SetMeasure(
     better="higher",
     part=decision,
     total=precision(answering=True),
+    bears=decided(answering=True),
 )
 ANSWERING_RECALL = SetMeasure(
     name="answering recall",
@@ -22,4 +23,5 @@ ANSWERING_RECALL = SetMeasure(
     better="higher",
     part=decision,
     total=recall(answering=True),
+    bears=asked(answering=True),
 )

@@ -43,10 +43,16 @@ class SetMeasure:
     """What a question adds."""
     total: Callable[[Sequence[Part]], float | None]
     """The number, from what each question adds; None where it doesn't apply, or nothing is known."""
+    bears: Callable[[Part], bool] = bool
+    """Whether a question has a say in it: one that adds nothing hasn't."""
 
     def value(self, judged: Sequence[Judged]) -> float | None:
         """The number of these questions."""
         return self.total([self.part(question, outcome) for question, outcome in judged])
+
+    def count(self, parts: Sequence[Part]) -> int:
+        """How many questions have a say in it."""
+        return sum(map(self.bears, parts))
 
 
 AnyMeasure: TypeAlias = Measure | SetMeasure

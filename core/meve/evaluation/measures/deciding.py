@@ -39,6 +39,16 @@ def recall(answering: bool) -> Callable[[Sequence[Part]], float | None]:
     return total
 
 
+def decided(answering: bool) -> Callable[[Part], bool]:
+    """Whether a question is one that the system would answer (or not): those have a say in precision."""
+    return lambda part: part[1] == answering
+
+
+def asked(answering: bool) -> Callable[[Part], bool]:
+    """Whether a question is answerable (or isn't): those have a say in recall."""
+    return lambda part: part[0] == answering
+
+
 def _both(parts: Sequence[Part]) -> bool:
     """Whether answerable and unanswerable questions are among them."""
     return len({answerable for answerable, _ in parts}) == 2

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
+import numpy as np
+
 from meve.evaluation.experiments.paper import PUBLISHED, stand_ins
 from meve.evaluation.measures import MEASURES, SetMeasure
-from meve.evaluation.results import Cell, Results, total_interval
+from meve.evaluation.results import Cell, Point, Results, cell_difference, total_interval
 from meve.evaluation.statistics import Interval, mean_interval
 
 MAIN = (
@@ -31,6 +33,7 @@ DECIDING = (
     "mean ms",
 )
 ALL = (MAIN, RANKING, DECIDING)
+BASELINES = ("dense", "bm25", "hybrid")
 PROXIES = {"proxy: derived from context", "proxy: potentially relevant"}
 MEASURED_AS = {"tokens": "tokens", "seconds": "mean ms"}
 """What the paper's quantities are called here."""
@@ -43,6 +46,7 @@ def text(results: Results, command: str, pictures: Sequence[Path]) -> str:
         parts += [_paper(results)]
     for name in results.sets:
         parts += _set(results, name)
+    parts.append(_equal_tokens(results))
     parts += [f"![{p.stem.replace('-', ' ')}]({p.name})" for p in pictures]
     parts += [_oddities(results), _failures(results), _meanings(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -121,7 +125,7 @@ def _cells(
         for c in results.cells
         if c.set == name and c.measure in columns
     }
-    sure = {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
+    sure = _sure(results, name, only)
     shown = [m for m in columns if any(found.get((system, m)) for system in systems)]
     if not shown:
         return ""
@@ -140,6 +144,22 @@ def _cells(
     ]
     sizes = [max((it.n for s in systems if (it := found.get((s, m)))), default=0) for m in shown]
     return table(["system", *(f"{m} (n={n})" for m, n in zip(shown, sizes, strict=True))], rows)
+
+
+def _sure(results: Results, name: str, only: Set[str] | None) -> set[tuple[str, str]]:
+    """Systems and measures whose difference to the whole excludes zero, over the questions shown."""
+    if only is None:
+        return {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
+    mine = [c for c in results.cells if c.set == name]
+    base = {c.measure: c for c in mine if c.system == _against(results)}
+    ids, seed = sorted(only), results.settings["seed"]
+    return {
+        (c.system, c.measure)
+        for c in mine
+        if c.measure in base
+        and (found := cell_difference(base[c.measure], c, ids, seed=seed)) is not None
+        and found.excludes_zero
+    }
 
 
 def _interval(cell: Cell, only: Set[str] | None, seed: int) -> Interval | None:
@@ -171,7 +191,11 @@ def _paper(results: Results) -> str:
     said = "\n".join(f"- {line}" for line in stand_ins(results))
     claims = "\n".join(
         _claim(results, name, share, measure)
-        for name, share, measure in (("wikipedia", 57.7, "any gold"), ("hotpotqa", 75.0, "supporting recall"))
+        for name, share, measure in (
+            ("wikipedia", 57.7, "any gold"),
+            ("wikipedia", 57.7, "supporting recall"),
+            ("hotpotqa", 75.0, "supporting recall"),
+        )
     )
     return (
         "## Published, and measured again\n\nMeans. The paper's seconds are of another machine, with a GPU.\n\n"
@@ -195,6 +219,36 @@ def _claim(results: Results, name: str, published: float, measure: str) -> str:
         f"{before.value:.3f} to {found.value:.3f}, a change of {change.value:+.3f} [{change.low:+.3f}, "
         f"{change.high:+.3f}] over {change.n} questions with an answer"
     )
+
+
+def _equal_tokens(results: Results) -> str:
+    """What the baselines reach with as many tokens as the whole used, read off their curves."""
+    config, rows = results.settings["config"], []
+    for name in results.sets:
+        mine = [p for p in results.curve if p.set == name]
+        whole = next(
+            (
+                p
+                for p in mine
+                if (p.system, p.threshold, p.max_tokens) == ("full", config["threshold"], config["max_tokens"])
+            ),
+            None,
+        )
+        if whole is not None:
+            found = [_at(whole.tokens, [p for p in mine if p.system == s]) for s in BASELINES]
+            rows.append([name, f"{whole.tokens:.0f}", f"{whole.recall:.3f}", *found])
+    if not rows:
+        return ""
+    said = "Supporting recall with as many tokens as `full` used; that of the baselines lies between budgets on a line."
+    return f"## At equal tokens\n\n{said}\n\n" + table(["set", "tokens", "full", *BASELINES], rows)
+
+
+def _at(tokens: float, points: Sequence[Point]) -> str:
+    """A curve's recall at so many tokens; nothing beyond its ends."""
+    ordered = sorted((p.tokens, p.recall) for p in points)
+    if not ordered or not ordered[0][0] <= tokens <= ordered[-1][0]:
+        return ""
+    return f"{float(np.interp(tokens, [t for t, _ in ordered], [r for _, r in ordered])):.3f}"
 
 
 def _oddities(results: Results) -> str:

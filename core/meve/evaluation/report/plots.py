@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from meve.errors import missing_extra
-from meve.evaluation.experiments.paper import MODES, PUBLISHED
+from meve.evaluation.experiments.paper import MODES, PUBLISHED, stand_ins
 from meve.evaluation.results import Results
 
 OURS, THEIRS = "#2b6cb0", "#b8c4ce"
-NOTE = "here: other questions, other models than the paper's; see the list of stand-ins"
 COLOURS = {"dense": "#4a5568", "bm25": "#b7791f", "hybrid": "#2f855a", "full": OURS}
 
 
@@ -130,10 +130,18 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
             )
         axis.set_xticks(list(places), [m.replace("_", "\n", 1) for m in modes], fontsize=8)
         axis.set(title=f"{name}: mean {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
-        axis.set_xlabel(NOTE, fontsize=7)
         axis.margins(y=0.15)
         axis.legend(fontsize=8)
+    _stand_ins(results, name, figure)
     return save(figure, file)
+
+
+def _stand_ins(results: Results, name: str, figure: Any) -> None:  # noqa: ANN401 - matplotlib's
+    """Below a figure, what stands in for what the paper used."""
+    width = int(24 * figure.get_figwidth())
+    lines = [line for said in stand_ins(results, name) for line in wrap(said, width, subsequent_indent="   ")]
+    figure.set_figheight(figure.get_figheight() + 0.13 * (len(lines) + 1))
+    figure.supxlabel("\n".join(["stand-ins, here:", *lines]), fontsize=6, x=0.02, ha="left", multialignment="left")
 
 
 def _quantity(results: Results, name: str, mode: str, quantity: str) -> float:
@@ -159,8 +167,9 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     axis.bar(places, none, bottom=derived, color="#f4d9d0", label="nothing in common")
     axis.set_xticks(places, [m.replace("_", "\n", 1) for m in modes], fontsize=8)
     axis.set(title="wikipedia: the grounding proxy, which can't tell right from wrong", ylabel="share of questions")
-    axis.set_xlabel(f"the rule for half of the keywords is ours: the paper gives none\n{NOTE}", fontsize=7)
-    figure.legend(fontsize=8, loc="outside lower center")
+    axis.set_xlabel("the rule for half of the keywords is ours: the paper gives none", fontsize=7)
+    figure.legend(fontsize=8, loc="outside upper center")
+    _stand_ins(results, "wikipedia", figure)
     return save(figure, file)
 
 

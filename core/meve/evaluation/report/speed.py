@@ -20,7 +20,12 @@ def write(measured: Sequence[Measured], folder: Path, command: str) -> Path:
     Raises:
         MissingExtraError: matplotlib isn't installed; the numbers are written all the same.
     """
-    data = {"experiment": "speed", "versions": versions(), "measured": [asdict(m) for m in measured]}
+    data = {
+        "experiment": "speed",
+        "seeds": {"words": 42, "passages": 1, "queries": 2},
+        "versions": versions(),
+        "measured": [asdict(m) for m in measured],
+    }
     (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     _draw(measured, folder / PICTURE)
     file = folder / "report.md"

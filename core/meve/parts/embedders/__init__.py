@@ -1,5 +1,6 @@
 """Embedders: text into vectors. Importing this loads no model and no framework."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meve.errors import ConfigurationError
@@ -17,8 +18,9 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     """The embedder that was meant.
 
     Args:
-        embedder: None or `minilm` for the bundled model; another name, or a folder, for that sentence-transformers
-            model; or an object of your own. The `name` of an embedder made here resolves to the same embedder again.
+        embedder: None or `minilm` for the bundled model; `static` for the one that ships with MeVe and needs no torch;
+            the folder of a model that model2vec saved; another name, or a folder, for that sentence-transformers model;
+            or an object of your own. The `name` of an embedder made here resolves to the same embedder again.
 
     Raises:
         ConfigurationError: an object without what an embedder needs, or an empty name.
@@ -32,7 +34,15 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
         return minilm()
     if isinstance(embedder, str):
         if not embedder.strip():
-            raise ConfigurationError("embedder is an empty name: give 'minilm', a model's name or folder, or an object")
+            raise ConfigurationError(
+                "embedder is an empty name: give 'minilm', 'static', a model's name or folder, or an object"
+            )
+        from meve.parts.embedders.static import SHIPPED, StaticEmbedder, is_static
+
+        if embedder in ("static", SHIPPED):
+            return StaticEmbedder.shipped()
+        if is_static(Path(embedder)):
+            return StaticEmbedder.from_folder(embedder)
         from meve.parts.embedders.sentence_transformer import SentenceTransformerEmbedder
 
         return SentenceTransformerEmbedder.from_name(embedder)

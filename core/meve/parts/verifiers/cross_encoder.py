@@ -136,7 +136,7 @@ class CrossEncoderVerifier:
         else:
             raise ConfigurationError(f"backend is {backend!r}: choose one of torch, onnx")
         if calibration is None:
-            calibration = _beside(folder / "calibration.json")
+            calibration = calibration_beside(folder)
         return cls(runtime, name=name, calibration=calibration, batch_size=batch_size, cache_size=cache_size)
 
     @property
@@ -242,8 +242,13 @@ class CrossEncoderVerifier:
         return pieces, lengths, starts
 
 
-def _beside(file: Path) -> Calibration | None:
-    """The calibration beside a model: as plain data, or as `meve calibrate` writes it, under "calibration"."""
+def calibration_beside(folder: Path) -> Calibration | None:
+    """The calibration in a model's folder: as plain data, or as `meve calibrate` writes it, under "calibration".
+
+    Raises:
+        CalibrationError: a calibration.json that can't be used.
+    """
+    file = folder / "calibration.json"
     stored = read_json(file)
     if not stored:
         return None

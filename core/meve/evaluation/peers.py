@@ -1,0 +1,111 @@
+"""Anybody's own retriever beside ours: a function that is named on the command line."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from meve.errors import ConfigurationError, EvaluationError
+from meve.evaluation.systems import Build, Workbench
+from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
+from meve.parts.verifiers.cosine import CosineVerifier
+from meve.ports import Embedder
+from meve.types import FloatArray, Passage, Similarity
+
+
+def peer(name: str) -> Build:
+    """Somebody else's retriever, given as `module:function`.
+
+    Raises:
+        ConfigurationError: no such module or function.
+    """
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise ConfigurationError(
+            f"--peer {name!r}: give module:function, such as benchmarks.peers.langchain_stock:hybrid"
+        )
+    try:
+        made: Peer = getattr(import_module(module), function)
+    except Exception as cause:  # whatever somebody's module does when it's imported
+        raise ConfigurationError(f"--peer {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
+
+    def build(bench: Workbench) -> System:
+        once = Once(bench.parts.embedder)
+        parts = replace(bench.parts, embedder=once)
+        if isinstance(parts.verifier, CosineVerifier):
+            parts = replace(parts, verifier=CosineVerifier(once, parts.verifier.calibration))
+        asked = made(bench.passages, parts)
+
+        def system(question: str) -> Handed:
+            once.forget()
+            return _from_peer(name, asked(question), parts)
+
+        return system
+
+    return build
+
+
+class Once:
+    """An embedder that embeds a query once, until it is told to forget it.
+
+    A stock pipeline needs the query's vector in several places, which know nothing of one another, as MeVe does in one:
+    what is timed is to be the pipeline, and not how often a wrapper asks.
+    """
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self._known: dict[str, FloatArray] = {}
+
+    def forget(self) -> None:
+        """The next query is embedded anew."""
+        self._known = {}
+
+    @property
+    def name(self) -> str:
+        """The embedder's."""
+        return self._inner.name
+
+    @property
+    def dimension(self) -> int:
+        """The embedder's."""
+        return self._inner.dimension
+
+    @property
+    def similarity(self) -> Similarity:
+        """The embedder's."""
+        return self._inner.similarity
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Shape (d,)."""
+        if text not in self._known:
+            self._known[text] = self._inner.embed_query(text)
+        return self._known[text]
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Shape (n, d)."""
+        return self._inner.embed_passages(texts)
+
+
+def peer_code(name: str) -> str:
+    """A hash of the file that a peer's function stands in; empty where there is none to read."""
+    found = find_spec(name.partition(":")[0])
+    file = Path(found.origin) if found is not None and found.origin is not None else None
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file is not None and file.is_file() else ""
+
+
+def _from_peer(name: str, given: Iterable[Passage] | None, parts: Parts) -> Handed:
+    if given is None:
+        raise EvaluationError(f"peer {name!r} returned None: a peer returns passages, an empty list for none")
+    found = tuple(given)
+    wrong = next((p for p in found if not isinstance(p, Passage)), None)
+    if wrong is not None:
+        raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: a peer returns passages")
+    text = parts.separator.join(p.content for p in found)
+    return Handed(
+        passages=tuple(Evidence(id=p.id, text=p.content) for p in found),
+        ranked=tuple(p.id for p in found),
+        text=text,
+        tokens=parts.tokens.count(text) if found else 0,
+    )
