@@ -23,6 +23,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert again.retrieve("blue sky").text == "The sky is blue."
     again.retrieve("blue sky", lexical="bm25")
 
+    static = meve.Retriever.from_texts(["The sky is blue.", "Grass is green."], **{**parts, "embedder": "static"})
+    assert static.retrieve("sky").passages[0].passage.text == "The sky is blue.", "the embedder that ships must work"
+
     for needs, extra in (({"embedder": None}, "offline"), ({"embedder": "some/model"}, "models")):
         try:
             meve.Retriever.from_texts(["text"], **{**parts, **needs})
