@@ -61,7 +61,8 @@ class RetrieverConfig:
     candidates: int = 20
     """Phase 1: how many candidates a source may bring (the paper's k)."""
     sources: Sources = "dense"
-    """Phase 1: candidates by their vectors, by their words, or by both."""
+    """Phase 1: candidates by their vectors, by their words, or by both, which are all verified. Where words were asked
+    already, the fallback can only bring back what was turned down and reaches its floor."""
     limit: int | None = None
     """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
     threshold: float = 0.5
@@ -97,7 +98,7 @@ class RetrieverConfig:
     tokens: str | None = None
     """Phase 5: count with this tokenizer (a tiktoken encoding, say) and not with the retriever's own."""
     lexical: LexicalKind | None = None
-    """Phase 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and not the retriever's own."""
+    """Phases 1 and 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and no other."""
 
     def __post_init__(self) -> None:
         for name, least in (

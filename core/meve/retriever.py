@@ -88,10 +88,10 @@ class Retriever:
 
         Args:
             config: how to decide; by default `RetrieverConfig()`.
-            embedder: a part, the name or folder of a sentence-transformers model, or None for the bundled
-                all-MiniLM-L6-v2.
+            embedder: a part, the name or folder of a sentence-transformers model, `static` for the one that ships and
+                needs no torch, or None for the bundled all-MiniLM-L6-v2.
             verifier: a part, the name or folder of a cross-encoder, or None for the calibrated cosine of the bundled
-                embedder.
+                embedder; with another embedder, give one.
             dense: a part, or a kind of FAISS index; `auto` goes by how many passages come first.
             lexical: a part, or a kind of keyword index; by default what `config` names, or else `bm25`.
             tokens: a part, a tokenizer's name or file, a function from text to a number, or None for what `config`

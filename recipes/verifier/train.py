@@ -8,6 +8,7 @@ In two stages: the second begins with the model of the first, and sees the other
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from meve.parts.embedders.minilm import check_weights, minilm_folder
@@ -15,9 +16,11 @@ from meve.training import TrainingConfig, fine_tune
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
-STAGES = (0.35, 1.0)
-"""Which share of the examples has been seen at the end of each stage."""
-CONFIG = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=160, seed=SEED)
+FIRST = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=160, seed=SEED)
+SECOND = replace(FIRST, batch_size=16, learning_rate=8e-5)
+STAGES = ((0.35, FIRST), (1.0, SECOND))
+"""Which share of the examples has been seen at the end of each stage, and how it learns. The first takes hundreds of
+steps to make a classifier of an embedder; the second takes more and smaller ones."""
 
 
 def main() -> None:
@@ -28,13 +31,13 @@ def main() -> None:
     check_weights(minilm_folder() / "model.safetensors")
     pairs = [pair_of(example) for example in Example.read(work / "train.jsonl")]
     base, begin = minilm_folder(), 0
-    for stage, share in enumerate(STAGES, start=1):
-        end = round(share * len(pairs))
-        base, begin = fine_tune(base, pairs[begin:end], work / f"stage-{stage}", CONFIG, _told(stage)), end
+    for stage, (share, config) in enumerate(STAGES, start=1):
+        end, told = round(share * len(pairs)), _told(stage, config.batch_size)
+        base, begin = fine_tune(base, pairs[begin:end], work / f"stage-{stage}", config, told), end
         print(f"stage {stage}: {base}", flush=True)
 
 
-def _told(stage: int) -> Callable[[int, int], None]:
+def _told(stage: int, batch: int) -> Callable[[int, int], None]:
     begun: list[tuple[float, int]] = []
 
     def told(done: int, steps: int) -> None:
@@ -42,8 +45,8 @@ def _told(stage: int) -> Callable[[int, int], None]:
             begun.append((time.monotonic(), done))
         elif done % 20 == 0:
             started, first = begun[0]
-            rate = (done - first) * CONFIG.batch_size / (time.monotonic() - started)
-            left = (steps - done) * CONFIG.batch_size / rate / 60
+            rate = (done - first) * batch / (time.monotonic() - started)
+            left = (steps - done) * batch / rate / 60
             print(
                 f"stage {stage}, step {done:,} of {steps:,}: {rate:.1f} pairs a second, {left:.0f} minutes left",
                 flush=True,

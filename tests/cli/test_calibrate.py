@@ -29,7 +29,10 @@ class Shared:
     def counts(self, texts):
         return [self.count(text) for text in texts]
 
-    def logits(self, pairs):
+    def logits(self, batches):
+        return [self.one(pairs) for pairs in batches]
+
+    def one(self, pairs):
         words = [[set(re.findall(r"\w+", text)) for text in pair] for pair in pairs]
         return np.array([len(query & passage) - 1.5 for query, passage in words], dtype=np.float32)
 

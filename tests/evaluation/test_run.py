@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
@@ -143,6 +144,12 @@ def test_a_peer_whose_code_has_changed_is_refused(tmp_path, monkeypatch):
         run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"changing:make": peer_code("changing:make")})
 
 
+def test_a_peer_made_by_hand_has_no_code_to_hash(monkeypatch):
+    """A function of a notebook, say."""
+    monkeypatch.setitem(sys.modules, "by_hand", ModuleType("by_hand"))
+    assert peer_code("by_hand:mine") == peer_code("no.such.module:f") == ""
+
+
 def test_the_code_of_the_package_is_part_of_its_version(monkeypatch, tmp_path):
     """What decides what comes out, and nothing else: an outcome of older phases must not pass for one of newer."""
     made = tmp_path / "evaluation"
@@ -193,23 +200,30 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
     Journal(tmp_path, {}).close()
 
 
-def test_a_curve_is_made_again_from_what_is_kept_and_survives_a_query_that_raises(tmp_path):
-    chosen = a_set()
-    blank = replace(chosen, questions=(*chosen.questions, Question(id="blank", text=" ", gold={"p0": 1})))
-    made = curve(blank, blank.questions, PARTS, tmp_path, None)
-    assert {p.n for p in made} == {5}
-    assert max(p.recall for p in made) == 0.8
-    assert {p.raised for p in made if p.system != "bm25"} == {1}
-    kept = (tmp_path / "curve.jsonl").stat().st_mtime_ns
-    assert curve(blank, blank.questions, PARTS, tmp_path, None) == made
-    assert (tmp_path / "curve.jsonl").stat().st_mtime_ns == kept
-    fewer = curve(blank, blank.questions[:2], PARTS, tmp_path, None)
+def test_a_curve_is_made_again_from_what_is_kept(tmp_path):
+    chosen, file = a_set(), tmp_path / "curve.jsonl"
+    made = curve(chosen, chosen.questions, PARTS, tmp_path, None)
+    assert {p.n for p in made} == {4}
+    kept = file.stat().st_mtime_ns
+    assert curve(chosen, chosen.questions, PARTS, tmp_path, None) == made
+    assert file.stat().st_mtime_ns == kept
+    fewer = curve(chosen, chosen.questions[:2], PARTS, tmp_path, None)
     assert {p.n for p in fewer} == {2}
-    assert len((tmp_path / "curve.jsonl").read_text().splitlines()) == len(made)
-    file = tmp_path / "curve.jsonl"
+    assert len(file.read_text().splitlines()) == len(made)
     file.write_text(file.read_text()[:-20])
     with pytest.raises(EvaluationError, match=r"curve\.jsonl is damaged"):
-        curve(blank, blank.questions, PARTS, tmp_path, None)
+        curve(chosen, chosen.questions, PARTS, tmp_path, None)
+
+
+def test_a_curve_survives_a_query_that_raises_counts_it_and_is_not_kept(tmp_path):
+    chosen, file = a_set(), tmp_path / "curve.jsonl"
+    blank = replace(chosen, questions=(*chosen.questions, Question(id="blank", text=" ", gold={"p0": 1})))
+    made = curve(blank, blank.questions, PARTS, tmp_path, None)
+    assert max(p.recall for p in made) == 0.8
+    assert {p.raised for p in made if p.system != "bm25"} == {1}
+    kept = file.stat().st_mtime_ns
+    assert curve(blank, blank.questions, PARTS, tmp_path, None) == made
+    assert file.stat().st_mtime_ns > kept
 
 
 def test_outcomes_without_settings_are_nobodys(tmp_path):
@@ -319,6 +333,7 @@ KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from pathlib import Path
+from types import ModuleType
 from test_run import a_set, phases, run
 def slow(bench):
     full = phases()(bench)

@@ -29,9 +29,9 @@ class Counting:
     def counts(self, texts):
         return [self.count(text) for text in texts]
 
-    def logits(self, pairs):
-        self.read += pairs
-        return np.array([len(passage) for _, passage in pairs], dtype=np.float32)
+    def logits(self, batches):
+        self.read += [pair for pairs in batches for pair in pairs]
+        return [np.array([len(passage) for _, passage in pairs], dtype=np.float32) for pairs in batches]
 
 
 @pytest.fixture

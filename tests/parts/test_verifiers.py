@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from meve.parts.embedders.sentence_transformer import SentenceTransformerEmbedde
 from meve.parts.verifiers import export_onnx, resolve_verifier
 from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.parts.verifiers.onnx_runtime import OnnxRuntime
 from meve.parts.windows import Windows
 from meve.ports import VectorVerifier, Verifier
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
@@ -82,6 +84,33 @@ class TestOnnx(VerifierContract):
         return onnx_verifier
 
 
+class TestOnnxSideBySide(VerifierContract):
+    """Several batches at the same time."""
+
+    tells_relevance = False
+    long_words = 80
+
+    @pytest.fixture
+    def verifier(self, exported: Path) -> Verifier:
+        return CrossEncoderVerifier.from_name(str(exported), backend="onnx", threads=3, batch_size=1)
+
+
+def test_onnx_reads_as_many_batches_at_once_as_it_may(exported: Path) -> None:
+    """All three are begun before any is ended; each pair keeps its place."""
+    runtime = OnnxRuntime.from_folder(exported, threads=3)
+    together, inner = threading.Barrier(3, timeout=30), runtime._one
+
+    def one(pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        together.wait()
+        return inner(pairs)
+
+    passages = ["the moon", "the harbour", "bread"]
+    alone = [inner([("what orbits the earth", passage)]).item() for passage in passages]
+    runtime._one = one  # type: ignore[method-assign]
+    verifier = CrossEncoderVerifier(runtime, name="three", batch_size=1)
+    assert verifier.raw_scores("what orbits the earth", passages).tolist() == alone
+
+
 class TestCosineOfMiniLM(VerifierContract):
     long_words = 300
 
@@ -113,9 +142,9 @@ class Scripted:
     def __init__(self, windows: Windows, score: Any, window: int = LENGTH) -> None:
         self.windows, self.window, self.score, self.batches = windows, window, score, []
 
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        self.batches.append([passage for _, passage in pairs])
-        return np.array([self.score(query, passage) for query, passage in pairs], dtype=np.float32)
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        self.batches += [[passage for _, passage in pairs] for pairs in batches]
+        return [np.array([self.score(*pair) for pair in pairs], dtype=np.float32) for pairs in batches]
 
 
 @pytest.fixture

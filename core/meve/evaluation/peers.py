@@ -89,8 +89,11 @@ class Once:
 
 
 def peer_code(name: str) -> str:
-    """A hash of the file that a peer's function stands in; empty where there is none to read."""
-    found = find_spec(name.partition(":")[0])
+    """A hash of the file that a peer's function stands in, that file alone; empty where there is none to read."""
+    try:
+        found = find_spec(name.partition(":")[0])
+    except (ValueError, ImportError):  # a module that was made by hand, or is the script itself
+        return ""
     file = Path(found.origin) if found is not None and found.origin is not None else None
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file is not None and file.is_file() else ""
 

@@ -21,6 +21,7 @@ _VERSIONS = (
     "sentence-transformers",
     "transformers",
     "tokenizers",
+    "model2vec",
     "onnxruntime",
     "tiktoken",
     "rank-bm25",

@@ -124,9 +124,9 @@ def conduct(
             gaps += differences(chosen.name, judged, against, seed=seed)
             curve += (drawn := points(chosen))
             odd += [
-                f"{p.set}, curve of {p.system} at {p.max_tokens} tokens: for {p.raised} of {p.n} questions it raised"
-                for p in drawn
-                if p.raised
+                f"{chosen.name}, curve of {system}: {raised} queries raised, and count as nothing handed over"
+                for system in dict.fromkeys(p.system for p in drawn)
+                if (raised := sum(p.raised for p in drawn if p.system == system))
             ]
             most = max((questions for _, questions in systems.values()), key=len)
             about[chosen.name] = _described(chosen, most, prints[chosen.name])

@@ -42,7 +42,7 @@ def curve(
     if not asked:
         return []
     mine = [p for p in kept if p.set == chosen.name and p.n == len(asked)]
-    if mine:
+    if mine and not any(p.raised for p in mine):
         return mine
     kept = [p for p in kept if p.set != chosen.name]
     sums = {setting: np.zeros(4) for setting in SETTINGS}

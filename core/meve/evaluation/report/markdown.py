@@ -1,7 +1,7 @@
 """Results as Markdown: a table a set, with intervals, and what is surely different from the whole."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -142,8 +142,13 @@ def _cells(
         [f"{short(system)}{f' ({n} raised)' if (n := raised[system]) else ''}", *(cell(system, m) for m in shown)]
         for system in systems
     ]
-    sizes = [max((it.n for s in systems if (it := found.get((s, m)))), default=0) for m in shown]
-    return table(["system", *(f"{m} (n={n})" for m, n in zip(shown, sizes, strict=True))], rows)
+    return table(["system", *(f"{m} (n={_sizes(found, systems, m)})" for m in shown)], rows)
+
+
+def _sizes(found: Mapping[tuple[str, str], Interval | None], systems: Sequence[str], measure: str) -> str:
+    """Of how many questions a column tells; a range where systems differ in it."""
+    sizes = {it.n for system in systems if (it := found.get((system, measure))) is not None}
+    return f"{min(sizes)} to {max(sizes)}" if len(sizes) > 1 else str(*sizes)
 
 
 def _sure(results: Results, name: str, only: Set[str] | None) -> set[tuple[str, str]]:

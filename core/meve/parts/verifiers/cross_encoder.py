@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from meve.ports import Calibration
 from meve.types import FloatArray
 
 Backend = Literal["torch", "onnx"]
+Pairs: TypeAlias = Sequence[tuple[str, str]]
 
+BATCH: dict[Backend, int] = {"torch": 16, "onnx": 4}
+"""Pairs that are read together, unless told otherwise."""
 _LEAST_SHARE = 0.5
 """The share of the window that a query must leave for the passage."""
 CACHE_SIZE = 16_384
@@ -37,8 +40,8 @@ class Runtime(Protocol):
         """The model's tokenizer, to count and to split with."""
         ...
 
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """The model's raw outputs for one batch of (query, passage), shape (n,); every pair fits the window."""
+    def logits(self, batches: Sequence[Pairs]) -> list[FloatArray]:
+        """The model's raw outputs for each batch of n (query, passage), shape (n,); every pair fits the window."""
         ...
 
 
@@ -84,7 +87,7 @@ class CrossEncoderVerifier:
         backend: Backend = "torch",
         calibration: Calibration | None = None,
         max_length: int | None = None,
-        batch_size: int = 16,
+        batch_size: int | None = None,
         cache_size: int = CACHE_SIZE,
         device: str | None = None,
         threads: int | None = None,
@@ -98,10 +101,12 @@ class CrossEncoderVerifier:
             calibration: None for the calibration.json in the folder, as `meve calibrate` writes it, and where there is
                 none the plain sigmoid.
             max_length: tokens that the model reads at once, special ones included; None for all that it can.
-            batch_size: how many pairs the model reads at once.
+            batch_size: how many pairs the model reads at once; None for 16 of torch, and 4 of ONNX, which reads several
+                batches at the same time.
             cache_size: how many raw scores are remembered; 0 for none.
             device: of torch, such as `cpu` or `cuda`; None lets it choose. ONNX runs on the CPU.
-            threads: of ONNX; torch's are set for the whole process by `torch.set_num_threads`.
+            threads: of ONNX, how many batches are read at once; None for as many as there are cores. Torch's are set
+                for the whole process by `torch.set_num_threads`.
             local_files_only: never ask a hub, not even for a model that was named.
 
         Raises:
@@ -137,7 +142,8 @@ class CrossEncoderVerifier:
             raise ConfigurationError(f"backend is {backend!r}: choose one of torch, onnx")
         if calibration is None:
             calibration = calibration_beside(folder)
-        return cls(runtime, name=name, calibration=calibration, batch_size=batch_size, cache_size=cache_size)
+        size = BATCH[backend] if batch_size is None else batch_size
+        return cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
 
     @property
     def name(self) -> str:
@@ -181,9 +187,10 @@ class CrossEncoderVerifier:
         pieces, lengths, starts = self._pieces(passages, room)
         logits = np.empty(len(pieces), dtype=np.float32)
         order = np.argsort(-np.asarray(lengths), kind="stable")
-        for at in range(0, len(order), self._batch_size):
-            batch = order[at : at + self._batch_size]
-            logits[batch] = self._runtime.logits([(query, pieces[i]) for i in batch])
+        batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
+        read = self._runtime.logits([[(query, pieces[i]) for i in batch] for batch in batches])
+        for batch, scores in zip(batches, read, strict=True):
+            logits[batch] = scores
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(

@@ -120,7 +120,7 @@ def _prove(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", targe
     inputs = tokenizer([q for q, _ in _PROBES], [p for _, p in _PROBES], padding=True, return_tensors="pt")
     with torch.no_grad():
         expected = model(**inputs).logits.numpy().reshape(-1)
-    gap = float(np.abs(OnnxRuntime.from_folder(target).logits(_PROBES) - expected).max())
+    gap = float(np.abs(OnnxRuntime.from_folder(target).logits([_PROBES])[0] - expected).max())
     if not gap <= TOLERANCE:
         (target / "onnx" / "model.onnx").unlink()
         raise ModelError(

@@ -95,7 +95,7 @@ def _agreement(whole: Path, small: Path, probes: Pairs) -> float:
     from scipy.stats import kendalltau
 
     a, b = (
-        np.concatenate([runtime.logits([pair]) for pair in probes])
+        np.concatenate(runtime.logits([[pair] for pair in probes]))
         for runtime in (OnnxRuntime.from_folder(folder) for folder in (whole, small))
     )
     return float(kendalltau(a, b).statistic)

@@ -4,7 +4,9 @@ Its own few lines, over `onnxruntime` and `tokenizers`, since optimum-onnx, whic
 be installed beside transformers 5. Needs neither torch nor transformers.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,20 +30,32 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 class OnnxRuntime:
     """A loaded ONNX cross-encoder with one label. Safe to share between threads, and runs them side by side.
 
+    Batches are read at the same time, each on one core: that keeps all cores busy where one batch on all of them would
+    have them wait for each other after every step.
+
     Args:
         session: a loaded graph, with inputs among input_ids, attention_mask and token_type_ids.
         windows: its tokenizer.
         window: tokens that it reads at once, special ones included.
         name: what it is called, for messages.
         pad_id: the token that fills up shorter pairs of a batch; it is masked out.
+        threads: how many batches are read at once; 1 or more.
 
     Raises:
         ModelError: a graph with other inputs, or without input_ids.
     """
 
     def __init__(
-        self, session: "InferenceSession", *, windows: Windows, window: int, name: str, pad_id: int = 0
+        self,
+        session: "InferenceSession",
+        *,
+        windows: Windows,
+        window: int,
+        name: str,
+        pad_id: int = 0,
+        threads: int = 1,
     ) -> None:
+        self._pool = ThreadPoolExecutor(threads, "meve-verifier") if threads > 1 else None
         self._session = session
         self._name = name
         self._pad_id = pad_id
@@ -62,7 +76,7 @@ class OnnxRuntime:
         Args:
             folder: where the model lies.
             max_length: tokens to read at once, special ones included; None for all that the model can.
-            threads: how many cores a call may use; None lets ONNX Runtime choose.
+            threads: how many batches are read at once, each on one core; None for as many as there are cores.
 
         Raises:
             MissingExtraError: onnxruntime isn't installed.
@@ -83,8 +97,7 @@ class OnnxRuntime:
         check_classifier(config, str(folder))
         windows = Windows.from_folder(folder)
         options = onnxruntime.SessionOptions()
-        if threads is not None:
-            options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 1
         with foreign(ModelError, f"loading {graph}"):
             session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         return cls(
@@ -93,14 +106,20 @@ class OnnxRuntime:
             window=checked_length(max_length, model_window(folder), str(folder)),
             name=str(folder),
             pad_id=int(config.get("pad_token_id") or 0),
+            threads=cores() if threads is None else threads,
         )
 
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """The model's raw outputs for one batch, shape (n,).
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        """The model's raw outputs for each batch of n pairs, shape (n,).
 
         Raises:
             ModelError: the model failed, or has not one output for each pair.
         """
+        if self._pool is None or len(batches) < 2:
+            return [self._one(pairs) for pairs in batches]
+        return list(self._pool.map(self._one, batches))
+
+    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
             encodings = self.windows.tokenizer.encode_batch(list(pairs))
             shape = (len(encodings), max(len(e.ids) for e in encodings))
@@ -122,6 +141,14 @@ class OnnxRuntime:
                 "score each was due: give a cross-encoder with one label"
             )
         return scores.reshape(-1)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
 
 
 def onnx_file(folder: Path) -> Path:

@@ -75,12 +75,15 @@ class TorchRuntime:
             model = CrossEncoder(name, device=device, local_files_only=local_files_only)
         return cls(model, name=name, max_length=max_length)
 
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """The model's raw outputs for one batch, shape (n,).
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        """The model's raw outputs for each batch of n pairs, shape (n,).
 
         Raises:
             ModelError: the model failed.
         """
+        return [self._one(pairs) for pairs in batches]
+
+    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with self._lock, foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
             scores = self._model.predict(
                 list(pairs),
