@@ -19,25 +19,11 @@ _BATCH = 256
 """Texts that are embedded between two commits: what an interruption costs at most."""
 
 
-class CachedEmbedder:
-    """An embedder whose passage vectors are kept in a file; queries are embedded each time, so that they can be timed.
+class Around:
+    """What stands around an embedder passes for it."""
 
-    The file may be shared by evaluations, one at a time, and by models: it knows texts by model name and SHA-256.
-    """
-
-    def __init__(self, inner: Embedder, file: Path) -> None:
+    def __init__(self, inner: Embedder) -> None:
         self._inner = inner
-        self._file = file
-        with self._open() as database:
-            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
-            database.execute("CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, probe TEXT)")
-            probe = json.dumps([round(value, 3) for value in inner.embed_query(PROBE)[:8].tolist()])
-            database.execute("INSERT OR IGNORE INTO models VALUES (?, ?)", (inner.name, probe))
-            kept = database.execute("SELECT probe FROM models WHERE name = ?", (inner.name,)).fetchone()[0]
-        if kept != probe:
-            raise EvaluationError(
-                f"{file} holds vectors of other weights that were called {inner.name!r} too: give another --cache"
-            )
 
     @property
     def name(self) -> str:
@@ -53,6 +39,54 @@ class CachedEmbedder:
     def similarity(self) -> Similarity:
         """The model's."""
         return self._inner.similarity
+
+
+class Once(Around):
+    """An embedder that embeds a query once, until it is told to forget.
+
+    For a stock pipeline, that needs the query's vector in several places which know nothing of one another: what is
+    timed is to be the pipeline, and not how often a wrapper asks. And for a curve, which asks each question many times,
+    and times nothing.
+    """
+
+    def __init__(self, inner: Embedder) -> None:
+        super().__init__(inner)
+        self._known: dict[str, FloatArray] = {}
+
+    def forget(self) -> None:
+        """The next query is embedded anew."""
+        self._known = {}
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Shape (d,)."""
+        if text not in self._known:
+            self._known[text] = self._inner.embed_query(text)
+        return self._known[text]
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Shape (n, d)."""
+        return self._inner.embed_passages(texts)
+
+
+class CachedEmbedder(Around):
+    """An embedder whose passage vectors are kept in a file; queries are embedded each time, so that they can be timed.
+
+    The file may be shared by evaluations, one at a time, and by models: it knows texts by model name and SHA-256.
+    """
+
+    def __init__(self, inner: Embedder, file: Path) -> None:
+        super().__init__(inner)
+        self._file = file
+        with self._open() as database:
+            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+            database.execute("CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, probe TEXT)")
+            probe = json.dumps([round(value, 3) for value in inner.embed_query(PROBE)[:8].tolist()])
+            database.execute("INSERT OR IGNORE INTO models VALUES (?, ?)", (inner.name, probe))
+            kept = database.execute("SELECT probe FROM models WHERE name = ?", (inner.name,)).fetchone()[0]
+        if kept != probe:
+            raise EvaluationError(
+                f"{file} holds vectors of other weights that were called {inner.name!r} too: give another --cache"
+            )
 
     def embed_query(self, text: str) -> FloatArray:
         """Shape (d,); not from the file."""

@@ -1,18 +1,18 @@
 """Anybody's own retriever beside ours: a function that is named on the command line."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from meve.errors import ConfigurationError, EvaluationError
+from meve.evaluation.cache import Once
 from meve.evaluation.systems import Build, Workbench
 from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
 from meve.parts.verifiers.cosine import CosineVerifier
-from meve.ports import Embedder
-from meve.types import FloatArray, Passage, Similarity
+from meve.types import Passage
 
 
 def peer(name: str) -> Build:
@@ -45,47 +45,6 @@ def peer(name: str) -> Build:
         return system
 
     return build
-
-
-class Once:
-    """An embedder that embeds a query once, until it is told to forget it.
-
-    A stock pipeline needs the query's vector in several places, which know nothing of one another, as MeVe does in one:
-    what is timed is to be the pipeline, and not how often a wrapper asks.
-    """
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self._known: dict[str, FloatArray] = {}
-
-    def forget(self) -> None:
-        """The next query is embedded anew."""
-        self._known = {}
-
-    @property
-    def name(self) -> str:
-        """The embedder's."""
-        return self._inner.name
-
-    @property
-    def dimension(self) -> int:
-        """The embedder's."""
-        return self._inner.dimension
-
-    @property
-    def similarity(self) -> Similarity:
-        """The embedder's."""
-        return self._inner.similarity
-
-    def embed_query(self, text: str) -> FloatArray:
-        """Shape (d,)."""
-        if text not in self._known:
-            self._known[text] = self._inner.embed_query(text)
-        return self._known[text]
-
-    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Shape (n, d)."""
-        return self._inner.embed_passages(texts)
 
 
 def peer_code(name: str) -> str:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from meve.errors import EvaluationError
+from meve.evaluation.cache import Once
 from meve.evaluation.measures.all_gold import complete
 from meve.evaluation.measures.supporting_recall import recall
 from meve.evaluation.outcome import Outcome
@@ -16,8 +16,6 @@ from meve.evaluation.results import Point
 from meve.evaluation.run import Progress, ask
 from meve.evaluation.systems import SYSTEMS, Workbench
 from meve.evaluation.types import EvaluationSet, Handed, Parts, Question
-from meve.ports import Embedder
-from meve.types import FloatArray, Similarity
 
 THRESHOLDS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 BUDGETS = (128, 256, 512, 1024)
@@ -46,7 +44,7 @@ def curve(
         return mine
     kept = [p for p in kept if p.set != chosen.name]
     sums = {setting: np.zeros(4) for setting in SETTINGS}
-    remembering = replace(parts, embedder=_Remembering(parts.embedder))
+    remembering = replace(parts, embedder=Once(parts.embedder))
     passages = {p.id: p for p in chosen.passages}
     bench = None if chosen.closed else Workbench(chosen.passages, remembering)
     for done, question in enumerate(asked):
@@ -97,26 +95,3 @@ def _system(bench: Workbench, setting: Setting) -> Callable[[str], Handed]:
     if threshold is not None:
         config = config.override(threshold=threshold)
     return SYSTEMS[name](bench.with_config(config))
-
-
-class _Remembering:
-    """An embedder that embeds no query twice: a curve asks each many times, and times nothing."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self.embed_query: Callable[[str], FloatArray] = lru_cache(maxsize=4096)(inner.embed_query)
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def dimension(self) -> int:
-        return self._inner.dimension
-
-    @property
-    def similarity(self) -> Similarity:
-        return self._inner.similarity
-
-    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        return self._inner.embed_passages(texts)

@@ -29,7 +29,7 @@ _TOGETHER = 1_024
 class StaticEmbedder:
     """Embeds by the mean of its tokens' vectors. Safe to share between threads, which take turns.
 
-    Thousands of texts a second, without torch, of any length. It knows what words mean, and not how they stand to one
+    Quick, without torch, and for texts of any length. It knows what words mean, and not how they stand to one
     another: a sentence and the same words shuffled have the same vector. Of a text without a token that the model
     knows, the vector is zero, and so is its similarity to everything.
 
