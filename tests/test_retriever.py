@@ -272,6 +272,18 @@ class TestSources:
         context = retriever.retrieve("blue sky zebra", sources="hybrid", where={"lang": "en"}, fallback_floor=0.0)
         assert "p0000002" not in {c.id for c in context.trace.candidates}
 
+    def test_where_words_were_asked_already_the_fallback_asks_nothing(self):
+        """It brings back the best of what was turned down, and the trace says from where."""
+        retriever = Retriever.from_texts(self.TEXTS, **parts())
+        asked = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
+        both = retriever.retrieve("blue sky zebra", sources="hybrid", **asked)
+        assert both.trace.phases[2].settings["source"] == "turned down"
+        assert {c.id for c in both.trace.candidates} == {"p0000000", "p0000002"}
+        best = max(both.trace.candidates, key=lambda c: c.scores["verifier"])
+        assert [p.passage.id for p in both.passages] == [best.id]
+        one = retriever.retrieve("blue sky zebra", sources="dense", **asked)
+        assert one.trace.phases[2].settings["source"] == "lexical"
+
     def test_one_that_is_none_is_refused(self):
         """With the choices."""
         with pytest.raises(ConfigurationError, match="sources is 'web': choose one of dense, lexical, hybrid"):

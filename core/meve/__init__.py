@@ -3,6 +3,7 @@
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.errors import MeveError
+from meve.parts.verifiers import load_verifier
 from meve.retriever import Retriever
 from meve.trace import Trace
 from meve.types import ContextPassage, LabelledPair, Passage
@@ -18,4 +19,5 @@ __all__ = [
     "RetrieverConfig",
     "Trace",
     "__version__",
+    "load_verifier",
 ]

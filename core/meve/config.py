@@ -60,9 +60,9 @@ class RetrieverConfig:
 
     candidates: int = 20
     """Phase 1: how many candidates a source may bring (the paper's k)."""
-    sources: Sources = "dense"
+    sources: Sources = "hybrid"
     """Phase 1: candidates by their vectors, by their words, or by both, which are all verified. Where words were asked
-    already, the fallback can only bring back what was turned down and reaches its floor."""
+    already, the fallback brings back the best of those that were turned down."""
     limit: int | None = None
     """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
     threshold: float = 0.5

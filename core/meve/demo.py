@@ -55,7 +55,7 @@ def demo_retriever(folder: Path, progress: Callable[[int, int], None] | None = N
     Raises:
         ConfigurationError: the folder holds another index.
         StorageError: the folder holds something else, or can't be written.
-        ModelError: the bundled model can't be loaded.
+        ModelError: the models that ship can't be loaded.
     """
     if (folder / MANIFEST).exists():
         retriever = Retriever.load(folder)

@@ -10,7 +10,7 @@ from meve.clock import Clock, SystemClock
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.errors import ConfigurationError, ModelError, QueryError, foreign
-from meve.phases import Composed, budget, condense, fallback, follow, judge, prioritize, retrieve, verify
+from meve.phases import Composed, budget, condense, fallback, follow, judge, prioritize, reconsider, retrieve, verify
 from meve.phases.condense import Split
 from meve.phases.follow import with_evidence
 from meve.ports import Embedder, Estimator, Scorer, Source, TokenCounter
@@ -18,6 +18,9 @@ from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
 from meve.types import Candidate, ContextPassage, FloatArray, Query
 from meve.vectors import checked_vectors
+
+TURNED_DOWN = "turned down"
+"""Where the fallback looks when phase 1 asked its source already, for as many or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,13 +179,17 @@ class Pipeline:
         if because or self.fallback is None:
             recorder.skip("fallback", received=n, returned=n, because=because)
             return accepted
+        sources = [source.name for source in self.sources]
+        asked = self.fallback.name in sources and config.candidates >= config.fallback_k
         settings = {
             "min_verified": config.min_verified,
             "fallback_k": config.fallback_k,
             "fallback_floor": config.fallback_floor,
-            "source": self.fallback.name,
+            "source": TURNED_DOWN if asked else self.fallback.name,
         }
         with recorder.phase("fallback", received=n, settings=settings) as p:
+            if asked:
+                return p.done(reconsider(accepted, judged, k=config.fallback_k, floor=config.fallback_floor))
             selection = fallback(
                 query,
                 accepted,

@@ -88,14 +88,14 @@ class Retriever:
 
         Args:
             config: how to decide; by default `RetrieverConfig()`.
-            embedder: a part, the name or folder of a sentence-transformers model, `static` for the one that ships and
-                needs no torch, or None for the bundled all-MiniLM-L6-v2.
-            verifier: a part, the name or folder of a cross-encoder, or None for the calibrated cosine of the bundled
-                embedder; with another embedder, give one.
+            embedder: a part, the name or folder of a sentence-transformers model, `minilm` for the all-MiniLM-L6-v2 of
+                the `offline` extra, or None for the static one that ships and needs no torch.
+            verifier: a part, the name or folder of a cross-encoder, `cosine` for the calibrated cosine of `minilm`, or
+                None for the cross-encoder that ships and needs no torch.
             dense: a part, or a kind of FAISS index; `auto` goes by how many passages come first.
             lexical: a part, or a kind of keyword index; by default what `config` names, or else `bm25`.
             tokens: a part, a tokenizer's name or file, a function from text to a number, or None for what `config`
-                names, or else the bundled model's WordPiece.
+                names, or else BERT's WordPiece, which ships.
 
         Raises:
             ConfigurationError: parts that can't work, or an extra that isn't installed.

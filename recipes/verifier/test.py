@@ -17,8 +17,7 @@ import numpy as np
 from meve.evaluation.statistics import Interval, interval
 from meve.fitting import raw_scores
 from meve.formulas import expected_calibration_error
-from meve.parts.embedders import resolve_embedder
-from meve.parts.verifiers import resolve_verifier
+from meve.parts.verifiers import load_verifier
 from meve.ports import Verifier
 from meve.training.verdict import auc_of, rows_by_query
 from recipes.verifier.examples import Example, pair_of
@@ -40,7 +39,7 @@ def main() -> None:
         examples = [e for e in examples if e.set in given.only.split(",")]
     found: dict[str, dict[str, dict[str, object]]] = {}
     for name in given.verifier:
-        verifier = resolve_verifier(name, resolve_embedder(None))
+        verifier = load_verifier(name)
         for key in sorted({(e.set, e.kind) for e in examples}):
             mine = [e for e in examples if (e.set, e.kind) == key]
             chosen = set(list(dict.fromkeys(e.query for e in mine))[: given.queries])

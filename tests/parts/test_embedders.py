@@ -198,8 +198,9 @@ def test_missing_packages_print_the_pip_line(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_names_resolve_to_embedders_and_back() -> None:
-    """None, `minilm` and the model's own name all mean the bundled one; a path means that model; objects pass."""
-    assert resolve_embedder(None).name == resolve_embedder("minilm").name == "all-MiniLM-L6-v2"
+    """None means the one that ships; `minilm` and its own name the bundled one; a path that model; objects pass."""
+    assert resolve_embedder(None).name == "meve-static-1"
+    assert resolve_embedder("minilm").name == resolve_embedder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"
     folder = str(minilm_folder())
     by_path = resolve_embedder(folder)
     assert by_path.name == folder

@@ -11,8 +11,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from meve.errors import ConfigurationError, MissingExtraError, TokenizerUnavailableError
-from meve.parts.tokenizers import huggingface, resolve_tokens
+from meve.errors import ConfigurationError, TokenizerUnavailableError
+from meve.parts.embedders.minilm import minilm_folder
+from meve.parts.tokenizers import resolve_tokens
 from meve.parts.tokenizers.function import FunctionTokens
 from meve.parts.tokenizers.huggingface import HuggingFaceTokens, minilm_tokens
 from meve.parts.tokenizers.tiktoken import TiktokenTokens, cache_folder
@@ -94,15 +95,15 @@ def test_the_given_tokenizer_stays_as_it_is():
 
 
 def test_minilm_counts_word_pieces():
-    """The bundled WordPiece cuts as BERT's does: em ##bed ##ding ##s; and adds no [CLS]."""
+    """The WordPiece that ships cuts as BERT's does: em ##bed ##ding ##s; and adds no [CLS]."""
     assert minilm_tokens().count("Embeddings!") == 5
 
 
-def test_minilm_needs_its_package(monkeypatch):
-    """Without the package, the error says how to install it."""
-    monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"meve\[offline\]"):
-        minilm_tokens()
+def test_minilm_counts_as_the_model_reads():
+    """The table that ships is that of the published all-MiniLM-L6-v2."""
+    published = HuggingFaceTokens.from_file(minilm_folder())
+    texts = ["Zürich's café, 50 % off!", "naïve 東京 ﬁne", "x" * 150, "[SEP] tabs\tand\nlines", ""]
+    assert minilm_tokens().count_many(texts) == published.count_many(texts)
 
 
 def test_counting_imports_no_torch():
@@ -116,7 +117,7 @@ def test_counting_imports_no_torch():
 @pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])
 def test_a_table_that_isn_t_here_is_never_fetched(no_tables, encoding):
     """Without its table, an encoding is an error that names it, the folder and the choices; the network stays alone."""
-    with pytest.raises(TokenizerUnavailableError, match=rf"{encoding}.*TIKTOKEN_CACHE_DIR.*bundled WordPiece"):
+    with pytest.raises(TokenizerUnavailableError, match=rf"{encoding}.*TIKTOKEN_CACHE_DIR.*WordPiece that ships"):
         TiktokenTokens(encoding)
 
 
@@ -209,5 +210,5 @@ def test_a_model_out_of_reach_is_named(monkeypatch):
             raise OSError("offline")
 
     monkeypatch.setattr("tokenizers.Tokenizer", Offline)
-    with pytest.raises(TokenizerUnavailableError, match=r"nobody/nothing.*bundled WordPiece"):
+    with pytest.raises(TokenizerUnavailableError, match=r"nobody/nothing.*WordPiece that ships"):
         resolve_tokens("nobody/nothing")

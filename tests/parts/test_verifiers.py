@@ -25,7 +25,7 @@ from meve.errors import (
 )
 from meve.parts.embedders.minilm import minilm
 from meve.parts.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.parts.verifiers import export_onnx, resolve_verifier
+from meve.parts.verifiers import SHIPPED, export_onnx, resolve_verifier
 from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.parts.verifiers.onnx_runtime import OnnxRuntime
@@ -295,14 +295,12 @@ class TestBrokenModels:
         with pytest.raises(ModelError):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
-    def test_a_backend_that_is_not_installed(
-        self, backend: Any, exported: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The error prints the pip line of the backend."""
-        extra = "models" if backend == "torch" else "onnx"
-        monkeypatch.setitem(sys.modules, "sentence_transformers" if backend == "torch" else "onnxruntime", None)
-        with pytest.raises(MissingExtraError, match=rf"pip install 'meve\[{extra}\]'"):
-            CrossEncoderVerifier.from_name(str(exported), backend=backend)
+
+def test_torch_that_is_not_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error prints the pip line."""
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'meve\[models\]'"):
+        CrossEncoderVerifier.from_name(str(folder))
 
 
 class TestOnnxFiles:
@@ -373,12 +371,13 @@ class TestCosine:
     def test_another_embedder_has_no_shipped_calibration(self) -> None:
         """A cosine of another model means something else, so the error says what to give."""
         with pytest.raises(ConfigurationError, match=r"words-by-initial.*cross-encoder.*fit_calibration"):
-            resolve_verifier(None, WordEmbedder())
+            resolve_verifier("cosine", WordEmbedder())
 
 
 def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder: Path) -> None:
-    """None and `cosine` mean the calibrated cosine, a folder means that cross-encoder, objects pass."""
-    assert resolve_verifier(None, bundled).name == resolve_verifier("cosine", bundled).name == "cosine"
+    """None means the one that ships, `cosine` the calibrated cosine, a folder that cross-encoder; objects pass."""
+    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED
+    assert resolve_verifier("cosine", bundled).name == "cosine"
     by_path = resolve_verifier(str(folder), bundled)
     assert by_path.name == str(folder)
     own = OverlapVerifier()

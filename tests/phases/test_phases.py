@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve.errors import ModelError
-from meve.phases import budget, fallback, prioritize, retrieve, verify
+from meve.phases import budget, fallback, prioritize, reconsider, retrieve, verify
 from meve.testing.fakes import CountedTokens, WordCounter
 from meve.types import Candidate, Passage, Query
 
@@ -170,6 +170,29 @@ class TestFallback:
         """Modes without verification have no threshold to reach."""
         selection = fall_back([], [], [candidate("b")], Table(b=1.0), threshold=None)
         assert not selection.kept[0].verified
+
+
+class TestReconsider:
+    def back(self, accepted, turned_down, k=5, floor=0.1):
+        return reconsider(accepted, {c.id: c for c in [*accepted, *turned_down]}, k=k, floor=floor)
+
+    def test_the_best_that_were_turned_down_come_back_after_the_verified(self):
+        """At most k, by their score, and none below the floor."""
+        known = candidate("a", score=0.6, verified=True)
+        others = [candidate(i, score=s) for i, s in (("b", 0.2), ("c", 0.4), ("d", 0.05), ("e", 0.3))]
+        selection = self.back([known], others, k=2)
+        assert ids(selection.kept) == ["a", "c", "e"]
+        assert [c.origin for c in selection.kept] == ["dense", "fallback", "fallback"]
+        assert not any(c.verified for c in selection.kept[1:])
+
+    def test_none_below_the_floor(self):
+        """The floor itself is reached."""
+        assert ids(self.back([], [candidate("b", score=0.0999), candidate("c", score=0.1)]).kept) == ["c"]
+
+    def test_what_is_in_already_does_not_come_twice(self):
+        """Accepted ones don't use up the k either."""
+        known = candidate("a", score=0.9, verified=True)
+        assert ids(self.back([known], [candidate("b", score=0.3)], k=1).kept) == ["a", "b"]
 
 
 def vectors(*rows):

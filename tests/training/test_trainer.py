@@ -79,6 +79,18 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(base, tmp_p
     assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(made[0])).any()
 
 
+def test_dropout_is_the_models_own_unless_told(base, tmp_path):
+    """What was set stands in the configuration that is saved, and learns otherwise."""
+    own = fine_tune(base, pairs(4), tmp_path / "own", QUICK)
+    none = fine_tune(base, pairs(4), tmp_path / "none", replace(QUICK, dropout=0.0))
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    said = {
+        folder: [json.loads((folder / "config.json").read_text())[name] for name in names] for folder in (own, none)
+    }
+    assert said == {own: [0.1, 0.1], none: [0.0, 0.0]}
+    assert (weights(own) != weights(none)).any()
+
+
 CHILD = """
 import sys, json
 from pathlib import Path
@@ -143,7 +155,7 @@ def test_what_cannot_be_learned_from_is_refused(base, tmp_path):
         fine_tune(base, [p for p in pairs(4) if p.relevant], tmp_path / "model")
     with pytest.raises(ModelNotFoundError):
         fine_tune(tmp_path / "nowhere", pairs(4), tmp_path / "model")
-    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"warmup": 1.0}, {"batch_size": True}):
+    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"warmup": 1.0}, {"batch_size": True}, {"dropout": 1.0}):
         with pytest.raises(ConfigurationError):
             TrainingConfig(**wrong)
 

@@ -112,10 +112,9 @@ def _into_file(
     import os
 
     from meve import fitting
-    from meve.parts.embedders import resolve_embedder
-    from meve.parts.verifiers import resolve_verifier
+    from meve.parts.verifiers import load_verifier
 
-    judge = resolve_verifier(verifier, resolve_embedder(None))
+    judge = load_verifier(verifier)
     report = fitting.calibrate(
         judge,
         listed.pairs,

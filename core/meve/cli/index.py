@@ -25,10 +25,11 @@ def index(
         int | None, typer.Option(help="Tokens that neighbours may share: 0, or as in the last run.", show_default=False)
     ] = None,
     embedder: Annotated[
-        str | None, typer.Option(help="A sentence-transformers model, or its folder; else the bundled MiniLM.")
+        str | None,
+        typer.Option(help="A sentence-transformers model or its folder, or minilm; else the static one that ships."),
     ] = None,
     verifier: Annotated[
-        str | None, typer.Option(help="A cross-encoder, or its folder; else the calibrated cosine.")
+        str | None, typer.Option(help="A cross-encoder or its folder, or cosine; else the one that ships.")
     ] = None,
     dense: Annotated[
         str | None,

@@ -24,7 +24,8 @@ def train_verifier(
         ),
     ] = None,
     replaces: Annotated[
-        str | None, typer.Option("--replaces", help="The verifier to beat; by default the one in use.", metavar="NAME")
+        str | None,
+        typer.Option("--replaces", help="The verifier to beat; by default the one that ships.", metavar="NAME"),
     ] = None,
     negatives: Annotated[
         int, typer.Option("--negatives", min=0, help="A query's passages that don't answer; those missing are mined.")
@@ -40,15 +41,14 @@ def train_verifier(
     A part of the queries is set aside, to calibrate it and to hold it against the verifier that it would replace. Run
     again after an interruption, it goes on.
     """
-    from meve.parts.embedders import resolve_embedder
     from meve.parts.embedders.minilm import minilm_folder
-    from meve.parts.verifiers import resolve_verifier
+    from meve.parts.verifiers import load_verifier
     from meve.training import TrainingConfig, build_verifier
 
     listed = read_pairs(pairs)
     for complaint in listed.complaints:
         complain("warning", f"{pairs}: {complaint}")
-    old = resolve_verifier(replaces, resolve_embedder(None))
+    old = load_verifier(replaces)
     config = TrainingConfig(
         epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, max_length=max_length, seed=seed
     )

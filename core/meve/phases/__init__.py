@@ -2,10 +2,21 @@
 
 from meve.phases.budget import Composed, budget
 from meve.phases.condense import condense
-from meve.phases.fallback import fallback
+from meve.phases.fallback import fallback, reconsider
 from meve.phases.follow import follow
 from meve.phases.prioritize import prioritize
 from meve.phases.retrieve import retrieve
 from meve.phases.verify import judge, verify
 
-__all__ = ["Composed", "budget", "condense", "fallback", "follow", "judge", "prioritize", "retrieve", "verify"]
+__all__ = [
+    "Composed",
+    "budget",
+    "condense",
+    "fallback",
+    "follow",
+    "judge",
+    "prioritize",
+    "reconsider",
+    "retrieve",
+    "verify",
+]

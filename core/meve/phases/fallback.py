@@ -49,6 +49,23 @@ def fallback(
     )
 
 
+def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *, k: int, floor: float) -> Selection:
+    """Add at most k of those that phase 2 turned down, the best first, if they reach the floor.
+
+    Takes the place of `fallback` where its source was asked in phase 1 already, and would find nothing new.
+
+    Args:
+        accepted: what phase 2 let through.
+        judged: everything that has a verdict, by id.
+        k: how many may be added.
+        floor: the least score in [0, 1] of one that isn't verified.
+    """
+    have = {c.id for c in accepted}
+    turned_down = best_first([c for c in judged.values() if c.id not in have and reaches(c, floor)])
+    added = [replace(c, origin="fallback") for c in turned_down[:k]]
+    return Selection(kept=best_first([*accepted, *added]), dropped=[])
+
+
 def _added(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:
     return replace(
         verdict,

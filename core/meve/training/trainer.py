@@ -25,6 +25,12 @@ ON_CPU = 8
 """Pairs that go through the model together on a CPU; a step has all of its batch."""
 CHECKPOINTS, SETTINGS = "checkpoints", "training.json"
 
+_DROPOUTS = (
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout", "attention_dropout",
+    "embedding_dropout", "mlp_dropout", "seq_classif_dropout", "dropout",
+)  # fmt: skip
+"""What models call it in their configuration."""
+
 Progress = Callable[[int, int], None]
 """Called with how many steps are done, and how many there are."""
 
@@ -44,6 +50,8 @@ class TrainingConfig:
     weight_decay: float = 0.01
     max_length: int = 256
     """Tokens of a pair that are read; of a longer one, the end of its longer text is left out."""
+    dropout: float | None = None
+    """The share of values that are left out at random while learning, in [0, 1); None for the model's own."""
     save_every: int = 100
     """Steps between two checkpoints: what an interruption costs at most."""
     seed: int = 42
@@ -58,6 +66,8 @@ class TrainingConfig:
             raise ConfigurationError(f"learning_rate is {self.learning_rate!r}: give a number between 0 and 1")
         if not 0 <= self.warmup < 1 or not 0 <= self.weight_decay < 1:
             raise ConfigurationError(f"warmup {self.warmup!r}, weight_decay {self.weight_decay!r}: both lie in [0, 1)")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigurationError(f"dropout is {self.dropout!r}: give a number in [0, 1), or None")
 
 
 def fine_tune(
@@ -97,7 +107,7 @@ def fine_tune(
     _claim(to, base, pairs, config)
     set_seed(config.seed)  # a new head begins at random
     with loading(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
-        model, tokenizer = _loaded(str(base))
+        model, tokenizer = _loaded(str(base), config.dropout)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = in_order(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
     loss = torch.nn.BCEWithLogitsLoss(reduction="sum")
@@ -149,14 +159,18 @@ def _collated(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> 
     return {**made, "labels": torch.tensor([float(row.relevant) for row in rows])}
 
 
-def _loaded(base: str) -> tuple[Any, Any]:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+def _loaded(base: str, dropout: float | None) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     from transformers.utils import logging
 
+    made = AutoConfig.from_pretrained(base, num_labels=1)
+    for name in _DROPOUTS if dropout is not None else ():
+        if isinstance(getattr(made, name, None), float):
+            setattr(made, name, dropout)
     level = logging.get_verbosity()
     logging.set_verbosity(ERROR)  # that the head is new is no news here
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+        model = AutoModelForSequenceClassification.from_pretrained(base, config=made)
     finally:
         logging.set_verbosity(level)
     return model, AutoTokenizer.from_pretrained(base)

@@ -18,7 +18,7 @@ from meve.evaluation.systems import Build
 from meve.evaluation.types import EvaluationSet, Parts, Question
 from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
-from meve.parts.verifiers import resolve_verifier
+from meve.parts.verifiers import SHIPPED, resolve_verifier
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 
 SEED = 42
@@ -36,7 +36,7 @@ def made_parts(
     config: RetrieverConfig,
     cache: Path,
 ) -> Parts:
-    """Parts from names, as the command line takes them; None for the bundled ones. Embeddings are kept in `cache`.
+    """Parts from names, as the command line takes them; None for those that ship. Embeddings are kept in `cache`.
 
     Raises:
         ModelError: a model that can't be had.
@@ -50,7 +50,7 @@ def made_parts(
         embedder=kept,
         verifier=judge,
         tokens=resolve_tokens(tokens),
-        verifier_model=None if judge.name == "cosine" else judge.name,
+        verifier_model=None if judge.name in ("cosine", SHIPPED) else judge.name,
         config=config,
     )
 

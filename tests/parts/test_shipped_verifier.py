@@ -1,0 +1,110 @@
+"""The verifier that ships: the contract, its size, its independence of torch, of neighbours and of order."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meve import Retriever, load_verifier
+from meve.errors import CalibrationError, ModelError
+from meve.parts.verifiers import SHIPPED, shipped
+from meve.parts.verifiers.shipped import shipped_folder, shipped_verifier
+from meve.ports import Verifier
+from meve.testing.verifier_contract import VerifierContract
+
+TALL = "How tall is the Eiffel Tower?"
+PASSAGES = [
+    "The Louvre is a museum in Paris.", "The Eiffel Tower is 330 metres tall.", "Bread is made from flour.",
+    "Mount Everest is 8,849 metres high.", "Cats sleep most of the day.", "Rain fell all week. " * 40,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Verifier:
+    return load_verifier()
+
+
+class TestShipped(VerifierContract):
+    long_words = 1_000
+
+    @pytest.fixture(scope="class")
+    def verifier(self) -> Verifier:
+        return shipped_verifier()
+
+
+def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
+    """Graph, tokenizer, configuration, calibration and card: nothing more."""
+    files = {str(file.relative_to(shipped_folder())): file.stat().st_size for file in shipped_folder().rglob("*.*")}
+    assert set(files) == {"onnx/model.onnx", "tokenizer.json", "config.json", "calibration.json", "README.md"}
+    assert sum(files.values()) <= 25_000_000
+
+
+def test_retrieval_with_nothing_named_loads_no_torch() -> None:
+    """The models that ship run on ONNX Runtime and NumPy."""
+    code = (
+        "import sys\nfrom meve import Retriever\n"
+        "context = Retriever.from_texts(['The sky is blue.', 'Bread is baked.']).retrieve('What colour is the sky?')\n"
+        "print(context.trace.embedder, context.trace.verifier, [m for m in ('torch', 'transformers', "
+        "'sentence_transformers', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == f"meve-static-1 {SHIPPED} []", done.stderr
+
+
+def test_a_pair_has_one_score_whatever_stands_beside_it(verifier: Verifier) -> None:
+    """To the bit: alone, among others, and in any order."""
+    alone = [shipped_verifier().raw_scores(TALL, [passage]).item() for passage in PASSAGES]
+    assert shipped_verifier().raw_scores(TALL, PASSAGES).tolist() == alone
+    assert shipped_verifier(threads=1).raw_scores(TALL, PASSAGES[::-1]).tolist() == alone[::-1]
+
+
+def test_it_tells_what_answers_from_what_is_near(verifier: Verifier) -> None:
+    """One float for each passage, in the order given; the answer alone is likely."""
+    scores = verifier.score(TALL, PASSAGES)
+    assert scores.dtype == np.float32
+    assert int(np.argmax(scores)) == 1
+    assert scores[1] > 0.5 > np.delete(scores, 1).max()
+
+
+def test_its_probabilities_are_fitted(verifier: Verifier) -> None:
+    """On pairs that its calibration names, with the error on those kept out of the fit."""
+    data = verifier.calibration.to_dict()
+    assert data["pairs"] > 1_000
+    assert data["fitted_on"]
+    assert data["error"] <= 0.05
+
+
+def test_an_index_remembers_it(tmp_path: Path) -> None:
+    """By its name, wherever the package lies."""
+    Retriever.from_texts(["The sky is blue."]).save(tmp_path / "index")
+    again = Retriever.load(tmp_path / "index")
+    assert (again.verifier.name, again.embedder.name) == (SHIPPED, "meve-static-1")
+    assert again.verifier.calibration == load_verifier().calibration
+
+
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [("onnx/model.onnx", ModelError), ("tokenizer.json", ModelError), ("calibration.json", CalibrationError)],
+)  # fmt: skip
+def test_a_damaged_installation_is_an_error(
+    file: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing stands in for it, and the file is named."""
+    home = tmp_path / "model"
+    shutil.copytree(shipped_folder(), home)
+    (home / file).unlink()
+    monkeypatch.setattr(shipped, "shipped_folder", lambda: home)
+    with pytest.raises(error, match=Path(file).name):
+        shipped_verifier()
+
+
+def test_the_card_states_what_the_calibration_says() -> None:
+    """Model card and calibration are of one model."""
+    card = (shipped_folder() / "README.md").read_text("utf-8")
+    fitted = json.loads((shipped_folder() / "calibration.json").read_text("utf-8"))["calibration"]
+    assert f"{fitted['pairs']:,}" in card
+    assert "license: apache-2.0" in card
