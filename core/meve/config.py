@@ -27,6 +27,7 @@ class Overrides(TypedDict, total=False):
     sources: Sources
     limit: int | None
     threshold: float
+    exact: bool
     hops: int
     evidence: int
     evidence_words: int
@@ -67,6 +68,9 @@ class RetrieverConfig:
     """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
     threshold: float = 0.5
     """Phase 2: the probability from which on a candidate is verified (τ), in [0, 1]."""
+    exact: bool = True
+    """Phase 2: score every candidate. False leaves out copies of one that is verified, and, where a prior is at hand,
+    those that stand no chance; the trace names them."""
     hops: int = 1
     """Phase 2: with 2 or more, the sources are asked again beside what is verified, so many times in all, to complete
     it: for questions that need several passages together."""
@@ -123,6 +127,7 @@ class RetrieverConfig:
         _choice("packing", self.packing, get_args(Packing))
         _kind("separator", self.separator, str, "text")
         _kind("citations", self.citations, bool, "True or False")
+        _kind("exact", self.exact, bool, "True or False")
         if self.tokens is not None:
             _kind("tokens", self.tokens, str, "a tokenizer's name, or None for the retriever's own")
         if self.lexical is not None:
@@ -143,6 +148,7 @@ class RetrieverConfig:
             sources="dense",
             limit=None,
             threshold=0.5,
+            exact=True,
             hops=1,
             min_verified=3,
             fallback_k=5,

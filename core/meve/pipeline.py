@@ -10,13 +10,25 @@ from meve.clock import Clock, SystemClock
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.errors import ConfigurationError, ModelError, QueryError, foreign
-from meve.phases import Composed, budget, condense, fallback, follow, judge, prioritize, reconsider, retrieve, verify
+from meve.phases import (
+    Composed,
+    budget,
+    cascade,
+    condense,
+    fallback,
+    follow,
+    judge,
+    prioritize,
+    reconsider,
+    retrieve,
+    verify,
+)
 from meve.phases.condense import Split
 from meve.phases.follow import with_evidence
-from meve.ports import Embedder, Estimator, Scorer, Source, TokenCounter
+from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
-from meve.types import Candidate, ContextPassage, FloatArray, Query
+from meve.types import Candidate, ContextPassage, FloatArray, Query, Selection
 from meve.vectors import checked_vectors
 
 TURNED_DOWN = "turned down"
@@ -42,6 +54,8 @@ class Pipeline:
     """Embeds the query, once, and passages that come without a vector."""
     estimator: Estimator | None = None
     """Whether a context can carry an answer; without one, whether anything in it is verified."""
+    prior: Prior | None = None
+    """Which candidates stand no chance, for a verification that need not be exact."""
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
@@ -122,12 +136,20 @@ class Pipeline:
             recorder.skip("verify", received=len(found), returned=len(found), because=f"mode {config.mode}")
             judged = judge(query, found, SimilarityScorer())
             return judged, {c.id: c for c in judged}
-        settings = {"threshold": config.threshold, "verifier": self.verifier_name}
+        settings: dict[str, Any] = {"threshold": config.threshold, "verifier": self.verifier_name}
+        if not config.exact:
+            settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
         with recorder.phase("verify", received=len(found), settings=settings) as p:
-            selection = verify(query, found, self.scorer, config.threshold)
+            selection = self._verified(query, found, config)
             p.done(selection)
-        judged = [*selection.kept, *(d.candidate for d in selection.dropped)]
+        judged = [*selection.kept, *(d.candidate for d in selection.dropped if d.candidate.score is not None)]
         return list(selection.kept), {c.id: c for c in judged}
+
+    def _verified(self, query: Query, found: list[Candidate], config: RetrieverConfig) -> Selection:
+        if config.exact:
+            return verify(query, found, self.scorer, config.threshold)
+        redundancy, prior = config.redundancy, self.prior
+        return cascade(query, found, self.scorer, config.threshold, redundancy=redundancy, prior=prior)
 
     def _follow(
         self,

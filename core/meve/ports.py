@@ -238,6 +238,24 @@ class Scorer(Protocol):
         ...
 
 
+class Prior(Protocol):
+    """Says, before anything is verified and without a model, which candidates stand no chance."""
+
+    @property
+    def name(self) -> str:
+        """Names it, for the trace."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """The chance in [0, 1] below which a candidate need not be scored."""
+        ...
+
+    def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+        """The probability that each would be verified, shape (n,), in the order given."""
+        ...
+
+
 class Estimator(Protocol):
     """Says whether a context can carry an answer."""
 

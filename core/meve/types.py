@@ -96,7 +96,8 @@ class Dropped:
 
     candidate: Candidate
     reason: str
-    """`below_threshold`, `below_floor`, `redundant_with:<id>`, `over_budget`, `over_limit`, …"""
+    """`below_threshold`, `out_of_reach`, `copy_of:<id>`, `below_floor`, `redundant_with:<id>`, `over_budget`,
+    `over_limit`, …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

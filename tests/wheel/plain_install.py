@@ -23,12 +23,18 @@ with tempfile.TemporaryDirectory() as folder:
     assert again.retrieve("blue sky").text == "The sky is blue."
     again.retrieve("blue sky", lexical="bm25")
 
-    static = meve.Retriever.from_texts(["The sky is blue.", "Grass is green."], **{**parts, "embedder": "static"})
-    assert static.retrieve("sky").passages[0].passage.text == "The sky is blue.", "the embedder that ships must work"
+    texts = ["The sky is blue.", "Grass is green.", "The Eiffel Tower is 330 metres tall."]
+    shipped = meve.Retriever.from_texts(texts)
+    context = shipped.retrieve("How tall is the Eiffel Tower?")
+    assert [p.passage.text for p in context.passages if p.verified] == texts[2:], context
+    assert (context.trace.embedder, context.trace.verifier) == ("meve-static-1", "meve-verifier-1")
+    shipped.save(Path(folder) / "shipped")
+    assert meve.Retriever.load(Path(folder) / "shipped").retrieve("How tall is the Eiffel Tower?").text == context.text
 
-    for needs, extra in (({"embedder": None}, "offline"), ({"embedder": "some/model"}, "models")):
+    named = ({"embedder": "minilm"}, "offline"), ({"embedder": "some/model"}, "models"), ({"verifier": "a/b"}, "models")
+    for needs, extra in named:
         try:
-            meve.Retriever.from_texts(["text"], **{**parts, **needs})
+            meve.Retriever.from_texts(["text"], **needs)
         except MissingExtraError as error:
             assert f"pip install 'meve[{extra}]'" in str(error), error
         else:
@@ -41,10 +47,15 @@ with tempfile.TemporaryDirectory() as folder:
         )
 
     assert run("--version").stdout.split()[-1] == meve.__version__
-    info = run("info", str(Path(folder) / "index"))
-    assert info.returncode == 0, info.stderr
-    (Path(folder) / "a.txt").write_text("text", encoding="utf-8")
-    missing = run("index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "other"))
+    (Path(folder) / "a.txt").write_text("Tomatoes want six to eight hours of sun a day.", encoding="utf-8")
+    index = str(Path(folder) / "other")
+    made = run("index", str(Path(folder) / "a.txt"), "--to", index)
+    assert made.returncode == 0, made.stderr
+    asked = run("ask", "How much sun do tomatoes want?", "--index", index)
+    assert "six to eight hours" in asked.stdout, asked
+    assert run("info", index).returncode == 0
+    assert run("demo").returncode == 0
+    missing = run("index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "third"), "--embedder", "minilm")
     assert missing.returncode == 1, missing
     assert "meve[offline]" in " ".join(missing.stderr.split()), missing.stderr
 sys.stdout.write("a plain install works\n")

@@ -36,6 +36,9 @@ def ask(
         str | None, typer.Option(help="Phase 1: where candidates come from.", metavar=_one_of(Sources))
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
+    exact: Annotated[
+        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick skips what can't matter.")
+    ] = None,
     hops: Annotated[int | None, typer.Option(help="Phase 2: 2 to ask again beside what is verified.")] = None,
     evidence: Annotated[int | None, typer.Option(help="Phase 2: how many passages a further hop goes on from.")] = None,
     evidence_words: Annotated[int | None, typer.Option(help="Phase 2: how many words of each it reads.")] = None,
@@ -71,6 +74,7 @@ def ask(
         "candidates": candidates,
         "sources": sources,
         "threshold": threshold,
+        "exact": exact,
         "hops": hops,
         "evidence": evidence,
         "evidence_words": evidence_words,

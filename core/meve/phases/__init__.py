@@ -1,6 +1,7 @@
 """The five phases, each a pure function over candidates. They know ports and values, never parts or systems."""
 
 from meve.phases.budget import Composed, budget
+from meve.phases.cascade import cascade
 from meve.phases.condense import condense
 from meve.phases.fallback import fallback, reconsider
 from meve.phases.follow import follow
@@ -11,6 +12,7 @@ from meve.phases.verify import judge, verify
 __all__ = [
     "Composed",
     "budget",
+    "cascade",
     "condense",
     "fallback",
     "follow",
