@@ -13,6 +13,7 @@ from meve.corpus import Corpus
 from meve.errors import EmptyCorpusError, IndexMismatchError, StorageError, ValidationError
 from meve.filters import Filter
 from meve.fitting import CalibrationReport, calibrate
+from meve.parts.companions import shipped_estimator, shipped_prior
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
 from meve.parts.lexical import lexical_class, make_lexical
@@ -21,7 +22,7 @@ from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
 from meve.pipeline import Pipeline, check_query
-from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Source, TokenCounter, Verifier
+from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Prior, Source, TokenCounter, Verifier
 from meve.preparation import Counters, Progress, as_passages, checked, counted, embedded
 from meve.scorers import VerifierScorer
 from meve.sources import DenseSource, LexicalSource
@@ -59,6 +60,7 @@ class Retriever:
         config: RetrieverConfig,
         extra: Mapping[str, Any] | None = None,
         estimator: Estimator | None = None,
+        prior: Prior | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.embedder = embedder
@@ -66,6 +68,7 @@ class Retriever:
         self.tokens = tokens
         self.config = config
         self.estimator = estimator
+        self.prior = prior
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
         self._clock = clock or SystemClock()
@@ -226,7 +229,8 @@ class Retriever:
                 fallback=by_words,
                 tokens=counter,
                 embedder=self.embedder,
-                estimator=self.estimator,
+                estimator=self.estimator or shipped_estimator(self.verifier),
+                prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
                 split=sentences,
                 verifier_name=self.verifier.name,
                 clock=self._clock,

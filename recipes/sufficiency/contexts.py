@@ -7,10 +7,21 @@ from meve import Context, Retriever, RetrieverConfig
 from meve.evaluation.cache import CachedEmbedder
 from meve.evaluation.types import EvaluationSet, Question
 from meve.parts.embedders import resolve_embedder
+from meve.types import ContextPassage
 
 Told = tuple[str, Context, bool]
 """A question, what was retrieved for it, and whether that carries the answer."""
 Progress = Callable[[int, int], None]
+
+
+class Unasked:
+    """In place of the estimate that is still to be fitted."""
+
+    name, threshold = "unasked", 0.5
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:  # noqa: ARG002
+        """Nothing."""
+        return 0.0
 
 
 def asked_twice(
@@ -30,6 +41,7 @@ def asked_twice(
     """
     kept = CachedEmbedder(resolve_embedder(embedder), cache)
     retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=verifier, config=config)
+    retriever.estimator = Unasked()
     for done, question in enumerate(questions):
         yield _told(retriever, question)
         gold = [retriever.get(i) for i in question.gold]
@@ -55,6 +67,7 @@ def asked_of_pools(
     for question in questions:
         pool = [known[i] for i in question.pool or ()]
         retriever = Retriever.from_passages(pool, embedder=kept, verifier=verifier, config=config)
+        retriever.estimator = Unasked()
         context = retriever.retrieve(question.text)
         yield question.text, context, question.answerable
 

@@ -1,6 +1,6 @@
 """Fits the estimate of sufficiency that ships, and measures it on questions kept out of all training.
 
-    python -m recipes.sufficiency.fit --data DATA --cache WORK --to core/meve/parts/sufficiency.json
+    python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier was calibrated on, and not trained, are asked
 twice: of the corpus, and of the corpus without their gold passages. A context is sufficient where all gold is in it.
@@ -20,6 +20,7 @@ from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE, QUESTIONS
 from meve.evaluation.run import sample
 from meve.evaluation.types import Question
+from meve.parts.companions import SUFFICIENCY
 from meve.parts.sufficiency import SufficiencyEstimator, fit_sufficiency
 from recipes.sufficiency.contexts import Told, asked_of_pools, asked_twice
 from recipes.verifier.splits import SEED, part_of, parted
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
-    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
     given = parser.parse_args()
@@ -62,7 +63,7 @@ def main() -> None:
         found = list(ask(chosen, asked, embedder=given.embedder, verifier=given.verifier, cache=file))
         measured |= shown(name, estimator, found, asked)
     made = replace(estimator, measured=measured)
-    given.to.write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
+    (given.to / SUFFICIENCY).write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
 
 
 def shown(

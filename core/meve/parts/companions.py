@@ -1,0 +1,56 @@
+"""What was fitted with the verifier that ships, and holds for it alone, under the calibration that it ships with."""
+
+import json
+from functools import cache
+from typing import Any
+
+from meve.errors import ModelError, foreign
+from meve.parts.prior import FittedPrior
+from meve.parts.sufficiency import SufficiencyEstimator
+from meve.parts.verifiers import SHIPPED
+from meve.parts.verifiers.cross_encoder import calibration_beside
+from meve.parts.verifiers.shipped import shipped_folder
+from meve.ports import Embedder, Estimator, Prior, Verifier
+
+SUFFICIENCY, PRIOR = "sufficiency.json", "prior.json"
+
+
+def shipped_estimator(verifier: Verifier) -> Estimator | None:
+    """The estimate of sufficiency for the verifier that ships; None for another, or other probabilities.
+
+    Raises:
+        ModelError: the installed file can't be read.
+    """
+    if not _as_shipped(verifier):
+        return None
+    return SufficiencyEstimator.from_dict(_read(SUFFICIENCY))
+
+
+def shipped_prior(embedder: Embedder, verifier: Verifier) -> Prior | None:
+    """The prior for the embedder and the verifier that ship; None for others, or other probabilities.
+
+    Raises:
+        ModelError: the installed file can't be read.
+    """
+    if not _as_shipped(verifier):
+        return None
+    prior = FittedPrior.from_dict(_read(PRIOR))
+    return prior if prior.embedder == embedder.name else None
+
+
+def _as_shipped(verifier: Verifier) -> bool:
+    return verifier.name == SHIPPED and verifier.calibration.to_dict() == _calibration()
+
+
+@cache
+def _calibration() -> dict[str, Any] | None:
+    found = calibration_beside(shipped_folder())
+    return found.to_dict() if found is not None else None
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    file = shipped_folder() / name
+    with foreign(ModelError, f"reading {file}"):
+        read: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return read

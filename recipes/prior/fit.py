@@ -1,0 +1,115 @@
+"""Fits the prior that ships: which candidates stand no chance of being verified.
+
+    python -m recipes.prior.fit --data DATA --cache WORK --to FOLDER
+
+Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on are asked, and every candidate is
+scored: what reaches the threshold is what the prior must not lose. The least chance is that below which lies one in 200
+of those. Then it is measured on the questions that `meve bench` asks, of other sets too.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from meve import Retriever
+from meve.evaluation.cache import CachedEmbedder
+from meve.evaluation.datasets import read_set
+from meve.evaluation.experiments.common import CACHE, QUESTIONS
+from meve.evaluation.run import sample
+from meve.evaluation.types import EvaluationSet, Question
+from meve.parts.companions import PRIOR
+from meve.parts.embedders import resolve_embedder
+from meve.parts.prior import FEATURES, FittedPrior, signs
+from meve.types import Candidate, FloatArray, Query
+from recipes.sufficiency.contexts import Unasked
+from recipes.verifier.splits import SEED, part_of, parted
+
+NAME = "meve-prior-1"
+FITTED = ("hotpotqa", "2wiki", "nq_open")
+MEASURED = (*FITTED, "musique", "nfcorpus", "scifact")
+MOST = 150
+LOST = 0.005
+
+
+class Watcher:
+    """Leaves nothing out, and remembers what every candidate looked like."""
+
+    name, least = "watcher", 0.0
+
+    def __init__(self) -> None:
+        self.seen: dict[str, FloatArray] = {}
+
+    def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+        """All the same."""
+        found = signs(query, candidates)
+        self.seen = {c.id: row for c, row in zip(candidates, found, strict=True)}
+        return np.ones(len(candidates), dtype=np.float32)
+
+
+def main() -> None:
+    """Fit, measure, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
+    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
+    given = parser.parse_args()
+    sets = {name: read_set(name, given.data) for name in MEASURED}
+    mine = {name: [q for q in parted(sets[name])[0] if part_of(name, q.id) != "train"][:MOST] for name in FITTED}
+    told = [scored(sets[name], mine[name], given.cache / CACHE) for name in FITTED]
+    x, y = np.concatenate([t[0] for t in told]), np.concatenate([t[1] for t in told])
+    model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)
+    prior = FittedPrior(
+        name=NAME,
+        embedder=told[0][2],
+        verifier=told[0][3],
+        weights=dict(zip(FEATURES, map(float, model.coef_[0]), strict=True)),
+        intercept=float(model.intercept_[0]),
+        least=0.0,
+        fitted_on=f"questions of {', '.join(FITTED)} that the verifier wasn't trained on",
+    )
+    prior = replace(prior, least=float(np.quantile(chances(prior, x)[y], LOST)))
+    lost, saved = [], []
+    for name in MEASURED:
+        asked = [q for q in sample(sets[name].questions, QUESTIONS, SEED) if q.gold]
+        x, y, *_ = scored(sets[name], asked, given.cache / CACHE)
+        out = chances(prior, x) < prior.least
+        lost.append(out[y])
+        saved.append(out)
+        print(f"{name:12} {out.mean():.3f} of {len(out)} candidates skipped, with {out[y].mean():.4f} of {y.sum()} "
+              "that the verifier would take", flush=True)  # fmt: skip
+    prior = replace(prior, lost=float(np.concatenate(lost).mean()), saved=float(np.concatenate(saved).mean()))
+    made = json.dumps(prior.to_dict(), indent=2) + "\n"
+    (given.to / PRIOR).write_text(made, "utf-8")
+    print(made)
+
+
+def scored(
+    chosen: EvaluationSet, questions: Sequence[Question], cache: Path
+) -> tuple[FloatArray, np.ndarray, str, str]:
+    """What candidates looked like, shape (n, 4), which of them were verified, and by which parts."""
+    kept = CachedEmbedder(resolve_embedder(None), cache)
+    watcher = Watcher()
+    retriever = Retriever.from_passages(chosen.passages, embedder=kept)
+    retriever.prior, retriever.estimator = watcher, Unasked()
+    x, y = [], []
+    embedder, verifier = retriever.embedder.name, retriever.verifier.name
+    for question in questions:
+        trace = retriever.retrieve(question.text, exact=False, redundancy=1.0, mode="no_fallback").trace
+        verdicts = {c.id: c.verified for c in trace.candidates}
+        x += [watcher.seen[i] for i in verdicts]
+        y += list(verdicts.values())
+    return np.array(x), np.array(y), embedder, verifier
+
+
+def chances(prior: FittedPrior, x: FloatArray) -> np.ndarray:
+    """The prior's say of signs."""
+    return 1 / (1 + np.exp(-(x @ np.array([prior.weights[name] for name in FEATURES]) + prior.intercept)))
+
+
+if __name__ == "__main__":
+    main()
