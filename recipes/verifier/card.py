@@ -1,0 +1,110 @@
+"""Writes the model card of the verifier that ships, from what `test` measured.
+
+    python -m recipes.verifier.card --figures FIGURES.json --model WORK/stage-2 --folder FOLDER
+
+FIGURES.json is what `test` wrote of two verifiers, FOLDER's and `cosine`.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from meve.calibration import calibration_from_dict
+from recipes.verifier.train import FIRST, SECOND, STAGES
+
+CARD = """---
+license: apache-2.0
+language: [en]
+library_name: onnxruntime
+pipeline_tag: text-ranking
+base_model: sentence-transformers/all-MiniLM-L6-v2
+---
+
+# meve-verifier-1
+
+A cross-encoder for English: reads a question and a passage together, and says how likely it is that the passage answers
+the question or is evidence for the answer. 6 layers of 384, 512 tokens at once, weights of eight bits, {size:.1f} MB.
+It runs on ONNX Runtime, on a CPU, without torch and without a network.
+
+Licence: Apache-2.0. What it was made from, and under which licences, stands in the project's NOTICE.
+
+## How it was made
+
+1. `python -m recipes.verifier.mixture` (seed 42) makes the pairs: questions of HotpotQA, 2WikiMultihopQA and NQ-open
+   with their gold passages, their own distractors and the hardest BM25 hits that aren't gold; the same with the
+   beginning of the other gold passage beside the question (the second hop); single sentences; and 25 sets more of
+   questions, headings and statements with their passages, questions that their passage doesn't answer among them.
+2. `python -m recipes.verifier.train` trains all-MiniLM-L6-v2 (Apache-2.0) with a new head on {pairs:,} pairs by
+   cross-entropy, up to {length} tokens a pair, each pair once, in two stages: {first_share:.0%} of the pairs in
+   batches of {first_batch} with a learning rate of {first_rate:g}, the rest in batches of {second_batch} with
+   {second_rate:g} and without dropout.
+3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
+   calibration on {fitted:,} pairs kept out of training (expected calibration error on those kept out of the fit:
+   {error:.3f}).
+
+Kept out of training were the questions that `meve bench` asks by default, a tenth of the pages, documents or dialogues
+of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
+
+## How well it does
+
+`python -m recipes.verifier.test --work WORK --verifier FOLDER --verifier cosine`, on what was kept out: AUC over all
+pairs of a set with its 95 % interval (questions drawn anew), and the expected calibration error (15 bins). Beside it
+the AUC of the cosine of all-MiniLM-L6-v2. `second hop`: the question with the first 60 words of the other gold passage.
+
+| set | pairs | AUC | calibration error | cosine: AUC |
+|---|---|---|---|---|
+{rows}
+
+Sets of fewer than a hundred pairs say little by themselves.
+
+## What it is for
+
+Judging the candidates of a retrieval, whole passages or sentences under their title. Passages longer than its window
+are read by overlapping stretches, of which the best counts. It knows no language but English; it judges whether a text
+answers, not whether what it says is true; a question that needs several passages is judged better with the first one
+beside it (`hops=2`).
+"""
+
+
+def main() -> None:
+    """Write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figures", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="the folder of the training's last stage")
+    parser.add_argument("--folder", type=Path, required=True)
+    given = parser.parse_args()
+    figures = json.loads(given.figures.read_text("utf-8"))
+    stored = json.loads((given.folder / "calibration.json").read_text("utf-8"))["calibration"]
+    calibration = calibration_from_dict(stored)
+    trained = json.loads((given.model / "training.json").read_text("utf-8"))["pairs"]
+    first = STAGES[0][0]
+    size = sum(f.stat().st_size for f in given.folder.rglob("*") if f.is_file() and f.name != "README.md")
+    card = CARD.format(
+        size=size / 1e6,
+        pairs=round(trained / (1 - first)),
+        length=FIRST.max_length,
+        first_share=first,
+        first_batch=FIRST.batch_size,
+        first_rate=FIRST.learning_rate,
+        second_batch=SECOND.batch_size,
+        second_rate=SECOND.learning_rate,
+        fitted=calibration.to_dict()["pairs"],
+        error=calibration.to_dict()["error"],
+        rows="\n".join(row(name, found) for name, found in sorted(figures.items())),
+    )
+    (given.folder / "README.md").write_text(card, "utf-8")
+
+
+def row(name: str, found: dict[str, Any]) -> str:
+    """A set's line."""
+    ours = next(value for key, value in found.items() if key != "cosine")
+    auc, cosine = ours["auc"], found["cosine"]["auc"]
+    return (
+        f"| {name} | {ours['pairs']:,} | {auc['value']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}] "
+        f"| {ours['error']:.3f} | {cosine['value']:.3f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
