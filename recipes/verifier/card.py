@@ -1,6 +1,6 @@
 """Writes the model card of the verifier that ships, from what `test` measured.
 
-    python -m recipes.verifier.card --figures FIGURES.json --model WORK/stage-2 --folder FOLDER
+    python -m recipes.verifier.card --figures FIGURES.json --work WORK --folder FOLDER
 
 FIGURES.json is what `test` wrote of two verifiers, FOLDER's and `cosine`.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from meve.calibration import calibration_from_dict
-from recipes.verifier.train import FIRST, SECOND, STAGES
+from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND
 
 CARD = """---
 license: apache-2.0
@@ -35,10 +35,11 @@ Licence: Apache-2.0. What it was made from, and under which licences, stands in 
    with their gold passages, their own distractors and the hardest BM25 hits that aren't gold; the same with the
    beginning of the other gold passage beside the question (the second hop); single sentences; and 25 sets more of
    questions, headings and statements with their passages, questions that their passage doesn't answer among them.
-2. `python -m recipes.verifier.train` trains all-MiniLM-L6-v2 (Apache-2.0) with a new head on {pairs:,} pairs by
-   cross-entropy, up to {length} tokens a pair, each pair once, in two stages: {first_share:.0%} of the pairs in
-   batches of {first_batch} with a learning rate of {first_rate:g}, the rest in batches of {second_batch} with
-   {second_rate:g} and without dropout.
+2. `python -m recipes.verifier.train` trains all-MiniLM-L6-v2 (Apache-2.0) with a new head by cross-entropy, up to
+   {length} tokens a pair, in two stages of one pass each. The first: {first:,} pairs of all sets, in batches of
+   {first_batch} with a learning rate of {first_rate:g}. The second: every pair of HotpotQA {hotpotqa} times, of
+   2WikiMultihopQA {wiki} times, of NQ-open once, and {others:,} more of the other sets, {second:,} in all, in batches
+   of {second_batch} with {second_rate:g}, without dropout.
 3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs kept out of training (expected calibration error on those kept out of the fit:
    {error:.3f}).
@@ -71,22 +72,24 @@ def main() -> None:
     """Write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True, help="the folder of the training's last stage")
+    parser.add_argument("--work", type=Path, required=True, help="the folder that it was trained in")
     parser.add_argument("--folder", type=Path, required=True)
     given = parser.parse_args()
     figures = json.loads(given.figures.read_text("utf-8"))
     stored = json.loads((given.folder / "calibration.json").read_text("utf-8"))["calibration"]
     calibration = calibration_from_dict(stored)
-    trained = json.loads((given.model / "training.json").read_text("utf-8"))["pairs"]
-    first = STAGES[0][0]
+    pairs = [json.loads((given.work / f"stage-{n}" / "training.json").read_text("utf-8"))["pairs"] for n in (1, 2)]
     size = sum(f.stat().st_size for f in given.folder.rglob("*") if f.is_file() and f.name != "README.md")
     card = CARD.format(
         size=size / 1e6,
-        pairs=round(trained / (1 - first)),
         length=FIRST.max_length,
-        first_share=first,
+        first=pairs[0],
         first_batch=FIRST.batch_size,
         first_rate=FIRST.learning_rate,
+        hotpotqa=AGAIN["hotpotqa"],
+        wiki=AGAIN["2wiki"],
+        others=OTHERS,
+        second=pairs[1],
         second_batch=SECOND.batch_size,
         second_rate=SECOND.learning_rate,
         fitted=calibration.to_dict()["pairs"],

@@ -2,10 +2,12 @@
 
     python -m recipes.verifier.train --work WORK
 
-In two stages: the second begins with the model of the first, and sees the other examples. Both see every set.
+In two stages: the second begins with the model of the first. It sees every example of the questions whose evidence is
+known, and of the other sets some that the first didn't see.
 """
 
 import argparse
+import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,11 +19,13 @@ from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
 FIRST = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=160, seed=SEED)
+SHARE = 0.35
+"""Of all examples, for the first stage, which makes a classifier of an embedder."""
 SECOND = replace(FIRST, batch_size=16, learning_rate=8e-5, dropout=0.0)
-STAGES = ((0.35, FIRST), (1.0, SECOND))
-"""Which share of the examples has been seen at the end of each stage, and how it learns. The first takes hundreds of
-steps to make a classifier of an embedder; the second takes more and smaller ones, and sees each
-example once, so that nothing need be left out against learning by heart."""
+AGAIN = {"hotpotqa": 2, "2wiki": 4, "nq_open": 1}
+"""How often the second stage sees every example of the questions whose evidence is known."""
+OTHERS = 18_000
+"""Examples of other sets that it sees, none of which the first stage saw."""
 
 
 def main() -> None:
@@ -30,12 +34,22 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     work = parser.parse_args().work
     check_weights(minilm_folder() / "model.safetensors")
-    pairs = [pair_of(example) for example in Example.read(work / "train.jsonl")]
-    base, begin = minilm_folder(), 0
-    for stage, (share, config) in enumerate(STAGES, start=1):
-        end, told = round(share * len(pairs)), _told(stage, config.batch_size)
-        base, begin = fine_tune(base, pairs[begin:end], work / f"stage-{stage}", config, told), end
+    base = minilm_folder()
+    for stage, (examples, config) in enumerate(zip(staged(work), (FIRST, SECOND), strict=True), start=1):
+        pairs, told = [pair_of(example) for example in examples], _told(stage, config.batch_size)
+        base = fine_tune(base, pairs, work / f"stage-{stage}", config, told)
         print(f"stage {stage}: {base}", flush=True)
+
+
+def staged(work: Path) -> tuple[list[Example], list[Example]]:
+    """The examples of each stage."""
+    examples = list(Example.read(work / "train.jsonl"))
+    at = round(SHARE * len(examples))
+    asked = [e for e in dict.fromkeys(examples) for _ in range(AGAIN.get(e.set, 0))]
+    others = [e for e in examples[at:] if e.set not in AGAIN][:OTHERS]
+    second = [*asked, *others]
+    random.Random(SEED).shuffle(second)
+    return examples[:at], second
 
 
 def _told(stage: int, batch: int) -> Callable[[int, int], None]:
