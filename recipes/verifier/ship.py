@@ -8,6 +8,7 @@ questions). The calibration is fitted on `dev.jsonl`, by the small graph's own s
 
 import argparse
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from recipes.verifier.splits import SEED
 
 PROBED = 100
 """Questions whose passages both graphs order."""
+SAMPLED = 200
+"""Pairs of the training that show how large activations get."""
 KEPT = ("config.json", "tokenizer.json")
 MOST = 25_000_000
 
@@ -36,7 +39,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
     dev = [pair_of(e) for e in Example.read(given.work / "dev.jsonl")]
-    quantize_onnx(given.model, given.to)
+    rng = random.Random(SEED)
+    samples = rng.sample([pair_of(e) for e in Example.read(given.work / "train.jsonl")], SAMPLED)
+    quantize_onnx(given.model, given.to, samples=[(pair.query, pair.passage) for pair in samples])
     for file in given.to.iterdir():
         if file.is_file() and file.name not in (*KEPT, "README.md"):
             file.unlink()

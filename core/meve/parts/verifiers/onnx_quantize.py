@@ -6,11 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from meve.errors import ModelError, foreign, missing_extra
 from meve.parts.verifiers.onnx_export import export_onnx
+from meve.parts.verifiers.onnx_graph import first_token_only, smoothed
 from meve.parts.verifiers.onnx_runtime import OnnxRuntime, onnx_file
 
 LEAST_AGREEMENT = 0.95
@@ -19,16 +21,19 @@ LEAST_AGREEMENT = 0.95
 Pairs = Sequence[tuple[str, str]]
 
 
-def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> float:
+def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), samples: Pairs = ()) -> float:
     """Write the model with 8-bit weights to a folder that `CrossEncoderVerifier.from_name` reads.
 
     Weights are quantised ahead, each column by its own scale, and activations while it runs. Seven bits are used of the
-    eight, since processors without VNNI would overflow.
+    eight, since processors without VNNI would overflow. The last layer reads on for the first token alone, if the head
+    takes no other.
 
     Args:
         folder: a cross-encoder that torch can load, or one that is exported already.
         to: the folder to write to; another one.
         probes: (query, passage) pairs that the small graph must order as the whole one does.
+        samples: pairs such as it will read, some dozens, to see how large activations get: without, a few large ones
+            take most of the eight bits, and ranks suffer.
 
     Returns:
         Kendall's tau over the probes; 1.0 without any.
@@ -58,6 +63,9 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
                 num_heads=config["num_attention_heads"],
                 hidden_size=config["hidden_size"],
             )
+            first_token_only(fused.model)
+            if samples:
+                smoothed(fused.model, _fed(source, samples))
             fused.save_model_to_file(str(Path(name) / "fused.onnx"))
             quantize_dynamic(
                 Path(name) / "fused.onnx",
@@ -83,6 +91,13 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = ()) -> flo
                 shutil.copy2(made, place.with_name(f"{place.name}.new"))
                 os.replace(place.with_name(f"{place.name}.new"), place)
     return agreement
+
+
+def _fed(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
+    """What the graph is fed for those that fit its window."""
+    runtime = OnnxRuntime.from_folder(folder)
+    fed = [runtime.feed([pair]) for pair in samples]
+    return [each for each in fed if each["input_ids"].shape[1] <= runtime.window]
 
 
 def _exported(folder: Path) -> bool:

@@ -118,19 +118,7 @@ class OnnxRuntime:
 
     def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
-            encodings = self.windows.tokenizer.encode_batch(list(pairs))
-            shape = (len(encodings), max(len(e.ids) for e in encodings))
-            feed: dict[str, Any] = {
-                "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
-                "attention_mask": np.zeros(shape, dtype=np.int64),
-                "token_type_ids": np.zeros(shape, dtype=np.int64),
-            }
-            for row, encoding in enumerate(encodings):
-                length = len(encoding.ids)
-                feed["input_ids"][row, :length] = encoding.ids
-                feed["attention_mask"][row, :length] = 1
-                feed["token_type_ids"][row, :length] = encoding.type_ids
-            outputs = self._session.run(None, {entry: feed[entry] for entry in self._inputs})
+            outputs = self._session.run(None, self.feed(pairs))
         scores = np.asarray(outputs[0], dtype=np.float32)
         if scores.size != len(pairs):
             raise ModelError(
@@ -138,6 +126,22 @@ class OnnxRuntime:
                 "score each was due: give a cross-encoder with one label"
             )
         return scores.reshape(-1)
+
+    def feed(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """What the graph is fed for n pairs that are read together, each array of shape (n, tokens)."""
+        encodings = self.windows.tokenizer.encode_batch(list(pairs))
+        shape = (len(encodings), max(len(e.ids) for e in encodings))
+        made: dict[str, Any] = {
+            "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
+            "attention_mask": np.zeros(shape, dtype=np.int64),
+            "token_type_ids": np.zeros(shape, dtype=np.int64),
+        }
+        for row, encoding in enumerate(encodings):
+            length = len(encoding.ids)
+            made["input_ids"][row, :length] = encoding.ids
+            made["attention_mask"][row, :length] = 1
+            made["token_type_ids"][row, :length] = encoding.type_ids
+        return {entry: made[entry] for entry in self._inputs}
 
 
 def cores() -> int:
