@@ -38,7 +38,7 @@ def test_it_trains_judges_and_goes_on(meve, base, things, tmp_path):
     assert first.exit_code == 0, first.output
     assert "line 361: not JSON" in first.stderr
     assert "the new one" in first.stdout
-    assert "cosine" in first.stdout
+    assert "meve-verifier-1" in first.stdout
     assert "better" in first.stdout + first.stderr or "worse" in first.stderr
     assert f"--verifier {tmp_path / 'mine'}" in first.stdout.replace("\n", " ")
     assert (

@@ -24,16 +24,16 @@ PASSAGES = [
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Verifier:
+def ours() -> Verifier:
     return load_verifier()
 
 
 class TestShipped(VerifierContract):
     long_words = 1_000
 
-    @pytest.fixture(scope="class")
-    def verifier(self) -> Verifier:
-        return shipped_verifier()
+    @pytest.fixture
+    def verifier(self, ours: Verifier) -> Verifier:
+        return ours
 
 
 def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
@@ -56,24 +56,24 @@ def test_retrieval_with_nothing_named_loads_no_torch() -> None:
     assert done.stdout.strip() == f"meve-static-1 {SHIPPED} []", done.stderr
 
 
-def test_a_pair_has_one_score_whatever_stands_beside_it(verifier: Verifier) -> None:
+def test_a_pair_has_one_score_whatever_stands_beside_it() -> None:
     """To the bit: alone, among others, and in any order."""
     alone = [shipped_verifier().raw_scores(TALL, [passage]).item() for passage in PASSAGES]
     assert shipped_verifier().raw_scores(TALL, PASSAGES).tolist() == alone
     assert shipped_verifier(threads=1).raw_scores(TALL, PASSAGES[::-1]).tolist() == alone[::-1]
 
 
-def test_it_tells_what_answers_from_what_is_near(verifier: Verifier) -> None:
+def test_it_tells_what_answers_from_what_is_near(ours: Verifier) -> None:
     """One float for each passage, in the order given; the answer alone is likely."""
-    scores = verifier.score(TALL, PASSAGES)
+    scores = ours.score(TALL, PASSAGES)
     assert scores.dtype == np.float32
     assert int(np.argmax(scores)) == 1
     assert scores[1] > 0.5 > np.delete(scores, 1).max()
 
 
-def test_its_probabilities_are_fitted(verifier: Verifier) -> None:
+def test_its_probabilities_are_fitted(ours: Verifier) -> None:
     """On pairs that its calibration names, with the error on those kept out of the fit."""
-    data = verifier.calibration.to_dict()
+    data = ours.calibration.to_dict()
     assert data["pairs"] > 1_000
     assert data["fitted_on"]
     assert data["error"] <= 0.05
