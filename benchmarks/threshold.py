@@ -1,0 +1,129 @@
+"""What a threshold does on the scale that the paper takes, and on calibrated ones: one picture, and a table.
+
+    python benchmarks/threshold.py --data ../shared/data --to docs/results/threshold.svg
+
+Phase 1's candidates of each question, with whether they are gold, are pairs like those that `meve calibrate` takes. The
+first half of a set's questions is calibrated on, for a recall of 0.9; the other half is measured on: with the paper's
+τ = 0.5 on the sigmoid of the verifier's logits; with 0.5 on the probabilities that it ships with; and with the
+threshold that was fitted, on the probabilities that were.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meve import Retriever
+from meve.calibration import PlattCalibration
+from meve.evaluation.cache import CachedEmbedder
+from meve.evaluation.datasets import read_set
+from meve.evaluation.experiments.common import CACHE, QUESTIONS, SEED
+from meve.evaluation.report.plots import OURS, THEIRS, save, using_matplotlib
+from meve.evaluation.run import sample
+from meve.fitting import calibrate, raw_scores
+from meve.parts.embedders import resolve_embedder
+from meve.types import LabelledPair
+
+SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")
+RECALL, PAPER = 0.9, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Probabilities of the measured half, and a threshold on them."""
+
+    name: str
+    probabilities: np.ndarray
+    threshold: float
+
+
+def main() -> None:
+    """Calibrate, measure, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--to", type=Path, required=True, help="the picture, as SVG")
+    parser.add_argument("--cache", type=Path, help="a folder for embeddings")
+    parser.add_argument("--embedder")
+    parser.add_argument("--verifier")
+    given = parser.parse_args()
+    drawn: list[tuple[str, np.ndarray, list[Scale]]] = []
+    print("| set | gold among candidates | τ 0.5, sigmoid | τ 0.5, as shipped | fitted τ, fitted scale | fitted τ |")
+    print("|---|---|---|---|---|---|")
+    for name in SETS:
+        gold, scales = measured(name, given)
+        drawn.append((name, gold, scales))
+        cells = [told(scale.probabilities >= scale.threshold, gold) for scale in scales]
+        print(f"| {name} | {gold.mean():.2f} | {' | '.join(cells)} | {scales[-1].threshold:.2f} |", flush=True)
+    draw(drawn, given.to)
+
+
+def measured(name: str, given: argparse.Namespace) -> tuple[np.ndarray, list[Scale]]:
+    """Which pairs of the second half are gold, and the three scales on them."""
+    chosen = read_set(name, given.data)
+    embedder = resolve_embedder(given.embedder)
+    kept = CachedEmbedder(embedder, given.cache / CACHE) if given.cache else embedder
+    retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=given.verifier)
+    asked = [q for q in sample(chosen.questions, QUESTIONS, SEED) if q.gold and q.answerable]
+    halves: list[list[LabelledPair]] = [[], []]
+    for n, question in enumerate(asked):
+        found = retriever.retrieve(question.text, mode="standard_rag").trace.candidates
+        halves[n >= len(asked) // 2] += [
+            LabelledPair(query=question.text, passage=retriever.get(c.id).content, relevant=c.id in question.gold)
+            for c in found
+        ]
+    report = calibrate(retriever.verifier, halves[0], recall=RECALL)
+    raw = raw_scores(retriever.verifier, halves[1])
+    return np.array([pair.relevant for pair in halves[1]]), [
+        Scale(name="sigmoid", probabilities=PlattCalibration().apply(raw), threshold=PAPER),
+        Scale(name="as shipped", probabilities=retriever.verifier.calibration.apply(raw), threshold=PAPER),
+        Scale(name="fitted", probabilities=report.calibration.apply(raw), threshold=report.threshold),
+    ]
+
+
+def told(kept: np.ndarray, gold: np.ndarray) -> str:
+    """Recall and precision of what a threshold keeps."""
+    precision = f"{gold[kept].mean():.2f}" if kept.any() else "—"
+    return f"recall {kept[gold].mean():.2f}, precision {precision}"
+
+
+def draw(drawn: Sequence[tuple[str, np.ndarray, list[Scale]]], file: Path) -> None:
+    """Recall (whole) and precision (dashed) against the threshold, on the paper's scale and the fitted one."""
+    using_matplotlib()
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharex=True, sharey=True)
+    for axis, (name, gold, scales) in zip(axes.flat, drawn, strict=True):
+        for scale, colour in ((scales[0], THEIRS), (scales[-1], OURS)):
+            curve(axis, scale, gold, colour)
+        axis.set_title(name, fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+    for axis in axes[1]:
+        axis.set_xlabel("threshold τ")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("recall (whole), precision (dashed)")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=4, frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    save(figure, file)
+
+
+def curve(axis: Any, scale: Scale, gold: np.ndarray, colour: str) -> None:
+    """Both shares at every threshold, and a mark where it lies."""
+    steps = np.linspace(0, 1, 101)
+    recall = [float((scale.probabilities[gold] >= at).mean()) for at in steps]
+    held = [scale.probabilities >= at for at in steps]
+    precision = [float(gold[h].mean()) if h.any() else np.nan for h in held]
+    label = "sigmoid of the logit" if scale.name == "sigmoid" else "fitted to the set"
+    axis.plot(steps, recall, color=colour, linewidth=2, label=label)
+    axis.plot(steps, precision, color=colour, linewidth=1.3, linestyle="--")
+    at = float((scale.probabilities[gold] >= scale.threshold).mean())
+    mark = "the paper's τ = 0.5" if scale.name == "sigmoid" else "τ fitted for a recall of 0.9"
+    axis.plot([scale.threshold], [at], marker="o", markersize=8, color=colour, markeredgecolor="white", label=mark,
+              linestyle="none")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
