@@ -128,6 +128,10 @@ class DatasetError(EvaluationError):
     """A set that is absent, cut short, of another format, or at odds with itself."""
 
 
+class StaleWarning(UserWarning):
+    """A store holds other passages than those whose words are indexed."""
+
+
 @contextmanager
 def foreign(error: type[MeveError], doing: str) -> Iterator[None]:
     """Turn whatever another library raises into `error`, saying what was being done; our own errors pass through."""

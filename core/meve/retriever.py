@@ -4,37 +4,33 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, Unpack
 
-from meve.clock import Clock, SystemClock
+from meve.clock import Clock
 from meve.config import LexicalKind, Overrides, RetrieverConfig, checked_config
 from meve.context import Context
 from meve.corpus import Corpus
+from meve.engine import Engine, Tokens, make_engine
 from meve.errors import EmptyCorpusError, IndexMismatchError, StorageError, ValidationError
 from meve.filters import Filter
 from meve.fitting import CalibrationReport, calibrate
-from meve.parts.companions import shipped_estimator, shipped_prior
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
 from meve.parts.lexical import lexical_class, make_lexical
-from meve.parts.sentences import sentences
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.persistence import check_embedder, load_corpus, save_corpus
-from meve.pipeline import Pipeline, check_query
+from meve.pipeline import check_query
 from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Prior, Source, TokenCounter, Verifier
-from meve.preparation import Counters, Progress, as_passages, checked, counted, embedded
-from meve.scorers import VerifierScorer
+from meve.preparation import Progress, as_passages, checked, counted, embedded
 from meve.sources import DenseSource, LexicalSource
 from meve.types import LabelledPair, Passage, Query
 
 RESERVED = "meve."
 """What names of extra data begin with that are MeVe's own."""
 
-Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
 
-
-class Retriever:
+class Retriever(Engine):
     """Five-phase retrieval over passages of its own. Threads may share one.
 
     A retrieval sees one state of the corpus from beginning to end; a change waits for the retrievals under way, and
@@ -63,16 +59,17 @@ class Retriever:
         prior: Prior | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.embedder = embedder
-        self.verifier = verifier
-        self.tokens = tokens
-        self.config = config
-        self.estimator = estimator
-        self.prior = prior
+        super().__init__(
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens,
+            config=config,
+            estimator=estimator,
+            prior=prior,
+            clock=clock,
+        )
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
-        self._clock = clock or SystemClock()
-        self._counters = Counters(tokens)
         self._origin: dict[Path, str] = {}
         self._saving = threading.Lock()
 
@@ -104,22 +101,17 @@ class Retriever:
             ConfigurationError: parts that can't work, or an extra that isn't installed.
             ModelError: a model or a tokenizer that can't be had.
         """
-        config = checked_config(config)
-        found = resolve_embedder(embedder)
+        made = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        found, config = made.embedder, made.config
         auto = isinstance(dense, str) and dense == "auto"
         corpus = Corpus(
             dense=make_dense(dense, found.dimension, 0),
             lexical=make_lexical(config.lexical or "bm25" if lexical is None else lexical),
             choose=partial(make_dense, "auto", found.dimension) if auto else None,
         )
-        counter = resolve_tokens(config.tokens if tokens is None else tokens)
-        # a part that is given here is the retriever's own, whatever the configuration names
-        if lexical is not None:
+        if lexical is not None:  # a part that is given here is the retriever's own, whatever the configuration names
             config = config.override(lexical=None)
-        if tokens is not None:
-            config = config.override(tokens=None)
-        judge = resolve_verifier(verifier, found)
-        return cls(corpus=corpus, embedder=found, verifier=judge, tokens=counter, config=config)
+        return cls(corpus=corpus, embedder=found, verifier=made.verifier, tokens=made.tokens, config=config)
 
     @classmethod
     def from_passages(
@@ -214,28 +206,16 @@ class Retriever:
         if where is not None:
             Filter(where)
         with self._corpus.reading() as corpus:
-            settings = checked_config(self.config if config is None else config).override(**overrides)
-            counter = self._counters.named(settings.tokens)
-            own = counter is self.tokens
+            settings = self.settings(config, overrides)
             if not len(corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
+            own = self._counters.named(settings.tokens) is self.tokens
             kind = settings.lexical or corpus.lexical_kinds[0]
             words = corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
             by_words = LexicalSource(corpus, words, counted=own)
             sources: dict[str, Source] = {"dense": DenseSource(corpus, counted=own), "lexical": by_words}
-            pipeline = Pipeline(
-                sources=list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]],
-                scorer=VerifierScorer(self.verifier, self.embedder),
-                fallback=by_words,
-                tokens=counter,
-                embedder=self.embedder,
-                estimator=self.estimator or shipped_estimator(self.verifier),
-                prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
-                split=sentences,
-                verifier_name=self.verifier.name,
-                clock=self._clock,
-            )
-            return pipeline.run(Query(text=query, where=where), settings)
+            chosen = list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]]
+            return self._run(Query(text=query, where=where), settings, chosen, fallback=by_words)
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
         """Take in passages, or texts that get ids of their own; the very next retrieval finds them.
