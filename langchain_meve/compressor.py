@@ -1,0 +1,73 @@
+"""Phases 2 to 5 on documents that somebody else's retriever found."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from pydantic import ConfigDict, Field
+
+from langchain_meve.documents import as_documents, as_passages
+from langchain_meve.options import Count, Share, overrides
+from meve.config import RetrieverConfig
+from meve.engine import Tokens, make_engine
+from meve.ports import Embedder, Verifier
+
+
+class MeVeCompressor(BaseDocumentCompressor):
+    """Verifies, orders and packs documents into a budget, for `ContextualCompressionRetriever`.
+
+    >>> from langchain_core.documents import Document
+    >>> compressor = MeVeCompressor.make(k=1)
+    >>> found = [Document("Bread is baked from flour."), Document("Tomatoes want six to eight hours of sun a day.")]
+    >>> [d.page_content for d in compressor.compress_documents(found, "How much sun do tomatoes want?")]
+    ['Tomatoes want six to eight hours of sun a day.']
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    engine: Any = Field(exclude=True, repr=False)
+    """A `meve.engine.Engine`: models and settings; shared by all copies."""
+    k: Count | None = None
+    """How many documents at most; None for as many as the budget takes."""
+    threshold: Share | None = None
+    """The probability from which on a document counts as verified; None for the engine's."""
+    max_tokens: Count | None = None
+    """The most tokens of all documents together, separators included; None for the engine's."""
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A compressor of parts that are named, or of those that ship.
+
+        Raises:
+            MeveError: parts that can't be had.
+        """
+        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        return cls(engine=engine, **fields)
+
+    def compress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,  # noqa: ARG002
+    ) -> list[Document]:
+        """Those that answer, best first, as copies with the keys that `MeVeRetriever` gives.
+
+        Args:
+            documents: what was found.
+            query: the question.
+            callbacks: of LangChain; unused.
+
+        Raises:
+            MeveError: as `meve.engine.Engine.select`.
+        """
+        mine = {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
+        return as_documents(self.engine.select(query, as_passages(documents), **overrides(mine)))

@@ -1,0 +1,37 @@
+"""What retriever and compressor have in common: which values of the engine they set, and for how long."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from meve.errors import QueryError
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+NAMES = {"k": "limit"}
+"""Where LangChain's word for a setting isn't ours."""
+
+
+def overrides(*given: dict[str, Any]) -> dict[str, Any]:
+    """Settings by MeVe's names, of those that are set; the later given wins."""
+    made: dict[str, Any] = {}
+    for options in given:
+        made |= {NAMES.get(name, name): value for name, value in options.items() if value is not None}
+    return made
+
+
+def question(asked: object) -> str:
+    """The question as text. A dict with an `input` is what chains hand to a retriever that is bound or configurable.
+
+    Raises:
+        QueryError: something else.
+    """
+    if isinstance(asked, dict) and isinstance(asked.get("input"), str):
+        asked = asked["input"]
+    if not isinstance(asked, str):
+        raise QueryError(
+            f"a retriever was asked with {type(asked).__name__} ({asked!r:.80}): pipe the question itself into it, "
+            "as in itemgetter('question') | retriever"
+        )
+    return asked

@@ -1,0 +1,216 @@
+"""MeVe as a LangChain retriever: what it returns was verified, ordered and cut to a budget."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+from langchain_core.runnables import RunnableConfig, run_in_executor
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, Field
+
+from langchain_meve.documents import as_documents, as_passages
+from langchain_meve.events import atell, tell
+from langchain_meve.options import Count, Share, overrides, question
+from langchain_meve.stores import store_of
+from meve import Retriever
+from meve.config import RetrieverConfig
+from meve.context import Context
+from meve.engine import Tokens, make_engine
+from meve.errors import ConfigurationError
+from meve.outside import StoreRetriever
+from meve.ports import Embedder, Verifier
+
+
+class Finds(Protocol):
+    """What does the work: a `meve.Retriever`, or a `meve.outside.StoreRetriever`."""
+
+    def retrieve(self, query: str, *, where: Any = None, **overrides: Any) -> Context:
+        """The verified context for a question."""
+        ...
+
+
+class MeVeRetriever(BaseRetriever):
+    """Verified retrieval as a retriever.
+
+    It returns what the verifier lets in, best first, and no more than the budget takes: fewer than `k` is normal, none
+    is an answer too. Each document says in its metadata how likely it answers, whether it was verified, and where it
+    came from. The engine is shared: copies, bindings and configured versions of a retriever build nothing anew.
+
+    Setup:
+        `pip install 'meve[langchain]'`; the models come with it, no key and no network are needed.
+
+    Instantiate:
+        >>> from langchain_core.documents import Document
+        >>> retriever = MeVeRetriever.from_documents(
+        ...     [Document("Tomatoes want six to eight hours of sun a day."), Document("Bread is baked.")], k=1
+        ... )
+
+    Usage:
+        >>> [document.page_content for document in retriever.invoke("How much sun do tomatoes want?")]
+        ['Tomatoes want six to eight hours of sun a day.']
+
+    Use within a chain:
+        `{"context": retriever | format_docs, "question": RunnablePassthrough()} | prompt | model`
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    engine: Any = Field(exclude=True, repr=False)
+    """What does the work, with corpus and models; shared by all copies."""
+    k: Count | None = None
+    """How many documents at most; None for as many as the budget takes."""
+    candidates: Count | None = None
+    """How many candidates a source brings in the first phase; None for the engine's."""
+    threshold: Share | None = None
+    """The probability from which on a document counts as verified; None for the engine's."""
+    max_tokens: Count | None = None
+    """The most tokens of all documents together, separators included; None for the engine's."""
+    filter: Any = Field(default=None, repr=False)
+    """What a document must satisfy, in the language of the store; it holds in every phase."""
+    trace_text: bool = False
+    """Whether events hold the text of query and context."""
+    trace_phases: bool = False
+    """Whether each phase is a run of its own, which LangSmith shows; events alone are cheaper."""
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[Document],
+        *,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A retriever over these documents; those without text are left out, and of equal ids the first counts.
+
+        Args:
+            documents: what to retrieve from. One without an id gets one of its source and text.
+            config: how to decide.
+            embedder: as for `meve.Retriever`; None for the one that ships.
+            verifier: as for `meve.Retriever`; None for the one that ships.
+            tokens: what budgets are counted with.
+            fields: of this class, by name.
+
+        Raises:
+            MeveError: as `meve.Retriever.from_passages`.
+        """
+        engine = Retriever.from_passages(
+            as_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
+        )
+        return cls(engine=engine, **fields)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Sequence[str],
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """A retriever over these texts; the options are those of `from_documents`.
+
+        Raises:
+            MeveError: lists of different lengths, or as `from_documents`.
+        """
+        for name, others in (("metadatas", metadatas), ("ids", ids)):
+            if others is not None and len(others) != len(texts):
+                raise ConfigurationError(f"{len(texts)} texts and {len(others)} {name}: give as many of the one")
+        made = [
+            Document(id=ids[n] if ids else None, page_content=text, metadata=metadatas[n] if metadatas else {})
+            for n, text in enumerate(texts)
+        ]
+        return cls.from_documents(made, **options)
+
+    @classmethod
+    def from_vectorstore(
+        cls,
+        vectorstore: VectorStore,
+        *,
+        documents: Sequence[Document] | None = None,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A retriever whose first phase is a vector store that you keep.
+
+        Its words are read once, here, where it can list its documents (InMemoryVectorStore, FAISS, Chroma, Qdrant); for
+        another, give `documents`, or do without keyword search. What it lets go is never returned; what it takes in
+        behind the retriever's back is found by its vectors at once, and by its words after `engine.refresh()`.
+
+        Args:
+            vectorstore: any.
+            documents: what it holds, where it can't list that itself.
+            config: how to decide.
+            embedder: makes vectors for telling copies apart; None for the one that ships. The store keeps its own.
+            verifier: as for `meve.Retriever`; None for the one that ships.
+            tokens: what budgets are counted with.
+            fields: of this class, by name.
+
+        Raises:
+            MeveError: parts that can't be had.
+        """
+        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        engine = StoreRetriever(store_of(vectorstore), parts)
+        if documents is not None:
+            engine.index(as_passages(documents))
+        elif engine.store.size() is not None:
+            engine.refresh()
+        return cls(engine=engine, **fields)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The documents for a question.
+
+        Args:
+            input: the question; of a dict, its `input`.
+            config: LangChain's.
+            kwargs: `k`, `filter`, and any value of `meve.RetrieverConfig`, for this call.
+
+        Raises:
+            MeveError: an unknown option, or what `meve.Retriever.retrieve` raises.
+        """
+        return super().invoke(question(input), config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The same, off the event loop."""
+        return await super().ainvoke(question(input), config, **kwargs)
+
+    def context(self, query: str, *, filter: Any = None, **options: Any) -> Context:
+        """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
+        mine = {name: getattr(self, name) for name in ("k", "candidates", "threshold", "max_tokens")}
+        where = self.filter if filter is None else filter
+        found: Context = self.engine.retrieve(question(query), where=where, **overrides(mine, options))
+        return found
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        if not query.strip():
+            return []
+        found = self.context(query, **options)
+        tell(found, run_manager, text=self.trace_text, runs=self.trace_phases)
+        return as_documents(found)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        if not query.strip():
+            return []
+        found = await run_in_executor(None, self.context, query, **options)
+        await atell(found, run_manager, text=self.trace_text, runs=self.trace_phases)
+        return as_documents(found)
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        made = super()._get_ls_params(**kwargs)
+        made["ls_retriever_name"] = "meve"
+        store = getattr(self.engine, "store", None)
+        if store is not None:
+            made["ls_vector_store_provider"] = store.name
+        made["ls_embedding_model"] = self.engine.embedder.name
+        return made
