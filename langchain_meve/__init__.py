@@ -10,18 +10,20 @@ from meve.errors import missing_extra
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
+    from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.tool import create_meve_tool
     from langchain_meve.vectorstore import MeVeVectorStore
 
 _WHERE = {
     "MeVeCompressor": "compressor",
+    "MeVeEmbeddings": "embeddings",
     "MeVeRetriever": "retriever",
     "MeVeVectorStore": "vectorstore",
     "create_meve_tool": "tool",
 }
 
-__all__ = ["MeVeCompressor", "MeVeRetriever", "MeVeVectorStore", "create_meve_tool"]
+__all__ = ["MeVeCompressor", "MeVeEmbeddings", "MeVeRetriever", "MeVeVectorStore", "create_meve_tool"]
 
 
 def __getattr__(name: str) -> Any:

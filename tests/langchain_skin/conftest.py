@@ -1,0 +1,32 @@
+"""Documents, and a retriever over them of parts that are quick and sure."""
+
+import pytest
+
+pytest.importorskip("langchain_core")
+
+from langchain_core.documents import Document
+
+from langchain_meve import MeVeRetriever
+from meve import RetrieverConfig
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+
+@pytest.fixture
+def documents():
+    return [
+        Document("A blue sky today.", id="sky", metadata={"lang": "en", "source": "a.txt"}),
+        Document("The wide sea is blue.", id="sea", metadata={"lang": "en", "source": "b.txt"}),
+        Document("Zebra facts for you.", id="zebra", metadata={"lang": "de", "source": "c.txt"}),
+        Document("Grass under an open sky.", id="grass", metadata={"lang": "en", "source": "d.txt"}),
+    ]
+
+
+@pytest.fixture
+def parts():
+    config = RetrieverConfig(redundancy=1.0)
+    return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "config": config}
+
+
+@pytest.fixture
+def retriever(documents, parts):
+    return MeVeRetriever.from_documents(documents, **parts)

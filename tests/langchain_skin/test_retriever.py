@@ -1,0 +1,190 @@
+"""The retriever as chains use it: options, copies, identity of documents, bad input."""
+
+import asyncio
+import copy
+import threading
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.load import dumps
+from langchain_core.runnables import ConfigurableField
+from pydantic import ValidationError
+
+from langchain_meve import MeVeRetriever
+from meve.errors import ConfigurationError, QueryError
+
+BLUE = "blue sky"
+KEYS = {"relevance_score", "meve_verified", "meve_source", "meve_rank", "meve_tokens"}
+
+
+def ids(found):
+    return [document.id for document in found]
+
+
+def test_documents_are_copies_with_id_and_metadata_and_an_account(retriever, documents):
+    """Flat keys on every one; the caller's own stay as they were."""
+    before = [d.model_copy(deep=True) for d in documents]
+    found = retriever.invoke(BLUE)
+    assert found
+    for rank, document in enumerate(found, start=1):
+        own = next(d for d in documents if d.id == document.id)
+        assert document is not own
+        assert document.page_content == own.page_content
+        assert {**document.metadata, **own.metadata} == document.metadata
+        assert set(document.metadata) == set(own.metadata) | KEYS
+        assert document.metadata["meve_rank"] == rank
+        assert 0 <= document.metadata["relevance_score"] <= 1
+    found[0].metadata["lang"] = "changed"
+    assert documents == before
+    assert retriever.invoke(BLUE)[0].metadata["lang"] == "en"
+
+
+def test_equal_texts_keep_their_own_identity(parts):
+    """By id, else by source and text: never by text alone."""
+    twins = [Document("blue sky", metadata={"source": name, "n": n}) for n, name in enumerate("ab")]
+    found = MeVeRetriever.from_documents(twins, **parts).invoke(BLUE)
+    assert {d.metadata["source"] for d in found} == {"a", "b"}
+    assert len(set(ids(found))) == 2
+    again = MeVeRetriever.from_documents(twins, **parts).invoke(BLUE)
+    assert ids(found) == ids(again)
+
+
+def test_metadata_that_json_cannot_hold_comes_back_too(parts):
+    """An index could not save it, but nothing is lost on the way."""
+    thing = object()
+    found = MeVeRetriever.from_documents([Document("blue sky", metadata={"thing": thing, "n": float("nan")})], **parts)
+    assert found.invoke(BLUE)[0].metadata["thing"] is thing
+
+
+@pytest.mark.parametrize("style", ["invoke", "ainvoke", "batch", "abatch"])
+def test_k_is_the_final_number_in_every_style_of_call(retriever, style):
+    """And `candidates` the first phase's. An async call takes the same options as a sync one."""
+
+    def call(**options):
+        if style == "invoke":
+            return retriever.invoke(BLUE, **options)
+        if style == "ainvoke":
+            return asyncio.run(retriever.ainvoke(BLUE, **options))
+        if style == "batch":
+            return retriever.batch([BLUE, BLUE], **options)[1]
+        return asyncio.run(retriever.abatch([BLUE, BLUE], **options))[1]
+
+    assert len(call()) > 2
+    assert len(call(k=2)) == 2
+    assert len(call(k=1, threshold=0.9)) == 1
+    assert len(call(max_tokens=4)) == 1
+    with pytest.raises(ConfigurationError, match="'thresold': did you mean 'threshold'"):
+        call(thresold=0.5)
+    with pytest.raises(ConfigurationError, match="limit is 0"):
+        call(k=0)
+
+
+def test_fields_are_checked_when_it_is_made(retriever):
+    """A misspelt or impossible one is refused, not ignored."""
+    for wrong in ({"thresold": 0.5}, {"k": -1}, {"k": 0}, {"threshold": 1.5}, {"max_tokens": 0}):
+        with pytest.raises(ValidationError):
+            MeVeRetriever(engine=retriever.engine, **wrong)
+
+
+def test_what_a_call_says_goes_before_what_the_retriever_says(documents, parts):
+    made = MeVeRetriever.from_documents(documents, k=1, **parts)
+    assert len(made.invoke(BLUE)) == 1
+    assert len(made.invoke(BLUE, k=2)) == 2
+
+
+def test_a_filter_holds_in_every_phase(retriever, documents, parts):
+    """Of the retriever or of the call; what it excludes never comes back, whatever the floor."""
+    found = retriever.invoke("zebra facts", filter={"lang": "en"}, fallback_floor=0.0, threshold=0.0)
+    assert found
+    assert "zebra" not in ids(found)
+    german = MeVeRetriever.from_documents(documents, filter={"lang": "de"}, **parts)
+    assert ids(german.invoke("zebra facts")) == ["zebra"]
+    with pytest.raises(ConfigurationError, match="the filter"):
+        retriever.invoke(BLUE, filter=lambda metadata: True)
+
+
+def test_nothing_is_built_anew_by_copies_bindings_and_configured_versions(retriever, monkeypatch):
+    """They share one engine."""
+    engines = []
+    whole = type(retriever.engine).retrieve
+
+    def watched(self, *args, **kwargs):
+        engines.append(self)
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
+    configurable = retriever.configurable_fields(
+        k=ConfigurableField(id="k"), threshold=ConfigurableField(id="t"), max_tokens=ConfigurableField(id="m")
+    )
+    assert len(configurable.invoke(BLUE, {"configurable": {"k": 1}})) == 1
+    assert len(configurable.invoke(BLUE, {"configurable": {"m": 4}})) == 1
+    assert len(configurable.invoke(BLUE, {"configurable": {"t": 0.0, "k": 2}})) == 2
+    assert len(retriever.bind(k=1).invoke(BLUE)) == 1
+    assert len(retriever.with_config(tags=["x"]).invoke(BLUE)) > 1
+    assert len(retriever.model_copy(update={"k": 1}).invoke(BLUE)) == 1
+    assert len(copy.copy(retriever).invoke(BLUE, k=1)) == 1
+    assert {id(engine) for engine in engines} == {id(retriever.engine)}
+
+
+def test_neither_its_repr_nor_its_dump_holds_the_corpus(retriever):
+    assert "Zebra" not in repr(retriever) + dumps(retriever)
+
+
+def test_a_dict_with_an_input_is_a_question_and_other_things_are_not(retriever):
+    """Chains hand such a dict to a retriever that is bound or configurable."""
+    assert ids(retriever.invoke({"input": BLUE, "chat_history": []})) == ids(retriever.invoke(BLUE))
+    with pytest.raises(QueryError, match="itemgetter"):
+        retriever.invoke({"question": BLUE})
+    with pytest.raises(QueryError, match="NoneType"):
+        asyncio.run(retriever.ainvoke(None))
+
+
+@pytest.mark.parametrize("blank", ["", "  \n"])
+def test_a_blank_question_finds_nothing(retriever, blank):
+    assert retriever.invoke(blank) == []
+    assert asyncio.run(retriever.ainvoke(blank)) == []
+
+
+def test_documents_without_text_are_left_out(parts):
+    found = MeVeRetriever.from_documents([Document("  "), Document("blue sky")], **parts)
+    assert len(found.engine) == 1
+
+
+def test_texts_have_metadata_and_ids(parts):
+    made = MeVeRetriever.from_texts(["blue sky", "green grass"], [{"n": 1}, {"n": 2}], ids=["a", "b"], k=1, **parts)
+    found = made.invoke(BLUE)
+    assert (found[0].id, found[0].metadata["n"]) == ("a", 1)
+    with pytest.raises(ConfigurationError, match="2 texts and 1 ids"):
+        MeVeRetriever.from_texts(["a", "b"], ids=["a"])
+
+
+def test_the_context_has_text_and_trace(retriever):
+    """The same retrieval, with its account."""
+    context = retriever.context(BLUE, k=1)
+    assert context.text == retriever.invoke(BLUE, k=1)[0].page_content
+    assert [phase.name for phase in context.trace.phases][:2] == ["retrieve", "verify"]
+
+
+def test_the_event_loop_is_not_blocked(retriever, monkeypatch):
+    """The work is done on another thread."""
+    where = []
+    whole = type(retriever.engine).retrieve
+
+    def watched(self, *args, **kwargs):
+        where.append(threading.get_ident())
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
+    asyncio.run(retriever.ainvoke(BLUE))
+    assert where != [threading.get_ident()]
+
+
+def test_fifty_at_once_get_what_one_gets(retriever):
+    """In threads, and on a loop."""
+    alone = retriever.invoke(BLUE)
+    assert retriever.batch([BLUE] * 50) == [alone] * 50
+
+    async def many():
+        return await asyncio.gather(*(retriever.ainvoke(BLUE) for _ in range(50)))
+
+    assert asyncio.run(many()) == [alone] * 50
