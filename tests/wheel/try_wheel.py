@@ -18,7 +18,7 @@ TESTS = ("tests", "conftest.py", "README.md", "docs", "pyproject.toml")
 
 
 def main() -> None:
-    """Build, install twice, test twice."""
+    """Build it, and for each way to install it, install and test."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--constraint", type=Path, default=ROOT / "constraints.txt")
     constraint = parser.parse_args().constraint.resolve()
@@ -28,6 +28,7 @@ def main() -> None:
         run(sys.executable, "-m", "build", "--wheel", "--outdir", str(work), str(ROOT), cwd=work)
         wheel = next(work.glob("*.whl"))
         plain(wheel, constraint, work)
+        with_extra("langchain", wheel, constraint, work)
         whole(wheel, work)
 
 
@@ -38,6 +39,16 @@ def plain(wheel: Path, constraint: Path, work: Path) -> None:
     run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), str(wheel), cwd=work)
     script = work / "plain_install.py"
     shutil.copy(ROOT / "tests" / "wheel" / "plain_install.py", script)
+    run(python, "-W", "error::DeprecationWarning:meve", str(script), cwd=work)
+
+
+def with_extra(extra: str, wheel: Path, constraint: Path, work: Path) -> None:
+    """With one extra and nothing else: what that extra promises."""
+    say(f"{wheel.name} with {extra} alone")
+    python = environment(work / extra)
+    run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), f"{wheel}[{extra}]", cwd=work)
+    script = work / f"{extra}_install.py"
+    shutil.copy(ROOT / "tests" / "wheel" / script.name, script)
     run(python, "-W", "error::DeprecationWarning:meve", str(script), cwd=work)
 
 

@@ -1,0 +1,49 @@
+"""What `pip install 'meve[langchain]'` can do, run by try_wheel.py in an environment with nothing else."""
+
+import importlib.util
+import subprocess
+import sys
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+
+import langchain_meve
+from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, MeVeVectorStore, create_meve_tool
+
+for other in (
+    "torch",
+    "langchain",
+    "langchain_classic",
+    "langchain_community",
+    "langgraph.graph",
+    "sentence_transformers",
+):
+    try:
+        found = importlib.util.find_spec(other)
+    except ModuleNotFoundError:
+        found = None
+    assert found is None, f"{other} is not part of this extra"
+assert "site-packages" in langchain_meve.__file__, langchain_meve.__file__
+SUN, BREAD = "Tomatoes want six to eight hours of sun a day.", "Bread is baked from flour and water."
+QUESTION = "How much sun do tomatoes want?"
+documents = [Document(SUN, id="sun"), Document(BREAD, id="bread")]
+
+retriever = MeVeRetriever.from_documents(documents, k=1)
+assert [d.id for d in retriever.invoke(QUESTION)] == ["sun"]
+assert create_meve_tool(retriever).invoke({"query": QUESTION}) == SUN
+assert MeVeCompressor.make(k=1).compress_documents(documents, QUESTION)[0].id == "sun"
+store = MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings()))
+store.add_documents(documents)
+assert store.as_verified_retriever(k=1).invoke(QUESTION)[0].page_content == SUN
+assert "torch" not in sys.modules
+
+without = (
+    "import sys; sys.modules['langchain_core'] = None\n"
+    "import langchain_meve\n"
+    "from meve.errors import MissingExtraError\n"
+    "try:\n    langchain_meve.MeVeRetriever\n"
+    "except MissingExtraError as error:\n    assert \"pip install 'meve[langchain]'\" in str(error), error\n"
+    "else:\n    raise AssertionError('it must say which extra it needs')\n"
+)
+subprocess.run([sys.executable, "-c", without], check=True)
+sys.stdout.write("an install with the langchain extra works\n")
