@@ -4,6 +4,7 @@ Over `model2vec`. Source: Tulkens and van Dongen, Model2Vec: Fast State-of-the-A
 """
 
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -62,7 +63,9 @@ class StaticEmbedder:
             ModelNotFoundError: no such folder.
             ModelError: it holds no static model, or one that can't be read.
         """
-        from model2vec import StaticModel
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks; nothing here draws a bar
+            from model2vec import StaticModel
 
         place = Path(folder)
         if not place.is_dir():

@@ -1,0 +1,33 @@
+"""The notebooks run from top to bottom, without a network and without a key, and show what they show."""
+
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.mark.skipif(not NOTEBOOKS, reason="the notebooks aren't here: they are no part of the wheel")
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
+def test_it_runs(file, monkeypatch, tmp_path):
+    """Every cell; and the outputs that are saved with it are those of a whole run, in order."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HF_TOKEN", "LANGSMITH_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    notebook = nbformat.read(file, as_version=4)
+    saved = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert saved == list(range(1, len(saved) + 1)), "run it from the top and save it"
+    nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3").execute()
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
+def test_what_is_saved_speaks_only_of_itself(file):
+    """No path of a machine, no warning, no traceback."""
+    text = file.read_text("utf-8")
+    assert not [word for word in ("/home/", "/root/", "/tmp/", "Warning", "Traceback") if word in text]
