@@ -1,0 +1,81 @@
+"""What the LangChain retriever costs over calling MeVe directly, and what importing it adds.
+
+    python benchmarks/wrapper_overhead.py
+
+The same question to both in turn, over parts that cost next to nothing, so that the wrapper is what differs; medians of
+1,000, in milliseconds, with nobody listening, with a listener, and on an event loop. Imports are those of fresh
+processes, medians of 9, in seconds, over `import langchain_core.retrievers`.
+"""
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from langchain_meve import MeVeRetriever
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+CALLS, PROCESSES = 1_000, 9
+QUESTION = "blue sky"
+
+
+class Listener(BaseCallbackHandler):
+    """Hears everything, and does nothing."""
+
+
+def main() -> None:
+    """Time both in turn."""
+    texts = [f"a blue sky over field number {n}" for n in range(200)]
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    retriever = MeVeRetriever.from_texts(texts, **parts)
+    engine, listener = retriever.engine, {"callbacks": [Listener()]}
+
+    async def on_a_loop() -> None:
+        await retriever.ainvoke(QUESTION)
+
+    ways: dict[str, Callable[[], object]] = {
+        "meve": lambda: engine.retrieve(QUESTION),
+        "invoke": lambda: retriever.invoke(QUESTION),
+        "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
+    }
+    times: dict[str, list[float]] = {name: [] for name in [*ways, "ainvoke"]}
+    loop = asyncio.new_event_loop()
+    for _ in range(CALLS):
+        for name, way in ways.items():
+            times[name].append(timed(way))
+        times["ainvoke"].append(timed(lambda: loop.run_until_complete(on_a_loop())))
+    loop.close()
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    for name, value in medians.items():
+        print(f"{name:22} {value:6.3f} ms, {value - medians['meve']:+.3f} over meve")
+    base, both = (
+        imported("import langchain_core.retrievers"),
+        imported("import langchain_core.retrievers, langchain_meve"),
+    )
+    named = imported("import langchain_core.retrievers; from langchain_meve import MeVeRetriever")
+    print(f"import langchain_meve adds {both - base:+.3f} s, its retriever {named - base:+.3f} s")
+
+
+def timed(way: Callable[[], object]) -> float:
+    """Milliseconds."""
+    started = time.perf_counter()
+    way()
+    return (time.perf_counter() - started) * 1000
+
+
+def imported(code: str) -> float:
+    """Seconds, the median of fresh processes."""
+    told = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
+    runs = [
+        subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+        for _ in range(PROCESSES)
+    ]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+if __name__ == "__main__":
+    main()
