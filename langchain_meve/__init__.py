@@ -11,11 +11,14 @@ from meve.errors import missing_extra
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
     from langchain_meve.embeddings import MeVeEmbeddings
+    from langchain_meve.models import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.tool import create_meve_tool
     from langchain_meve.vectorstore import MeVeVectorStore
 
 _WHERE = {
+    "LangChainEmbedder": "models",
+    "LangChainVerifier": "models",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
     "MeVeRetriever": "retriever",
@@ -23,7 +26,15 @@ _WHERE = {
     "create_meve_tool": "tool",
 }
 
-__all__ = ["MeVeCompressor", "MeVeEmbeddings", "MeVeRetriever", "MeVeVectorStore", "create_meve_tool"]
+__all__ = [
+    "LangChainEmbedder",
+    "LangChainVerifier",
+    "MeVeCompressor",
+    "MeVeEmbeddings",
+    "MeVeRetriever",
+    "MeVeVectorStore",
+    "create_meve_tool",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,10 @@ class MeVeCompressor(BaseDocumentCompressor):
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy with fields of its own; the engine is shared."""
+        return self.model_copy()
+
     def compress_documents(
         self,
         documents: Sequence[Document],

@@ -164,6 +164,10 @@ class MeVeRetriever(BaseRetriever):
             engine.refresh()
         return cls(engine=engine, **fields)
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy with fields of its own; the engine is shared."""
+        return self.model_copy()
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The documents for a question.
 

@@ -5,13 +5,19 @@ import copy
 import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumps
+from langchain_core.prompts import PromptTemplate, format_document
 from langchain_core.runnables import ConfigurableField
+from langchain_core.tools import create_retriever_tool
 from pydantic import ValidationError
 
 from langchain_meve import MeVeRetriever
+from meve import RetrieverConfig
 from meve.errors import ConfigurationError, QueryError
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 BLUE = "blue sky"
 KEYS = {"relevance_score", "meve_verified", "meve_source", "meve_rank", "meve_tokens"}
@@ -123,7 +129,47 @@ def test_nothing_is_built_anew_by_copies_bindings_and_configured_versions(retrie
     assert len(retriever.with_config(tags=["x"]).invoke(BLUE)) > 1
     assert len(retriever.model_copy(update={"k": 1}).invoke(BLUE)) == 1
     assert len(copy.copy(retriever).invoke(BLUE, k=1)) == 1
+    assert len(copy.deepcopy(retriever).invoke(BLUE, k=1)) == 1
     assert {id(engine) for engine in engines} == {id(retriever.engine)}
+
+
+def test_a_prompt_can_name_the_keys(retriever):
+    """They are flat, and stand on every document."""
+    prompt = PromptTemplate.from_template("[{meve_rank}] {page_content} ({relevance_score}, {source})")
+    shown = [format_document(document, prompt) for document in retriever.invoke(BLUE)]
+    assert shown[0] == "[1] A blue sky today. (1.0, a.txt)"
+
+
+def test_no_vectors_travel_with_the_documents(retriever):
+    """A trace of them stays small."""
+    assert all(len(dumps(document)) < 600 for document in retriever.invoke(BLUE))
+
+
+def test_of_two_alike_the_better_stays(parts):
+    """And one that shares no word with the question isn't brought by words at all."""
+    texts = ["a blue sky today", "a blue sky today truly", "zzz"]
+    strict = {**parts, "config": RetrieverConfig(redundancy=0.85)}
+    found = MeVeRetriever.from_texts(texts, ids=["worse", "better", "other"], **strict)
+    context = found.context("a blue sky today truly", sources="lexical", fallback_floor=0.0)
+    assert [p.passage.id for p in context.passages] == ["better"]
+    assert "other" not in {c.id for c in context.trace.candidates}
+
+
+def test_langchains_own_tool_of_a_retriever(retriever):
+    tool = create_retriever_tool(retriever, "search", "Searches.", response_format="content_and_artifact")
+    message = tool.invoke({"type": "tool_call", "id": "1", "name": "search", "args": {"query": BLUE}})
+    assert message.artifact[0].metadata["meve_verified"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=8), budget=st.integers(1, 60))
+def test_the_budget_is_never_overrun(lengths, budget):
+    """Documents joined by the separator never hold more tokens than were granted."""
+    texts = [" ".join(["blue", "sky", *["word"] * n]) for n in lengths]
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    made = MeVeRetriever.from_texts(texts, max_tokens=budget, config=RetrieverConfig(redundancy=1.0), **parts)
+    joined = "\n\n".join(document.page_content for document in made.invoke(BLUE))
+    assert WordCounter().count(joined) <= budget
 
 
 def test_neither_its_repr_nor_its_dump_holds_the_corpus(retriever):
