@@ -284,6 +284,19 @@ class TestSources:
         one = retriever.retrieve("blue sky zebra", sources="dense", **asked)
         assert one.trace.phases[2].settings["source"] == "lexical"
 
+    def test_a_function_of_the_metadata_is_a_filter_too(self):
+        """Asked anew each time, in every phase; one that raises is named."""
+        langs = {"de"}
+        retriever = Retriever.from_texts(
+            self.TEXTS, metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS], **parts()
+        )
+        asked = {"where": lambda metadata: metadata["lang"] in langs, "fallback_floor": 0.0}
+        assert {c.id for c in retriever.retrieve("blue sky zebra", **asked).trace.candidates} == {"p0000002"}
+        langs.add("en")
+        assert len(retriever.retrieve("blue sky zebra", **asked).trace.candidates) == 5
+        with pytest.raises(ConfigurationError, match="KeyError: 'nothing'"):
+            retriever.retrieve("blue sky", where=lambda metadata: metadata["nothing"])
+
     def test_one_that_is_none_is_refused(self):
         """With the choices."""
         with pytest.raises(ConfigurationError, match="sources is 'web': choose one of dense, lexical, hybrid"):

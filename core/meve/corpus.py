@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
-from meve.filters import Filter
+from meve.filters import Filter, Where, admitted
 from meve.locks import ReadWriteLock
 from meve.ports import DenseIndex, LexicalIndex
 from meve.types import FloatArray, Passage, RowArray
@@ -192,14 +191,18 @@ class Corpus:
             self._take_back(as_rows(list(self._leaving[0])))
             del self._leaving[0]
 
-    def allowed(self, where: Mapping[str, Any] | None) -> RowArray | None:
+    def allowed(self, where: Where | None) -> RowArray | None:
         """The rows whose metadata has what `where` asks for; None when it asks for nothing.
 
         Raises:
-            ConfigurationError: `where` isn't a mapping from names to JSON-plain values or lists of them.
+            ConfigurationError: `where` is neither a mapping from names to JSON-plain values or lists of them nor a
+                function, or the function raised.
         """
         if where is None or where == {}:
             return None
+        if callable(where):  # asked each time: what it says may change
+            kept = [row for row, e in sorted(self.entries.items()) if admitted(where, e.passage.metadata)]
+            return as_rows(kept)
         wanted = Filter(where)
         rows = self._allowed.get(wanted.key)
         if rows is None:

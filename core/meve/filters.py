@@ -1,10 +1,33 @@
 """Which passages a metadata filter lets through: those that have what it asks for, and no others."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, foreign
+
+Where: TypeAlias = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
+"""What metadata must have: names with a value, or with a list of accepted ones; or a function that says so."""
+
+
+def check_where(where: object) -> None:
+    """Refuse what is no filter.
+
+    Raises:
+        ConfigurationError: neither a mapping that can be used nor a function.
+    """
+    if where is not None and not callable(where):
+        Filter(where)  # type: ignore[arg-type]
+
+
+def admitted(admits: Callable[[Mapping[str, Any]], bool], metadata: Mapping[str, Any]) -> bool:
+    """Whether somebody's own function lets a passage through.
+
+    Raises:
+        ConfigurationError: it raised.
+    """
+    with foreign(ConfigurationError, f"asking the filter {admits!r:.80}"):
+        return bool(admits(metadata))
 
 
 class Filter:

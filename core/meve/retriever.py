@@ -12,7 +12,7 @@ from meve.context import Context
 from meve.corpus import Corpus
 from meve.engine import Engine, Tokens, make_engine
 from meve.errors import EmptyCorpusError, IndexMismatchError, StorageError, ValidationError
-from meve.filters import Filter
+from meve.filters import Where, check_where
 from meve.fitting import CalibrationReport, calibrate
 from meve.parts.dense import DenseKind, dense_class, make_dense
 from meve.parts.embedders import resolve_embedder
@@ -185,7 +185,7 @@ class Retriever(Engine):
         query: str,
         *,
         config: RetrieverConfig | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
         """The verified context for a question, with the account of how it came about.
@@ -193,7 +193,8 @@ class Retriever(Engine):
         Args:
             query: the question.
             config: instead of the retriever's own, for this call.
-            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, or `{"lang": ["en", "de"]}`.
+            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
+                function of the metadata.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
@@ -203,8 +204,7 @@ class Retriever(Engine):
             ModelError: a model failed.
         """
         check_query(query)
-        if where is not None:
-            Filter(where)
+        check_where(where)
         with self._corpus.reading() as corpus:
             settings = self.settings(config, overrides)
             if not len(corpus):
@@ -255,9 +255,8 @@ class Retriever(Engine):
         checked(add)
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
-        texts = [p.content for p in add]
-        vectors = embedded(texts, self.embedder, progress)
-        counts = counted(texts, self.tokens)
+        vectors = embedded([p.content for p in add], self.embedder, progress)
+        counts = counted([p.shown for p in add], self.tokens)
         self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
 
     def get(self, passage_id: str) -> Passage:

@@ -1,7 +1,7 @@
 """The values that travel through the phases: passages in, candidates between, a context out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,8 +37,17 @@ class Passage:
 
     @property
     def content(self) -> str:
-        """Title and text, as models see them and as the context shows them."""
+        """Title and text, as models see them."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    @property
+    def shown(self) -> str:
+        """As it stands in a context, and as its tokens are counted: its content, unless a subclass knows better."""
+        return self.content
+
+    def with_text(self, text: str) -> "Passage":
+        """The same passage with other text."""
+        return replace(self, text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +57,8 @@ class Query:
     text: str
     vector: FloatArray | None = None
     """Its embedding, shape (d,), made once; None where no part needs one."""
-    where: Mapping[str, Any] | None = None
-    """Metadata that a passage must have: value, or list of accepted values, by key."""
+    where: Mapping[str, Any] | Callable[[Mapping[str, Any]], bool] | None = None
+    """Metadata that a passage must have: value, or list of accepted values, by key; or a function that says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

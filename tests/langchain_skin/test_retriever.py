@@ -105,8 +105,9 @@ def test_a_filter_holds_in_every_phase(retriever, documents, parts):
     assert "zebra" not in ids(found)
     german = MeVeRetriever.from_documents(documents, filter={"lang": "de"}, **parts)
     assert ids(german.invoke("zebra facts")) == ["zebra"]
+    assert ids(retriever.invoke("zebra facts", filter=lambda metadata: metadata["lang"] == "de")) == ["zebra"]
     with pytest.raises(ConfigurationError, match="the filter"):
-        retriever.invoke(BLUE, filter=lambda metadata: True)
+        retriever.invoke(BLUE, filter=3)
 
 
 def test_nothing_is_built_anew_by_copies_bindings_and_configured_versions(retriever, monkeypatch):

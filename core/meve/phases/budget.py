@@ -52,7 +52,7 @@ def budget(
 
 def _counted(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
     missing = [c for c in candidates if c.tokens is None]
-    counts = dict(zip((c.id for c in missing), counter.count_many([c.passage.content for c in missing]), strict=True))
+    counts = dict(zip((c.id for c in missing), counter.count_many([c.passage.shown for c in missing]), strict=True))
     return [c if c.tokens is not None else replace(c, tokens=counts[c.id]) for c in candidates]
 
 
@@ -64,7 +64,7 @@ class _Packer:
         self._seam = counter.count(separator) + (counter.count("[10] ") if citations else 0)
 
     def text(self, kept: Sequence[Candidate]) -> str:
-        blocks = [c.passage.content for c in kept]
+        blocks = [c.passage.shown for c in kept]
         if self._citations:
             blocks = [f"[{n}] {block}" for n, block in enumerate(blocks, start=1)]
         return self._separator.join(blocks)

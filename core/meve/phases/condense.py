@@ -52,7 +52,7 @@ def _cut(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float
     stays = [n for n, score in enumerate(mine) if n == top or score >= threshold]
     if len(stays) == len(sentences):
         return candidate
-    passage = replace(candidate.passage, text=_joined(sentences, stays))
+    passage = candidate.passage.with_text(_joined(sentences, stays))
     return replace(candidate, passage=passage, tokens=None, sentences=tuple(stays))
 
 
