@@ -67,6 +67,7 @@ class Engine:
         passages: Sequence[Passage],
         *,
         config: RetrieverConfig | None = None,
+        fallback: Source | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
         """Phases 2 to 5 over given passages: the verified context for a question.
@@ -75,6 +76,7 @@ class Engine:
             query: the question.
             passages: from wherever; of those with the same id, the first.
             config: instead of the engine's own, for this call.
+            fallback: where phase 3 looks if too few are verified; None for nowhere.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
@@ -89,7 +91,7 @@ class Engine:
         first: dict[str, Passage] = {}
         for passage in passages:
             first.setdefault(passage.id, passage)
-        return self._run(Query(text=query), settings, [_Given(tuple(first.values()))], fallback=None)
+        return self._run(Query(text=query), settings, [_Given(tuple(first.values()))], fallback=fallback)
 
     def settings(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
         """What a call decides by.

@@ -1,0 +1,46 @@
+"""An embedder of MeVe's as a LlamaIndex embedding model, so that an index needs no other."""
+
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from pydantic import PrivateAttr
+
+from meve.parts.embedders import resolve_embedder
+from meve.ports import Embedder
+
+
+class MeVeEmbedding(BaseEmbedding):
+    """Embeds with one of MeVe's embedders.
+
+    Args:
+        embedder: as for `meve.Retriever`; None for the one that ships, which needs neither torch nor a network.
+
+    >>> len(MeVeEmbedding().get_query_embedding("a question"))
+    256
+    """
+
+    _embedder: Any = PrivateAttr()
+
+    def __init__(self, embedder: Embedder | str | None = None, **kwargs: Any) -> None:
+        found = resolve_embedder(embedder)
+        super().__init__(model_name=found.name, **kwargs)
+        self._embedder = found
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Its name in traces."""
+        return "MeVeEmbedding"
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        made: list[float] = self._embedder.embed_query(query).tolist()
+        return made
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        made: list[list[float]] = self._embedder.embed_passages(texts).tolist()
+        return made
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)

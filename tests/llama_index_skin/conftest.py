@@ -1,0 +1,40 @@
+"""Nodes, and parts that are quick and sure."""
+
+import uuid
+
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+
+from meve import RetrieverConfig
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+
+def uid(name):
+    """An id that every store takes."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+
+
+def node(name, text, **metadata):
+    made = TextNode(id_=uid(name), text=text, metadata=metadata)
+    made.excluded_embed_metadata_keys = made.excluded_llm_metadata_keys = list(metadata)
+    made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc-{name}")
+    return made
+
+
+@pytest.fixture
+def nodes():
+    return [
+        node("sky", "A blue sky today.", lang="en", year=2001, tags=["air"]),
+        node("sea", "The wide sea is blue.", lang="en", year=1999, tags=["water", "salt"]),
+        node("zebra", "Zebra facts for you.", lang="de", year=2010, tags=["animal"]),
+        node("grass", "Grass under an open sky.", lang="en", year=2020, tags=[]),
+    ]
+
+
+@pytest.fixture
+def parts():
+    config = RetrieverConfig(redundancy=1.0)
+    return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "config": config}

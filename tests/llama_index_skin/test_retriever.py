@@ -1,0 +1,189 @@
+"""The retriever over nodes, and over the indexes that users run. The real stores."""
+
+import asyncio
+import threading
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from llama_index_meve import MeVeEmbedding, MeVeRetriever
+from llama_index_meve.stores import AnyIndex, store_of
+from meve.errors import ConfigurationError, RetrievalError, StaleWarning
+from meve.testing.fakes import WordEmbedder
+from tests.llama_index_skin.conftest import node, uid
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
+
+BLUE = "blue sky"
+ENGLISH = MetadataFilters(filters=[MetadataFilter(key="lang", value="en")])
+EITHER = MetadataFilters(
+    filters=[
+        MetadataFilter(key="lang", value="fr"),
+        MetadataFilter(key="year", operator=FilterOperator.LT, value=2005),
+    ],
+    condition=FilterCondition.OR,
+)
+
+
+def simple():
+    return SimpleVectorStore()
+
+
+def faiss():
+    import faiss as library
+    from llama_index.vector_stores.faiss import FaissMapVectorStore
+
+    return FaissMapVectorStore(library.IndexIDMap2(library.IndexFlatIP(WordEmbedder().dimension)))
+
+
+def qdrant():
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    return QdrantVectorStore("c", client=QdrantClient(":memory:"))
+
+
+STORES = {"SimpleVectorStore": simple, "FaissMapVectorStore": faiss, "QdrantVectorStore": qdrant}
+
+
+def ids(found):
+    return [each.node.node_id for each in found]
+
+
+def candidates(context):
+    return {c.id for c in context.trace.candidates}
+
+
+@pytest.fixture(params=STORES)
+def kind(request):
+    return request.param
+
+
+def indexed(kind, nodes):
+    storage = StorageContext.from_defaults(vector_store=STORES[kind]())
+    return VectorStoreIndex(nodes, storage_context=storage, embed_model=MeVeEmbedding(WordEmbedder()))
+
+
+@pytest.fixture
+def index(kind, nodes):
+    return indexed(kind, nodes)
+
+
+@pytest.fixture
+def over_index(index, parts):
+    return MeVeRetriever.from_index(index, **parts)
+
+
+class TestOverNodes:
+    @pytest.fixture
+    def retriever(self, nodes, parts):
+        return MeVeRetriever.from_nodes(nodes, **parts)
+
+    def test_sync_and_async_agree(self, retriever):
+        found = retriever.retrieve(BLUE)
+        assert ids(found)[0] == uid("sky")
+        assert uid("zebra") not in ids(found)
+        assert all(type(each.score) is float for each in found)
+        assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(found)
+
+    def test_the_question_is_not_written_to(self, retriever):
+        bundle = QueryBundle(BLUE)
+        retriever.retrieve(bundle)
+        assert bundle.embedding is None
+
+    def test_nodes_come_back_with_relationships_and_metadata(self, retriever, nodes):
+        assert retriever.retrieve(BLUE)[0].node == nodes[0]
+
+    def test_blank_questions_find_nothing(self, retriever):
+        assert retriever.retrieve("  ") == asyncio.run(retriever.aretrieve(" ")) == []
+
+    def test_options_are_checked_when_it_is_made(self, retriever):
+        assert len(MeVeRetriever(retriever.engine, top_k=1).retrieve(BLUE)) == 1
+        with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
+            MeVeRetriever(retriever.engine, thresold=0.5)
+        with pytest.raises(ConfigurationError, match="limit is 0"):
+            MeVeRetriever(retriever.engine, top_k=0)
+
+    def test_filters_hold_in_every_phase(self, retriever):
+        for filters, out in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
+            mine = MeVeRetriever(retriever.engine, filters=filters, threshold=0.0, fallback_floor=0.0)
+            left = candidates(mine.context("zebra grass sky"))
+            assert left == {uid(i) for i in ("sky", "sea", "zebra", "grass")} - {uid(i) for i in out}
+
+    def test_sentences_can_be_packed(self, nodes, parts):
+        """A node whose text was cut is a copy; the one that was given keeps its text."""
+        long = node("long", "A blue sky. Quite something else entirely. Nothing of the kind.")
+        found = MeVeRetriever.from_nodes([long], packing="sentences", **parts).retrieve(BLUE)
+        assert found[0].node.text == "A blue sky. …"
+        assert long.text.endswith("kind.")
+        assert found[0].node.node_id == long.node_id
+
+    def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
+        where, whole = [], type(retriever.engine).retrieve
+
+        def watched(self, *args, **kwargs):
+            where.append(threading.get_ident())
+            return whole(self, *args, **kwargs)
+
+        monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
+        asyncio.run(retriever.aretrieve(BLUE))
+        assert where != [threading.get_ident()]
+
+    def test_nodes_without_text_are_left_out(self, parts):
+        made = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
+        assert len(made.engine) == 1
+
+
+class TestOverAnIndex:
+    def test_it_is_known_here(self, kind, index):
+        store = store_of(index)
+        assert type(store) is not AnyIndex
+        assert store.name == kind
+        assert store.size() == 4
+        assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
+
+    def test_nodes_survive(self, over_index, nodes):
+        """Ids, text, relationships, metadata."""
+        found = over_index.retrieve(BLUE)[0].node
+        assert (found.node_id, found.text, found.metadata) == (nodes[0].node_id, nodes[0].text, nodes[0].metadata)
+        assert found.relationships == nodes[0].relationships
+        assert asyncio.run(over_index.aretrieve(BLUE))[0].node == found
+
+    def test_words_find_what_vectors_miss(self, over_index):
+        context = over_index.context("blue zebra", candidates=1, fallback_k=0)
+        assert {c.origin for c in context.trace.candidates} == {"dense", "lexical"}
+        assert uid("zebra") in candidates(context)
+
+    def test_filters_reach_index_and_words_alike(self, kind, over_index):
+        """What they exclude never comes back, not even with every bar lowered; FAISS has none, and says so."""
+        for filters, out in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
+            for sources in ("hybrid", "lexical", "dense"):
+                mine = MeVeRetriever(
+                    over_index.engine, filters=filters, threshold=0.0, fallback_floor=0.0, sources=sources
+                )
+                if kind == "FaissMapVectorStore":
+                    with pytest.raises(RetrievalError, match="not implemented for Faiss"):
+                        mine.context("zebra grass sky", sources="dense")
+                    assert candidates(mine.context("zebra grass sky", sources="lexical", fallback_k=0)) == set()
+                    continue
+                left = candidates(mine.context("zebra grass sky"))
+                assert not left & {uid(i) for i in out}, (filters, sources)
+                assert left
+
+    def test_what_is_deleted_is_gone_from_every_phase(self, index, over_index):
+        """By its document, which leaves the node in the document store; the words lag, and say so."""
+        index.delete_ref_doc("doc-zebra")
+        with pytest.warns(StaleWarning):
+            context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
+        assert uid("zebra") not in candidates(context)
+        assert over_index.engine.refresh() == 3
+
+    def test_what_is_inserted_is_found_and_told(self, index, over_index):
+        index.insert_nodes([node("yak", "Yaks yawn.", lang="en")])
+        with pytest.warns(StaleWarning):
+            assert uid("yak") in candidates(over_index.context("yaks yawn"))
+        over_index.engine.refresh()
+        assert uid("yak") in candidates(over_index.context("yawn", sources="lexical"))
