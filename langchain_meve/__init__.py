@@ -3,10 +3,9 @@
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from meve.errors import missing_extra
+from meve.skins import lazily
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
@@ -37,17 +36,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'langchain_meve' has no attribute {name!r}; it has {', '.join(__all__)}")
-    try:
-        module = import_module(f"langchain_meve.{_WHERE[name]}")
-    except ModuleNotFoundError as cause:
-        if (cause.name or "").partition(".")[0] != "langchain_core":
-            raise
-        raise missing_extra("langchain_core", "langchain", name) from cause
-    found = globals()[name] = getattr(module, name)
-    return found
+__getattr__ = lazily("langchain_meve", _WHERE, needs="langchain_core", extra="langchain")
 
 
 def __dir__() -> list[str]:

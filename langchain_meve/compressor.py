@@ -8,10 +8,11 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, Field
 
 from langchain_meve.documents import as_documents, as_passages
-from langchain_meve.options import Count, Share, overrides
+from langchain_meve.options import NAMES, Count, Share
 from meve.config import RetrieverConfig
 from meve.engine import Tokens, make_engine
 from meve.ports import Embedder, Verifier
+from meve.skins import overrides
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -74,4 +75,4 @@ class MeVeCompressor(BaseDocumentCompressor):
             MeveError: as `meve.engine.Engine.select`.
         """
         mine = {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
-        return as_documents(self.engine.select(query, as_passages(documents), **overrides(mine)))
+        return as_documents(self.engine.select(query, as_passages(documents), **overrides(NAMES, mine)))

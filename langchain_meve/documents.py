@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from meve.context import Context
+from meve.skins import plain_metadata
 from meve.types import Passage
 
 _SPACE = uuid.UUID("6c1d9b36-9a0e-4d0b-8a53-5e2f8f9a3c11")
@@ -25,11 +26,10 @@ def as_passage(document: Document, passage_id: str | None = None) -> DocumentPas
 
     Without an id it gets one of its text and source, so that the same document has the same one.
     """
-    metadata = {str(name): value for name, value in document.metadata.items() if _plain(value)}
     return DocumentPassage(
         id=passage_id or document.id or own_id(document),
         text=document.page_content,
-        metadata=metadata,
+        metadata=plain_metadata(document.metadata),
         document=document,
     )
 
@@ -70,14 +70,3 @@ def as_documents(context: Context) -> list[Document]:
         }
         made.append(Document(id=passage.id, page_content=passage.text, metadata={**kept, **account}))
     return made
-
-
-def _plain(value: object) -> bool:
-    """Whether JSON can hold it."""
-    if isinstance(value, list | tuple):
-        return all(_plain(each) for each in value)
-    if isinstance(value, Mapping):
-        return all(isinstance(name, str) and _plain(each) for name, each in value.items())
-    if isinstance(value, float):
-        return value == value and abs(value) != float("inf")
-    return value is None or isinstance(value, str | int)

@@ -1,6 +1,6 @@
 """What retriever and compressor have in common: which values of the engine they set, and for how long."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,14 +11,6 @@ Count = Annotated[int, Field(ge=1)]
 
 NAMES = {"k": "limit"}
 """Where LangChain's word for a setting isn't ours."""
-
-
-def overrides(*given: dict[str, Any]) -> dict[str, Any]:
-    """Settings by MeVe's names, of those that are set; the later given wins."""
-    made: dict[str, Any] = {}
-    for options in given:
-        made |= {NAMES.get(name, name): value for name, value in options.items() if value is not None}
-    return made
 
 
 def question(asked: object) -> str:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from langchain_meve.documents import as_documents, as_passages
 from langchain_meve.events import atell, tell
-from langchain_meve.options import Count, Share, overrides, question
+from langchain_meve.options import NAMES, Count, Share, question
 from langchain_meve.stores import store_of
 from meve import Retriever
 from meve.config import RetrieverConfig
@@ -21,6 +21,7 @@ from meve.engine import Tokens, make_engine
 from meve.errors import ConfigurationError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
+from meve.skins import overrides
 
 
 class Finds(Protocol):
@@ -189,7 +190,7 @@ class MeVeRetriever(BaseRetriever):
         """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
         mine = {name: getattr(self, name) for name in ("k", "candidates", "threshold", "max_tokens")}
         where = self.filter if filter is None else filter
-        found: Context = self.engine.retrieve(question(query), where=where, **overrides(mine, options))
+        found: Context = self.engine.retrieve(question(query), where=where, **overrides(NAMES, mine, options))
         return found
 
     def _get_relevant_documents(

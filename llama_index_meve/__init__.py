@@ -3,10 +3,9 @@
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from meve.errors import missing_extra
+from meve.skins import lazily
 
 if TYPE_CHECKING:
     from llama_index_meve.embedding import MeVeEmbedding
@@ -25,17 +24,7 @@ _WHERE = {
 __all__ = ["MeVeEmbedding", "MeVePostprocessor", "MeVeRetriever", "create_meve_tool", "meve_query_engine"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'llama_index_meve' has no attribute {name!r}; it has {', '.join(__all__)}")
-    try:
-        module = import_module(f"llama_index_meve.{_WHERE[name]}")
-    except ModuleNotFoundError as cause:
-        if (cause.name or "").partition(".")[0] != "llama_index":
-            raise
-        raise missing_extra("llama_index.core", "llama-index", name) from cause
-    found = globals()[name] = getattr(module, name)
-    return found
+__getattr__ = lazily("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")
 
 
 def __dir__() -> list[str]:

@@ -1,13 +1,17 @@
 """LlamaIndex's nodes as passages, and back: judged by what embedders see of them, counted by what models are sent."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 
 from meve.context import Context
+from meve.skins import plain_metadata
 from meve.types import Passage
+
+NAMES = {"top_k": "limit", "top_n": "limit"}
+"""Where LlamaIndex's words for a setting aren't ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ def as_passage(node: BaseNode) -> NodePassage:
     return NodePassage(
         id=node.node_id,
         text=node.get_content(metadata_mode=MetadataMode.EMBED),
-        metadata={str(name): value for name, value in node.metadata.items() if plain(value)},
+        metadata=plain_metadata(node.metadata),
         node=node,
         sent=node.get_content(metadata_mode=MetadataMode.LLM),
     )
@@ -61,28 +65,4 @@ def as_nodes(context: Context) -> list[NodeWithScore]:
         else:
             node = passage.node
         made.append(NodeWithScore(node=node, score=None if found.score is None else float(found.score)))
-    return made
-
-
-def plain(value: object) -> bool:
-    """Whether JSON can hold it."""
-    if isinstance(value, list | tuple):
-        return all(plain(each) for each in value)
-    if isinstance(value, Mapping):
-        return all(isinstance(name, str) and plain(each) for name, each in value.items())
-    if isinstance(value, float):
-        return value == value and abs(value) != float("inf")
-    return value is None or isinstance(value, str | int)
-
-
-def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
-    """Their ids."""
-    return [each.node.node_id for each in nodes]
-
-
-def overrides(*given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by MeVe's names, of those that are set; the later given wins."""
-    made: dict[str, Any] = {}
-    for options in given:
-        made |= {("limit" if name == "top_k" else name): value for name, value in options.items() if value is not None}
     return made

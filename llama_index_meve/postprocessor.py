@@ -13,11 +13,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import ConfigDict, Field
 
 from llama_index_meve.events import dispatcher, tell
-from llama_index_meve.nodes import as_nodes, as_passage, as_passages, overrides
+from llama_index_meve.nodes import NAMES, as_nodes, as_passage, as_passages
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.engine import Tokens, make_engine
 from meve.ports import Embedder, Verifier
+from meve.skins import overrides
 from meve.types import Candidate, Query
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -78,7 +79,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
     def context(self, nodes: Sequence[NodeWithScore], query: str) -> Context:
         """What is selected of these nodes, as a context with its trace."""
-        mine = overrides({"top_k": self.top_n, "threshold": self.threshold, "max_tokens": self.max_tokens})
+        mine = overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
         passages = as_passages(each.node for each in nodes)
         fallback = None if self.fallback is None else _Asked(self.fallback)
         found: Context = self.engine.select(query, passages, fallback=fallback, **mine)

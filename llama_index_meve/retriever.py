@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index_meve.events import dispatcher, tell
 from llama_index_meve.filters import admits
-from llama_index_meve.nodes import as_nodes, as_passages, overrides
+from llama_index_meve.nodes import NAMES, as_nodes, as_passages
 from llama_index_meve.stores import store_of
 from meve import Retriever
 from meve.config import RetrieverConfig
@@ -20,6 +20,7 @@ from meve.context import Context
 from meve.engine import Tokens, make_engine
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
+from meve.skins import overrides
 
 
 class MeVeRetriever(BaseRetriever):
@@ -50,7 +51,7 @@ class MeVeRetriever(BaseRetriever):
     ) -> None:
         self.engine = engine
         self.filters = filters
-        self.options = overrides({"top_k": top_k}, options)
+        self.options = overrides(NAMES, {"top_k": top_k}, options)
         engine.settings(None, self.options)  # what can't be is refused here
         super().__init__(callback_manager=callback_manager)
 
@@ -126,7 +127,7 @@ class MeVeRetriever(BaseRetriever):
         where: Any = self.filters
         if where is not None and not isinstance(self.engine, StoreRetriever):
             where = admits(where)
-        found: Context = self.engine.retrieve(query, where=where, **(self.options | overrides(options)))
+        found: Context = self.engine.retrieve(query, where=where, **(self.options | overrides(NAMES, options)))
         return found
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

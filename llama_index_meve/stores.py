@@ -5,6 +5,7 @@ from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, QueryBundle
+from llama_index.core.vector_stores.types import VectorStoreQuery
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from llama_index_meve.nodes import NodePassage, as_passage, as_passages
@@ -68,8 +69,25 @@ class AnyIndex:
 class Described(AnyIndex):
     """A vector store that holds no text: the index says which nodes are in it, the document store what they are.
 
-    Deleting from an index leaves its nodes in the document store by default: what the index no longer names is gone.
+    Deleting from an index leaves its nodes in the document store by default, and may leave their vectors (in
+    FaissMapVectorStore, by document, after which the stock retriever raises): what the index no longer names is gone.
     """
+
+    def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
+        """What the vector store brings of what the index names."""
+        vector = self.index._embed_model.get_agg_embedding_from_queries([query])
+        reach = k
+        while True:
+            asked = VectorStoreQuery(query_embedding=vector, similarity_top_k=reach, query_str=query, filters=where)
+            found = self.vectors.query(asked)
+            scores = found.similarities or [None] * len(found.ids or [])
+            hits = list(zip(found.ids or [], scores, strict=True))
+            named = [(self.index.index_struct.nodes_dict.get(i), score) for i, score in hits]
+            alive = {i: score for i, score in named if i is not None}
+            if len(alive) >= k or len(hits) < reach:
+                passages = {p.id: p for p in as_passages(self._nodes(list(alive)))}
+                return [(passages[i], score) for i, score in alive.items() if i in passages][:k]
+            reach *= 4
 
     def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         """Which of these the index names, and the filter admits where it can be asked."""

@@ -8,6 +8,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool, meve_query_engine
@@ -49,16 +50,17 @@ def test_a_retriever_query_engine(retriever):
 @pytest.mark.parametrize("engine", [ContextChatEngine, CondensePlusContextChatEngine])
 @pytest.mark.parametrize("through", ["retriever", "postprocessor"])
 def test_chat_engines(engine, through, index, retriever, postprocessor):
+    memory = ChatMemoryBuffer.from_defaults()  # the default one leaves its database open
     if through == "retriever":
-        chat = engine.from_defaults(retriever=retriever, llm=MockLLM())
+        chat = engine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
     else:
         stock = index.as_retriever(similarity_top_k=4)
-        chat = engine.from_defaults(retriever=stock, llm=MockLLM(), node_postprocessors=[postprocessor])
+        chat = engine.from_defaults(retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[postprocessor])
     answer = chat.chat(BLUE)
     assert any(each.node.text == "A blue sky today." for each in answer.source_nodes)
     assert not any("Zebra" in each.node.text for each in answer.source_nodes)
-    later = asyncio.run(chat.achat(BLUE))
-    assert later.source_nodes
+    chat.reset()
+    assert asyncio.run(chat.achat(BLUE)).source_nodes
 
 
 def test_where_nothing_qualifies_the_engine_says_so_in_its_own_words(nodes, parts):

@@ -1,0 +1,37 @@
+"""What `pip install 'meve[llama-index]'` can do, run by try_wheel.py in an environment with nothing else."""
+
+import importlib.util
+import subprocess
+import sys
+
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+
+import llama_index_meve
+from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool, meve_query_engine
+
+assert "site-packages" in llama_index_meve.__file__, llama_index_meve.__file__
+for other in ("torch", "langchain_core", "sentence_transformers"):
+    assert importlib.util.find_spec(other) is None, f"{other} is not part of this extra"
+SUN, BREAD = "Tomatoes want six to eight hours of sun a day.", "Bread is baked from flour and water."
+QUESTION = "How much sun do tomatoes want?"
+
+index = VectorStoreIndex.from_documents([Document(text=SUN), Document(text=BREAD)], embed_model=MeVeEmbedding())
+retriever = MeVeRetriever.from_index(index, top_k=1)
+assert [each.node.text for each in retriever.retrieve(QUESTION)] == [SUN]
+assert create_meve_tool(retriever)(query=QUESTION).content == SUN
+engine = index.as_query_engine(llm=MockLLM(), node_postprocessors=[MeVePostprocessor.make(top_n=1)])
+assert [each.node.text for each in engine.query(QUESTION).source_nodes] == [SUN]
+assert SUN in str(meve_query_engine(retriever, llm=MockLLM()).query(QUESTION))
+assert "torch" not in sys.modules
+
+without = (
+    "import sys; sys.modules['llama_index'] = None\n"
+    "import llama_index_meve\n"
+    "from meve.errors import MissingExtraError\n"
+    "try:\n    llama_index_meve.MeVeRetriever\n"
+    "except MissingExtraError as error:\n    assert \"pip install 'meve[llama-index]'\" in str(error), error\n"
+    "else:\n    raise AssertionError('it must say which extra it needs')\n"
+)
+subprocess.run([sys.executable, "-c", without], check=True)
+sys.stdout.write("an install with the llama-index extra works\n")
