@@ -17,6 +17,9 @@ class Shelf:
 
     name = "the shelf"
 
+    def canonical(self, passage_id):
+        return passage_id
+
     def __init__(self, passages=(), *, counts=True):
         self.held = {p.id: p for p in passages}
         self.counts = counts
@@ -110,7 +113,9 @@ def test_what_others_added_is_found_by_vectors_and_its_words_are_missed(counts):
     assert not retriever.stale
     store.held["ztest"] = passage("ztest", "Zanzibar zoos", lang="en")
     with pytest.warns(StaleWarning) if counts else nullcontext():
-        assert "ztest" in candidates(retriever.retrieve("zanzibar zoos"))
+        context = retriever.retrieve("zanzibar zoos")
+    assert "ztest" in candidates(context)
+    assert (context.trace.phases[0].settings.get("words") == "stale") is counts
     assert retriever.stale
     retriever.refresh()
     assert not retriever.stale
@@ -124,6 +129,77 @@ def test_what_is_replaced_is_shown_as_it_is_now():
     store.held["zebra"] = passage("zebra", "Zebra facts, new edition.", lang="en")
     context = retriever.retrieve("zebra facts", sources="lexical")
     assert context.passages[0].passage.text == "Zebra facts, new edition."
+
+
+def test_it_is_said_once_until_the_words_have_caught_up():
+    """The trace says it every time."""
+    store = Shelf(TEXTS)
+    retriever = over(store)
+    for n in range(2):
+        store.held[f"new{n}"] = passage(f"new{n}", "something new")
+        with pytest.warns(StaleWarning, match=f"the {3 + n} whose words") as caught:
+            told = [retriever.retrieve("blue").trace.phases[0].settings["words"] for _ in range(3)]
+        assert (len(caught), told) == (1, ["stale"] * 3)
+        retriever.refresh()
+        assert "words" not in retriever.retrieve("blue").trace.phases[0].settings
+
+
+def test_a_text_that_was_replaced_shows_when_it_is_found():
+    """Its old words are indexed still."""
+    store = Shelf(TEXTS)
+    retriever = over(store)
+    store.held["zebra"] = passage("zebra", "Zoos have zebra facts.", lang="de")
+    assert not retriever.stale
+    retriever.retrieve("zebra facts zoos")
+    assert retriever.stale
+
+
+def test_what_changes_during_a_refresh_is_not_lost():
+    """Also a change that the reading of the store came too early for."""
+    store = Shelf(TEXTS)
+    retriever = over(store)
+    whole = store.everything
+
+    def everything():
+        listed = list(whole())
+        del store.held["sky"]
+        retriever.forget(["sky"])
+        store.held["yak"] = passage("yak", "yaks yawn")
+        retriever.index([store.held["yak"]])
+        return listed
+
+    store.everything = everything
+    assert retriever.refresh() == 3
+    assert not retriever.stale
+    assert "yak" in candidates(retriever.retrieve("yawn", sources="lexical"))
+
+
+def test_queries_go_on_while_the_store_is_read_anew():
+    """Over what was indexed before, without a warning."""
+    store = Shelf(TEXTS)
+    retriever = over(store)
+    begun, go_on = threading.Event(), threading.Event()
+    whole = store.everything
+
+    def everything():
+        begun.set()
+        assert go_on.wait(30)
+        return whole()
+
+    store.everything = everything
+    reading = threading.Thread(target=retriever.refresh)
+    reading.start()
+    assert begun.wait(30)
+    assert "zebra" in candidates(retriever.retrieve("zebra", sources="lexical"))
+    go_on.set()
+    reading.join()
+
+
+def test_a_passage_without_text_is_counted_and_never_returned():
+    store = Shelf([*TEXTS, passage("blank", "  ")])
+    retriever = over(store)
+    assert not retriever.stale
+    assert "blank" not in candidates(retriever.retrieve("blue", threshold=0.0, fallback_floor=0.0))
 
 
 def test_changes_that_are_told_keep_both_sides_in_step():
@@ -158,8 +234,13 @@ def test_a_store_that_fails_is_named():
         def nearest(self, query, k, where):
             raise OSError("gone")
 
+        def everything(self):
+            raise OSError("gone too")
+
     with pytest.raises(RetrievalError, match=r"searching the shelf failed: OSError: gone"):
-        over(Broken(TEXTS)).retrieve("blue")
+        over(Broken(TEXTS), read=False).retrieve("blue")
+    with pytest.raises(RetrievalError, match=r"reading all of the shelf failed: OSError: gone too"):
+        over(Broken(TEXTS))
 
 
 def test_the_paper_s_keyword_search_is_refused():
@@ -174,8 +255,9 @@ def test_twenty_threads_change_and_ask():
 
     def work(n):
         mine = passage(f"t{n:02}", f"thread number {n}")
-        store.held[mine.id] = mine
-        retriever.index([mine])
+        with retriever.changing():
+            store.held[mine.id] = mine
+            retriever.index([mine])
         retriever.retrieve(f"thread {n}", sources="lexical")
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(20)]

@@ -102,7 +102,13 @@ class Engine:
         return checked_config(self.config if config is None else config).override(**overrides)
 
     def _run(
-        self, query: Query, settings: RetrieverConfig, sources: Sequence[Source], *, fallback: Source | None
+        self,
+        query: Query,
+        settings: RetrieverConfig,
+        sources: Sequence[Source],
+        *,
+        fallback: Source | None,
+        notes: Mapping[str, Any] | None = None,
     ) -> Context:
         pipeline = Pipeline(
             sources=sources,
@@ -115,6 +121,7 @@ class Engine:
             split=sentences,
             verifier_name=self.verifier.name,
             clock=self._clock,
+            notes=notes or {},
         )
         return pipeline.run(query, settings)
 

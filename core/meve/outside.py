@@ -1,33 +1,37 @@
 """The five phases over a store that somebody else keeps: it is phase 1, and its words are indexed here."""
 
-import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Unpack
-
-import numpy as np
 
 from meve.config import Overrides, RetrieverConfig
 from meve.context import Context
 from meve.engine import Engine
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, foreign
-from meve.parts.lexical import make_lexical
 from meve.pipeline import check_query
-from meve.ports import LexicalIndex, Source
-from meve.preparation import checked
+from meve.ports import Source
 from meve.types import Candidate, Passage, Query
+from meve.words import Words
 
 WIDER = 4
 """By how much the keyword search reaches further when a filter left too few."""
 
 
 class Store(Protocol):
-    """Somebody else's store of passages, as far as it must be known. Filters are in its own words."""
+    """Somebody else's store of passages, as far as it must be known. Filters are in its own words.
+
+    Passages may come without text: nothing is made of those.
+    """
 
     @property
     def name(self) -> str:
         """What it is called, for messages."""
+        ...
+
+    def canonical(self, passage_id: str) -> str:
+        """An id as the store itself spells it."""
         ...
 
     def nearest(self, query: str, k: int, where: Any) -> Sequence[tuple[Passage, float | None]]:  # noqa: ANN401
@@ -56,7 +60,10 @@ class StoreRetriever(Engine):
 
     Phase 1 asks the store, and the words of its passages are indexed here. What the store no longer holds, and what the
     filter excludes, comes back from neither. What others add to the store is found by its vectors at once, and by its
-    words after `refresh`; until then a `StaleWarning` says so.
+    words after `refresh`; until then the trace says so, and a `StaleWarning` once.
+
+    That words lag shows by the store's count, or by what its vectors find; one passage less and another more, which
+    nothing has found yet, doesn't show.
 
     Args:
         store: where passages are.
@@ -74,31 +81,52 @@ class StoreRetriever(Engine):
             clock=engine._clock,
         )
         self.store = store
-        self._words = _Words(store)
+        self._words = Words()
+        self._warned = False
 
     @property
     def stale(self) -> bool:
-        """Whether the store is known to hold passages whose words aren't indexed, or to lack some whose words are."""
-        return self._words.stale()
+        """Whether the store is known to hold passages whose words aren't indexed, or to lack some whose words are.
+
+        Raises:
+            RetrievalError: the store failed.
+        """
+        if not self._words.known:
+            return False
+        with foreign(RetrievalError, f"counting what {self.store.name} holds"):
+            size = self.store.size()
+        return self._words.stale(size)
 
     def refresh(self) -> int:
-        """Index the words of all that the store holds now.
+        """Index the words of all that the store holds now. Queries go on meanwhile, over what was indexed before.
 
         Returns:
             How many passages.
 
         Raises:
             ConfigurationError: the store can't list what it holds.
+            RetrievalError: the store failed.
         """
-        return self._words.read(self.store.everything())
+        with foreign(RetrievalError, f"reading all of {self.store.name}"):
+            return self._words.read(self.store.everything)
 
     def index(self, passages: Sequence[Passage]) -> None:
-        """Index the words of these, which the store took in; those of an id that is known are replaced."""
+        """Index the words of these, which the store took in; those of an id that is known are replaced.
+
+        Raises:
+            PassageError: something that is no passage; nothing was indexed.
+        """
         self._words.add(passages)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Forget the words of these, which the store let go; ids that aren't known don't matter."""
-        self._words.remove(ids)
+        self._words.remove(self.store.canonical(i) for i in ids)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around a change of the store that is told by `index` or `forget`: nobody is warned in between."""
+        with self._words.changing():
+            yield
 
     def retrieve(
         self,
@@ -127,95 +155,36 @@ class StoreRetriever(Engine):
         settings = self.settings(config, overrides)
         if settings.lexical not in (None, "bm25"):
             raise ConfigurationError(f"lexical is {settings.lexical!r}, but a store's words are indexed by bm25")
-        dense, words = _Nearest(self._words, self.store, where), _ByWords(self._words, self.store, where)
-        known = self._words.known
+        known, stale = self._words.known, self._told()
         if settings.sources == "lexical" and not known:
             raise ConfigurationError(
                 f"sources is 'lexical', but the words of {self.store.name} aren't indexed: call refresh(), or give "
                 "the documents"
             )
-        if known and self.stale:
-            warnings.warn(
-                f"{self.store.name} holds other passages than those whose words are indexed: call refresh()",
-                StaleWarning,
-                stacklevel=2,
-            )
+        dense, words = _Nearest(self._words, self.store, where), _ByWords(self._words, self.store, where)
         chosen: list[Source] = [dense] if settings.sources != "lexical" else []
         if known and settings.sources != "dense":
             chosen.append(words)
-        return self._run(Query(text=query), settings, chosen, fallback=words if known else None)
+        notes = {"words": "stale"} if stale else {}
+        return self._run(Query(text=query), settings, chosen, fallback=words if known else None, notes=notes)
 
-
-class _Words:
-    """The words of a store's passages. Reads and changes take turns."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._index: LexicalIndex = make_lexical("bm25")
-        self._rows: dict[str, int] = {}
-        self._ids: dict[int, str] = {}
-        self._next = 0
-        self.known, self._strange = False, False
-
-    def stale(self) -> bool:
-        if not self.known or self._strange:
-            return self._strange
-        size = self._store.size()
-        return size is not None and size != len(self._rows)
-
-    def noticed(self, ids: Iterable[str]) -> None:
-        """The store holds these; one whose words aren't known shows that others have been at it."""
-        if self.known and any(i not in self._rows for i in ids):
-            self._strange = True
-
-    def read(self, passages: Iterable[Passage]) -> int:
-        listed = list(passages)
-        checked(listed)
-        with self._lock:
-            self._clear()
-            self.known = True
-            self._add(listed)
-            return len(self._rows)
-
-    def add(self, passages: Sequence[Passage]) -> None:
-        checked(passages)
-        with self._lock:
-            self.known = True
-            self._remove(p.id for p in passages)
-            self._add(passages)
-
-    def remove(self, ids: Iterable[str]) -> None:
-        with self._lock:
-            self._remove(ids)
-
-    def find(self, text: str, k: int) -> list[tuple[str, float]]:
-        with self._lock:
-            rows, scores = self._index.search(text, k)
-            return [(self._ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
-
-    def _add(self, passages: Sequence[Passage]) -> None:
-        latest = {p.id: p for p in passages}
-        rows = np.arange(self._next, self._next + len(latest), dtype=np.int64)
-        self._index.add(rows, [p.content for p in latest.values()])
-        self._next += len(latest)
-        self._rows.update(zip(latest, rows.tolist(), strict=True))
-        self._ids.update(zip(rows.tolist(), latest, strict=True))
-
-    def _remove(self, ids: Iterable[str]) -> None:
-        rows = [self._rows.pop(i) for i in dict.fromkeys(ids) if i in self._rows]
-        if rows:
-            self._index.remove(np.array(rows, dtype=np.int64))
-            for row in rows:
-                del self._ids[row]
+    def _told(self) -> bool:
+        """Whether the words lag; said once, until they have caught up."""
+        stale = self.stale
+        if stale and not self._warned:
+            warnings.warn(
+                f"{self.store.name} holds other passages than the {len(self._words)} whose words are indexed: call "
+                "refresh()",
+                StaleWarning,
+                stacklevel=3,
+            )
+        self._warned = stale
+        return stale
 
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    words: _Words
+    words: Words
     store: Store
     where: Any
     name: str = "dense"
@@ -223,15 +192,16 @@ class _Nearest:
     def search(self, query: Query, k: int) -> list[Candidate]:
         with foreign(RetrievalError, f"searching {self.store.name}"):
             hits = self.store.nearest(query.text, k, self.where)
-        first = {passage.id: (passage, score) for passage, score in reversed(hits)}
-        order = dict.fromkeys(passage.id for passage, _ in hits)
-        self.words.noticed(order)
-        return [_candidate(*first[i], name=self.name) for i in order][:k]
+        first: dict[str, tuple[Passage, float | None]] = {}
+        for passage, score in hits:
+            first.setdefault(passage.id, (passage, score))
+        self.words.noticed(passage for passage, _ in first.values())
+        return [_candidate(*hit, name=self.name) for hit in first.values() if hit[0].text.strip()][:k]
 
 
 @dataclass(frozen=True, slots=True)
 class _ByWords:
-    words: _Words
+    words: Words
     store: Store
     where: Any
     name: str = "lexical"
@@ -239,15 +209,18 @@ class _ByWords:
     def search(self, query: Query, k: int) -> list[Candidate]:
         """At most k that share a word, as the store has them now; the search reaches on past those that are no more."""
         reach = k
+        asked: dict[str, Passage | None] = {}
         while True:
             hits = self.words.find(query.text, reach)
+            fresh = [i for i, _ in hits if i not in asked]
             with foreign(RetrievalError, f"reading from {self.store.name}"):
-                there = {p.id: p for p in self.store.present([i for i, _ in hits], self.where)} if hits else {}
-            found = [(there[i], score) for i, score in hits if i in there]
+                there = {p.id: p for p in self.store.present(fresh, self.where)} if fresh else {}
+            asked |= {i: there.get(i) for i in fresh}
+            found = [(passage, score) for i, score in hits if (passage := asked[i]) and passage.text.strip()]
             if len(found) >= k or len(hits) < reach:
                 return [_candidate(passage, score, name=self.name) for passage, score in found[:k]]
             reach *= WIDER
 
 
 def _candidate(passage: Passage, score: float | None, *, name: str) -> Candidate:
-    return Candidate(passage=passage, origin=name, scores={} if score is None else {name: score})
+    return Candidate(passage=passage, origin=name, scores={} if score is None else {name: float(score)})

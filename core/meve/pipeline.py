@@ -1,6 +1,6 @@
 """The five phases in a row, over whatever sources and parts it is given; knows no corpus and no memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +60,8 @@ class Pipeline:
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
     clock: Clock = field(default_factory=SystemClock)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the trace shall say of the sources, beside their names."""
 
     def run(self, query: Query, config: RetrieverConfig) -> Context:
         """From a question to a context.
@@ -125,7 +127,8 @@ class Pipeline:
             recorder.skip("retrieve", received=0, returned=0, because="mode no_rag")
             return []
         names = [source.name for source in self.sources]
-        with recorder.phase("retrieve", received=0, settings={"candidates": config.candidates, "sources": names}) as p:
+        settings = {"candidates": config.candidates, "sources": names, **self.notes}
+        with recorder.phase("retrieve", received=0, settings=settings) as p:
             found = retrieve(query, self.sources, config.candidates)
             return p.done(self._with_vectors(found))
 

@@ -66,7 +66,7 @@ def _without_copies(
     fresh: list[Candidate] = []
     copies: list[Dropped] = []
     for candidate in waiting:
-        near = vectors @ unit(candidate.vector) if candidate.vector is not None else np.zeros(1)
+        near = np.minimum(vectors @ unit(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
         if near.max() > redundancy:
             copies.append(Dropped(candidate=candidate, reason=f"copy_of:{known[int(near.argmax())][0]}"))
         else:
