@@ -5,9 +5,10 @@ from typing import Any, Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from langchain_meve.documents import as_documents, as_passages
+from langchain_meve.events import teller
 from langchain_meve.options import NAMES, Count, Share
 from meve.config import RetrieverConfig
 from meve.engine import Tokens, make_engine
@@ -35,6 +36,15 @@ class MeVeCompressor(BaseDocumentCompressor):
     """The probability from which on a document counts as verified; None for the engine's."""
     max_tokens: Count | None = None
     """The most tokens of all documents together, separators included; None for the engine's."""
+    trace_text: bool = False
+    """Whether events hold the text of query and context."""
+
+    @field_validator("engine")
+    @classmethod
+    def _selects(cls, engine: Any) -> Any:
+        if not callable(getattr(engine, "select", None)):
+            raise ValueError(f"engine is {engine!r:.60}: give a meve.engine.Engine, or use MeVeCompressor.make(…)")
+        return engine
 
     @classmethod
     def make(
@@ -55,24 +65,27 @@ class MeVeCompressor(BaseDocumentCompressor):
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy with fields of its own; the engine is shared."""
+        """A copy that shares the engine."""
         return self.model_copy()
 
     def compress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,  # noqa: ARG002
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Those that answer, best first, as copies with the keys that `MeVeRetriever` gives.
 
         Args:
             documents: what was found.
-            query: the question.
-            callbacks: of LangChain; unused.
+            query: the question; for a blank one nothing answers.
+            callbacks: LangChain's; phases are told to them as events.
 
         Raises:
             MeveError: as `meve.engine.Engine.select`.
         """
-        mine = {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
-        return as_documents(self.engine.select(query, as_passages(documents), **overrides(NAMES, mine)))
+        if not query.strip():
+            return []
+        mine = overrides(NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")})
+        tell = teller(callbacks, text=self.trace_text, runs=False)
+        context = self.engine.select(query, as_passages(documents), observer=tell, **mine)
+        if tell:
+            tell.end(context)
+        return as_documents(context)

@@ -1,17 +1,17 @@
 """MeVe as a LangChain retriever: what it returns was verified, ordered and cut to a budget."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
-from langchain_meve.documents import as_documents, as_passages
-from langchain_meve.events import atell, tell
+from langchain_meve.documents import Documents, as_documents, as_passages
+from langchain_meve.events import teller
 from langchain_meve.options import NAMES, Count, Share, question
 from langchain_meve.stores import store_of
 from meve import Retriever
@@ -21,15 +21,10 @@ from meve.engine import Tokens, make_engine
 from meve.errors import ConfigurationError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides
+from meve.skins import overrides, renamed
+from meve.trace import Observer
 
-
-class Finds(Protocol):
-    """What does the work: a `meve.Retriever`, or a `meve.outside.StoreRetriever`."""
-
-    def retrieve(self, query: str, *, where: Any = None, **overrides: Any) -> Context:
-        """The verified context for a question."""
-        ...
+FIELDS = ("k", "candidates", "threshold", "max_tokens")
 
 
 class MeVeRetriever(BaseRetriever):
@@ -74,6 +69,13 @@ class MeVeRetriever(BaseRetriever):
     """Whether events hold the text of query and context."""
     trace_phases: bool = False
     """Whether each phase is a run of its own, which LangSmith shows; events alone are cheaper."""
+
+    @field_validator("engine")
+    @classmethod
+    def _retrieves(cls, engine: Any) -> Any:
+        if not callable(getattr(engine, "retrieve", None)):
+            raise ValueError(f"engine is {engine!r:.60}: give a meve.Retriever, or use MeVeRetriever.from_documents(…)")
+        return engine
 
     @classmethod
     def from_documents(
@@ -133,6 +135,8 @@ class MeVeRetriever(BaseRetriever):
         vectorstore: VectorStore,
         *,
         documents: Sequence[Document] | None = None,
+        words: bool = True,
+        filter_keyword: str | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
@@ -147,7 +151,10 @@ class MeVeRetriever(BaseRetriever):
 
         Args:
             vectorstore: any.
-            documents: what it holds, where it can't list that itself.
+            documents: what it holds, each with its id, where it can't list that itself.
+            words: whether to search by words too; False reads nothing here.
+            filter_keyword: by which name its search takes a filter, of a store that isn't known here; without, a filter
+                is refused, since a store that doesn't know the word would ignore it.
             config: how to decide.
             embedder: makes vectors for telling copies apart; None for the one that ships. The store keeps its own.
             verifier: as for `meve.Retriever`; None for the one that ships.
@@ -155,18 +162,21 @@ class MeVeRetriever(BaseRetriever):
             fields: of this class, by name.
 
         Raises:
-            MeveError: parts that can't be had.
+            ConfigurationError: documents that the store couldn't be asked for by their id.
+            MeveError: parts that can't be had, or a store that failed.
         """
         parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
-        engine = StoreRetriever(store_of(vectorstore), parts)
+        store = store_of(vectorstore, filter_keyword)
+        engine = StoreRetriever(store, parts)
         if documents is not None:
-            engine.index(as_passages(documents))
-        elif engine.store.size() is not None:
+            store.check_documents(documents)
+            engine.index([store.passage(document) for document in documents])
+        elif words and store.lists:
             engine.refresh()
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy with fields of its own; the engine is shared."""
+        """A copy that shares the engine."""
         return self.model_copy()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
@@ -186,36 +196,47 @@ class MeVeRetriever(BaseRetriever):
         """The same, off the event loop."""
         return await super().ainvoke(question(input), config, **kwargs)
 
-    def context(self, query: str, *, filter: Any = None, **options: Any) -> Context:
+    def context(
+        self,
+        query: str,
+        *,
+        filter: Any = None,
+        observer: Observer | None = None,
+        **options: Any,
+    ) -> Context:
         """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
-        mine = {name: getattr(self, name) for name in ("k", "candidates", "threshold", "max_tokens")}
+        fields = overrides(NAMES, {name: getattr(self, name) for name in FIELDS})
         where = self.filter if filter is None else filter
-        found: Context = self.engine.retrieve(question(query), where=where, **overrides(NAMES, mine, options))
+        asked = {**fields, **renamed(NAMES, options)}
+        found: Context = self.engine.retrieve(question(query), where=where, observer=observer, **asked)
         return found
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         if not query.strip():
-            return []
-        found = self.context(query, **options)
-        tell(found, run_manager, text=self.trace_text, runs=self.trace_phases)
+            return Documents()
+        tell = teller(run_manager.get_child(), text=self.trace_text, runs=self.trace_phases)
+        found = self.context(query, observer=tell, **options)
+        if tell:
+            tell.end(found)
         return as_documents(found)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        if not query.strip():
-            return []
-        found = await run_in_executor(None, self.context, query, **options)
-        await atell(found, run_manager, text=self.trace_text, runs=self.trace_phases)
-        return as_documents(found)
+        return await run_in_executor(
+            None, self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **options
+        )
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         made = super()._get_ls_params(**kwargs)
         made["ls_retriever_name"] = "meve"
+        made["ls_embedding_model"] = self.engine.embedder.name
         store = getattr(self.engine, "store", None)
         if store is not None:
+            embeddings = store.vectorstore.embeddings
             made["ls_vector_store_provider"] = store.name
-        made["ls_embedding_model"] = self.engine.embedder.name
+            made["ls_embedding_provider"] = type(embeddings).__name__ if embeddings is not None else None
+            made["ls_embedding_model"] = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
         return made

@@ -2,12 +2,16 @@
 
 from typing import Any
 
-from langchain_core.runnables import run_in_executor
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
+from langchain_meve.documents import Documents
+from langchain_meve.options import NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.context import Context
+from meve.errors import ConfigurationError, QueryError
+from meve.skins import renamed
 
 NOTHING = "Nothing that was found answers this. Say so rather than guess."
 DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
@@ -25,28 +29,46 @@ def create_meve_tool(
     description: str = DESCRIPTION,
     *,
     unverified: bool = False,
+    filter: Any = None,
     **options: Any,
 ) -> BaseTool:
-    """A tool for agents, with content and artifact.
+    """A tool for agents, with content and artifact; its retrievals are runs under the tool's.
 
     Args:
-        retriever: what searches.
+        retriever: what searches. Not one that is bound or configurable: give its options here.
         name: what the model calls it.
         description: what the model is told of it.
         unverified: whether a context that isn't sufficient is shown all the same; else the model is told that nothing
             answers.
-        options: `filter`, `k` and any value of `meve.RetrieverConfig`, for every call.
+        filter: what a document must satisfy, instead of the retriever's own.
+        options: `k` and any value of `meve.RetrieverConfig`, for every call.
 
     Returns:
         A tool whose content is the context's text, and whose artifact is `Context.to_dict()`: passages, scores and the
-        whole trace.
+        whole trace. A question that can't be used is told to the model, and the artifact is empty then.
+
+    Raises:
+        ConfigurationError: no `MeVeRetriever`, an unknown option, or a value out of range.
     """
+    if not isinstance(retriever, MeVeRetriever):
+        raise ConfigurationError(
+            f"a tool was to be made of {type(retriever).__name__}: give the MeVeRetriever itself, and what was bound "
+            "to it (filter, k, …) by name, or it would be lost"
+        )
+    retriever.engine.settings(None, renamed(NAMES, options))
+    given = options if filter is None else {**options, "filter": filter}
 
-    def search(query: str) -> tuple[str, dict[str, Any]]:
-        return _told(retriever.context(query, **options), unverified=unverified)
+    def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        try:
+            return _told(retriever.invoke(query, config, **given), unverified=unverified)
+        except QueryError as error:
+            return f"The question can't be used: {error}", {}
 
-    async def asearch(query: str) -> tuple[str, dict[str, Any]]:
-        return await run_in_executor(None, search, query)
+    async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        try:
+            return _told(await retriever.ainvoke(query, config, **given), unverified=unverified)
+        except QueryError as error:
+            return f"The question can't be used: {error}", {}
 
     return StructuredTool.from_function(
         func=search,
@@ -58,6 +80,9 @@ def create_meve_tool(
     )
 
 
-def _told(context: Context, *, unverified: bool) -> tuple[str, dict[str, Any]]:
+def _told(found: list[Any], *, unverified: bool) -> tuple[str, dict[str, Any]]:
+    context: Context | None = found.context if isinstance(found, Documents) else None
+    if context is None:
+        return NOTHING, {}
     shown = context.text if context.sufficient or unverified else ""
     return shown or NOTHING, context.to_dict()

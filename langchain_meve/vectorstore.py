@@ -1,15 +1,21 @@
 """A vector store whose words are kept in step with its vectors."""
 
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_meve.documents import as_passages
+from langchain_meve.documents import DocumentPassage, as_passage
 from langchain_meve.retriever import MeVeRetriever
+from langchain_meve.stores import AnyStore
+from meve.config import RetrieverConfig
+from meve.engine import Tokens
 from meve.outside import StoreRetriever
+from meve.ports import Embedder, Verifier
 
 
 class MeVeVectorStore(VectorStore):
@@ -19,12 +25,32 @@ class MeVeVectorStore(VectorStore):
 
     Args:
         inner: any vector store; from now on, write to it through this one.
-        options: of `MeVeRetriever.from_vectorstore`: config, embedder, verifier, tokens.
+        documents: what it holds already, each with its id, where it can't list that itself.
+        config: how to decide.
+        embedder: makes vectors for telling copies apart; None for the one that ships.
+        verifier: as for `meve.Retriever`; None for the one that ships.
+        tokens: what budgets are counted with.
+
+    Raises:
+        MeveError: parts that can't be had, or a store that failed.
     """
 
-    def __init__(self, inner: VectorStore, **options: Any) -> None:
+    def __init__(
+        self,
+        inner: VectorStore,
+        *,
+        documents: Sequence[Document] | None = None,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
         self.inner = inner
-        self._engine: StoreRetriever = MeVeRetriever.from_vectorstore(inner, **options).engine
+        made = MeVeRetriever.from_vectorstore(
+            inner, documents=documents, config=config, embedder=embedder, verifier=verifier, tokens=tokens
+        )
+        self._engine: StoreRetriever = made.engine
+        self._store: AnyStore = made.engine.store
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -32,20 +58,32 @@ class MeVeVectorStore(VectorStore):
         return self.inner.embeddings
 
     def as_verified_retriever(self, **fields: Any) -> MeVeRetriever:
-        """Verified retrieval over this store; all retrievers made so share one engine."""
+        """Verified retrieval over this store; all retrievers made so share one engine.
+
+        Args:
+            fields: of `MeVeRetriever`: `k`, `filter`, `max_tokens`, …
+        """
         return MeVeRetriever(engine=self._engine, **fields)
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Add or replace documents, on both sides.
+        """Add or replace documents, on both sides; of equal ids the last counts.
 
         Returns:
             Their ids.
         """
-        return self._indexed(self.inner.add_documents(documents, **kwargs), documents)
+        ids = _ids(documents, kwargs.pop("ids", None))
+        latest = dict(zip(ids, documents, strict=True))
+        with self._engine.changing():
+            if not self._store.replaces:
+                self._delete_held(list(latest))
+            given = self.inner.add_documents(list(latest.values()), ids=list(latest), **kwargs)
+            known = dict(zip(latest, map(str, given), strict=True))
+            self._engine.index([self._passage(known[i], document) for i, document in latest.items()])
+        return [known[i] for i in ids]
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """The same where there is an event loop."""
-        return self._indexed(await self.inner.aadd_documents(documents, **kwargs), documents)
+        """The same, off the event loop."""
+        return await run_in_executor(None, self.add_documents, documents, **kwargs)
 
     def add_texts(
         self,
@@ -65,16 +103,39 @@ class MeVeVectorStore(VectorStore):
         return self.add_documents(made, **({"ids": ids} if ids else {}), **kwargs)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Delete on both sides."""
-        done = self.inner.delete(ids, **kwargs)
-        self._forget(ids)
-        return done
+        """Delete on both sides; ids that aren't there don't matter. What None means is the inner store's affair.
+
+        Returns:
+            What the inner store says; where it says False, nothing is forgotten.
+        """
+        with self._engine.changing():
+            if ids is not None and not self._store.replaces:
+                return self._delete_held(ids)
+            done = self.inner.delete(ids, **kwargs)
+            if done is False:
+                return done
+            if ids is not None:
+                self._engine.forget(map(str, ids))
+            elif self._store.lists:
+                self._engine.refresh()
+            else:
+                self._engine.clear()
+            return done
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """The same where there is an event loop."""
-        done = await self.inner.adelete(ids, **kwargs)
-        self._forget(ids)
-        return done
+        """The same, off the event loop."""
+        return await run_in_executor(None, self.delete, ids, **kwargs)
+
+    def _delete_held(self, ids: Sequence[str]) -> bool:
+        """Delete those that are there, from a store that refuses the others."""
+        held = [str(document.id) for document in self.inner.get_by_ids(list(ids))]
+        if held:
+            self.inner.delete(held)
+        self._engine.forget(ids)
+        return True
+
+    def _passage(self, store_id: str, document: Document) -> DocumentPassage:
+        return as_passage(document, self._store.canonical(store_id))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The inner store's documents of these ids."""
@@ -96,6 +157,22 @@ class MeVeVectorStore(VectorStore):
         """The inner store's own search, with its scores."""
         return self.inner.similarity_search_with_score(query, k=k, **kwargs)
 
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        """The inner store's own search."""
+        return self.inner.similarity_search_by_vector(embedding, k=k, **kwargs)
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """The inner store's own search."""
+        return self.inner.max_marginal_relevance_search(query, k, fetch_k, lambda_mult, **kwargs)
+
+    def max_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """The inner store's own search."""
+        return self.inner.max_marginal_relevance_search_by_vector(embedding, k, fetch_k, lambda_mult, **kwargs)
+
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return self.inner._select_relevance_score_fn()
 
@@ -114,13 +191,14 @@ class MeVeVectorStore(VectorStore):
         made.add_texts(texts, metadatas, ids=ids)
         return made
 
-    def _indexed(self, ids: Sequence[str], documents: Sequence[Document]) -> list[str]:
-        named = [d.model_copy(update={"id": str(i)}) for i, d in zip(ids, documents, strict=True)]
-        self._engine.index(as_passages(named))
-        return list(ids)
 
-    def _forget(self, ids: Sequence[str] | None) -> None:
-        if ids is None:
-            self._engine.refresh()
-        else:
-            self._engine.forget(map(str, ids))
+def _ids(documents: Sequence[Document], given: Sequence[str | None] | None) -> list[str]:
+    """The ids that documents are to have: those given, their own, or new ones.
+
+    Raises:
+        ValueError: another number of ids than documents.
+    """
+    listed = [document.id for document in documents] if given is None else list(given)
+    if len(listed) != len(documents):
+        raise ValueError(f"{len(documents)} documents and {len(listed)} ids: give as many of the one as of the other")
+    return [str(i) if i else str(uuid.uuid4()) for i in listed]

@@ -35,6 +35,10 @@ class AnyIndex:
         """The vector store's class."""
         return type(self.vectors).__name__
 
+    def canonical(self, passage_id: str) -> str:
+        """An id as the store spells it."""
+        return passage_id
+
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
         """What the index's own retriever brings."""
         retriever = self.index.as_retriever(similarity_top_k=k, filters=where)

@@ -16,6 +16,7 @@ from meve.pipeline import Pipeline, check_query
 from meve.ports import Embedder, Estimator, Prior, Source, TokenCounter, Verifier
 from meve.preparation import Counters, checked
 from meve.scorers import VerifierScorer
+from meve.trace import Observer
 from meve.types import Candidate, Passage, Query
 
 Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
@@ -68,6 +69,7 @@ class Engine:
         *,
         config: RetrieverConfig | None = None,
         fallback: Source | None = None,
+        observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
         """Phases 2 to 5 over given passages: the verified context for a question.
@@ -77,6 +79,7 @@ class Engine:
             passages: from wherever; of those with the same id, the first.
             config: instead of the engine's own, for this call.
             fallback: where phase 3 looks if too few are verified; None for nowhere.
+            observer: told of each phase while it happens.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
@@ -91,7 +94,9 @@ class Engine:
         first: dict[str, Passage] = {}
         for passage in passages:
             first.setdefault(passage.id, passage)
-        return self._run(Query(text=query), settings, [_Given(tuple(first.values()))], fallback=fallback)
+        return self._run(
+            Query(text=query), settings, [_Given(tuple(first.values()))], fallback=fallback, observer=observer
+        )
 
     def settings(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
         """What a call decides by.
@@ -109,6 +114,7 @@ class Engine:
         *,
         fallback: Source | None,
         notes: Mapping[str, Any] | None = None,
+        observer: Observer | None = None,
     ) -> Context:
         pipeline = Pipeline(
             sources=sources,
@@ -122,6 +128,7 @@ class Engine:
             verifier_name=self.verifier.name,
             clock=self._clock,
             notes=notes or {},
+            observer=observer,
         )
         return pipeline.run(query, settings)
 

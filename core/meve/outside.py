@@ -12,6 +12,7 @@ from meve.engine import Engine
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, foreign
 from meve.pipeline import check_query
 from meve.ports import Source
+from meve.trace import Observer
 from meve.types import Candidate, Passage, Query
 from meve.words import Words
 
@@ -122,6 +123,10 @@ class StoreRetriever(Engine):
         """Forget the words of these, which the store let go; ids that aren't known don't matter."""
         self._words.remove(self.store.canonical(i) for i in ids)
 
+    def clear(self) -> None:
+        """Forget all words."""
+        self._words.read(lambda: ())
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Around a change of the store that is told by `index` or `forget`: nobody is warned in between."""
@@ -134,6 +139,7 @@ class StoreRetriever(Engine):
         *,
         config: RetrieverConfig | None = None,
         where: Any = None,  # noqa: ANN401 - the store's own language
+        observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
         """The verified context for a question, with the account of how it came about.
@@ -142,6 +148,7 @@ class StoreRetriever(Engine):
             query: the question.
             config: instead of the retriever's own, for this call.
             where: a filter, as the store takes it; it holds in every phase.
+            observer: told of each phase while it happens.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
@@ -166,7 +173,8 @@ class StoreRetriever(Engine):
         if known and settings.sources != "dense":
             chosen.append(words)
         notes = {"words": "stale"} if stale else {}
-        return self._run(Query(text=query), settings, chosen, fallback=words if known else None, notes=notes)
+        fallback = words if known else None
+        return self._run(Query(text=query), settings, chosen, fallback=fallback, notes=notes, observer=observer)
 
     def _told(self) -> bool:
         """Whether the words lag; said once, until they have caught up."""

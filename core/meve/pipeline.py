@@ -28,6 +28,7 @@ from meve.phases.follow import with_evidence
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
+from meve.trace import Observer
 from meve.types import Candidate, ContextPassage, FloatArray, Query, Selection
 from meve.vectors import checked_vectors
 
@@ -60,6 +61,8 @@ class Pipeline:
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
     clock: Clock = field(default_factory=SystemClock)
+    observer: Observer | None = None
+    """Told of each phase while it happens."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What the trace shall say of the sources, beside their names."""
 
@@ -71,7 +74,7 @@ class Pipeline:
             ModelError: a model failed; nothing stands in for it unsaid.
         """
         check_query(query.text)
-        recorder = Recorder(self.clock)
+        recorder = Recorder(self.clock, self.observer)
         verifying = config.mode in ("full", "no_fallback")
         query = self._embedded(query, config, recorder)
         found = self._retrieve(query, config, recorder)

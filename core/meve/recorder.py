@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from meve.clock import Clock
-from meve.trace import CandidateTrace, PhaseTrace, Trace
+from meve.trace import CandidateTrace, Observer, PhaseTrace, Trace
 from meve.types import Candidate, Dropped, Selection
 
 
@@ -28,8 +28,9 @@ class PhaseNotes:
 class Recorder:
     """Collects phases and fates of one retrieval. A candidate's last fate is the one that stands."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, observer: Observer | None = None) -> None:
         self._clock = clock
+        self._observer = observer
         self._start = clock.elapsed()
         self._embed_ms = 0.0
         self._phases: list[PhaseTrace] = []
@@ -46,19 +47,35 @@ class Recorder:
     def phase(self, name: str, *, received: int, settings: Mapping[str, Any]) -> Iterator[PhaseNotes]:
         """Time a phase, and take down what it reports."""
         notes = PhaseNotes()
+        if self._observer:
+            self._observer(name, None)
         start = self._clock.elapsed()
-        yield notes
+        try:
+            yield notes
+        except Exception as error:
+            ms = _ms(self._clock.elapsed() - start)
+            why = f"failed: {type(error).__name__}"
+            self._tell(
+                PhaseTrace(name=name, ms=ms, received=received, returned=0, skipped=why, settings=dict(settings))
+            )
+            raise
         ms = _ms(self._clock.elapsed() - start)
         for dropped in notes.dropped:
             self._dropped.pop(dropped.candidate.id, None)
             self._dropped[dropped.candidate.id] = (name, dropped)
-        self._phases.append(
-            PhaseTrace(name=name, ms=ms, received=received, returned=notes.returned, settings=dict(settings))
-        )
+        done = PhaseTrace(name=name, ms=ms, received=received, returned=notes.returned, settings=dict(settings))
+        self._phases.append(done)
+        self._tell(done)
 
     def skip(self, name: str, *, received: int, returned: int, because: str) -> None:
         """Take down that a phase didn't run, and why."""
-        self._phases.append(PhaseTrace(name=name, ms=0.0, received=received, returned=returned, skipped=because))
+        done = PhaseTrace(name=name, ms=0.0, received=received, returned=returned, skipped=because)
+        self._phases.append(done)
+        self._tell(done)
+
+    def _tell(self, phase: PhaseTrace) -> None:
+        if self._observer:
+            self._observer(phase.name, phase)
 
     def finish(
         self,

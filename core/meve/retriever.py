@@ -24,6 +24,7 @@ from meve.pipeline import check_query
 from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Prior, Source, TokenCounter, Verifier
 from meve.preparation import Progress, as_passages, checked, counted, embedded
 from meve.sources import DenseSource, LexicalSource
+from meve.trace import Observer
 from meve.types import LabelledPair, Passage, Query
 
 RESERVED = "meve."
@@ -186,6 +187,7 @@ class Retriever(Engine):
         *,
         config: RetrieverConfig | None = None,
         where: Where | None = None,
+        observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
         """The verified context for a question, with the account of how it came about.
@@ -195,6 +197,7 @@ class Retriever(Engine):
             config: instead of the retriever's own, for this call.
             where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
                 function of the metadata.
+            observer: told of each phase while it happens.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
@@ -215,7 +218,8 @@ class Retriever(Engine):
             by_words = LexicalSource(corpus, words, counted=own)
             sources: dict[str, Source] = {"dense": DenseSource(corpus, counted=own), "lexical": by_words}
             chosen = list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]]
-            return self._run(Query(text=query, where=where), settings, chosen, fallback=by_words)
+            asked = Query(text=query, where=where)
+            return self._run(asked, settings, chosen, fallback=by_words, observer=observer)
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
         """Take in passages, or texts that get ids of their own; the very next retrieval finds them.

@@ -1,10 +1,12 @@
 """What integrations have in common: names that load when they are asked for, options, metadata."""
 
+import copy
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from meve.errors import missing_extra
+from meve.config import check_names
+from meve.errors import ConfigurationError, missing_extra
 
 
 def lazily(package: str, where: Mapping[str, str], *, needs: str, extra: str) -> Callable[[str], Any]:
@@ -46,6 +48,25 @@ def overrides(names: Mapping[str, str], *given: Mapping[str, Any]) -> dict[str, 
     return made
 
 
+def renamed(names: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call was given, by MeVe's names; None included.
+
+    Raises:
+        ConfigurationError: a name that means nothing, or two that mean the same.
+
+    >>> renamed({"k": "limit"}, {"k": 3})
+    {'limit': 3}
+    """
+    made: dict[str, Any] = {}
+    for name, value in options.items():
+        mine = names.get(name, name)
+        if mine in made:
+            raise ConfigurationError(f"{name} is given beside {mine}, which says the same: give one of them")
+        made[mine] = value
+    check_names(made)
+    return made
+
+
 def plain_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     """Of metadata, what JSON can hold: what filters go by.
 
@@ -63,3 +84,14 @@ def _plain(value: object) -> bool:
     if isinstance(value, float):
         return value == value and abs(value) != float("inf")
     return value is None or isinstance(value, str | int)
+
+
+def copied(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that shares nothing with the original but what can't be copied."""
+    made = {}
+    for name, value in metadata.items():
+        try:
+            made[name] = copy.deepcopy(value)
+        except Exception:  # whatever somebody's object does when it's copied
+            made[name] = value
+    return made

@@ -1,8 +1,8 @@
 """The account of one retrieval: each phase, each candidate, each reason. Data first; pictures are made from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from meve.types import Origin
 
@@ -22,6 +22,11 @@ class PhaseTrace:
     """Why the phase didn't run; empty when it did."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds, counts and models that it decided by."""
+
+
+Observer: TypeAlias = Callable[[str, PhaseTrace | None], None]
+"""Told of each phase while it happens: its name and None when it begins, its name and what it did when it ends; only
+the latter of one that didn't run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

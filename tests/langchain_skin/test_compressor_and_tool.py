@@ -34,8 +34,8 @@ def test_its_fields_bound_what_it_returns(parts, documents):
 def test_documents_without_an_id_keep_their_metadata(compressor):
     twins = [Document("blue sky", metadata={"source": s}) for s in "ab"]
     found = compressor.compress_documents([*twins, Document(" ")], "blue sky")
-    assert {d.metadata["source"] for d in found} <= {"a", "b"}
-    assert found
+    assert {d.metadata["source"] for d in found} == {"a", "b"}
+    assert compressor.compress_documents(twins, "  ") == []
 
 
 def test_nothing_given_nothing_returned(compressor):
@@ -59,5 +59,18 @@ def test_the_model_is_told_when_nothing_answers(retriever):
 
 
 def test_wrong_options_of_a_tool_are_refused(retriever):
+    """When it is made; and what would lose what was bound to it."""
     with pytest.raises(ConfigurationError, match="thresold"):
-        create_meve_tool(retriever, thresold=1).invoke({"query": "blue"})
+        create_meve_tool(retriever, thresold=1)
+    for lost in (retriever.bind(filter={"lang": "de"}), retriever.with_config(tags=["x"])):
+        with pytest.raises(ConfigurationError, match="give the MeVeRetriever itself"):
+            create_meve_tool(lost)
+    german = create_meve_tool(retriever, filter={"lang": "de"}, unverified=True, threshold=0.0)
+    assert german.invoke({"query": "blue sky"}) == "Zebra facts for you."
+
+
+def test_a_question_that_cannot_be_used_is_told_to_the_model(retriever):
+    """Not raised through the agent."""
+    assert "Nothing that was found" in create_meve_tool(retriever).invoke({"query": "  "})
+    surrogate = create_meve_tool(retriever).invoke({"query": "blue \ud800"})
+    assert surrogate.startswith("The question can't be used")

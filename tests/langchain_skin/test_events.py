@@ -3,10 +3,12 @@
 import asyncio
 import json
 
+import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 
-from langchain_meve import events
+from langchain_meve import MeVeCompressor, create_meve_tool, events
+from meve.errors import ModelError
 
 BLUE = "blue sky"
 PHASES = ["retrieve", "verify", "fallback", "prioritize", "budget"]
@@ -60,11 +62,51 @@ def test_phases_can_be_runs_under_the_retriever(retriever):
     assert {parent for _, parent in runs} == set(listener.retrievers)
 
 
+def test_a_phase_that_fails_is_told_and_those_before_it_too(retriever, monkeypatch):
+    """As it happens, and not only when all is well."""
+    listener = Listener()
+    monkeypatch.setattr(retriever.engine.verifier, "score", lambda query, passages: 1 / 0)
+    with pytest.raises(ModelError):
+        retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
+    told = [(data["name"], data["skipped"]) for name, data, _ in listener.told]
+    assert told == [("retrieve", ""), ("verify", "failed: ModelError")]
+
+
+def test_runs_of_phases_last_as_long_as_the_phases(retriever, monkeypatch):
+    """They are under way while the phase is."""
+    listener, under_way = Listener(), []
+    whole = retriever.engine.verifier.score
+
+    def score(query, passages):
+        under_way.extend(name for name, _ in listener.runs)
+        return whole(query, passages)
+
+    monkeypatch.setattr(retriever.engine.verifier, "score", score)
+    retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
+    assert under_way == ["meve.retrieve", "meve.verify"]
+
+
+def test_tool_and_compressor_tell_too(retriever, parts, documents):
+    """The tool's retrieval is a run under the tool's."""
+    listener = Listener()
+    create_meve_tool(retriever).invoke({"query": BLUE}, {"callbacks": [listener]})
+    assert len(listener.retrievers) == 1
+    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+    listener = Listener()
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    stock = RunnableLambda(lambda question: documents)
+    compression = retrievers.ContextualCompressionRetriever(
+        base_compressor=MeVeCompressor.make(**parts), base_retriever=stock
+    )
+    compression.invoke(BLUE, {"callbacks": [listener]})
+    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+
+
 def test_where_nobody_listens_nothing_is_made(retriever, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("nobody listens")
 
-    monkeypatch.setattr(events, "told", never)
+    monkeypatch.setattr(events.Teller, "__init__", never)
     assert retriever.invoke(BLUE)
     assert asyncio.run(retriever.ainvoke(BLUE))
 

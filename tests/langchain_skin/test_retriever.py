@@ -50,16 +50,41 @@ def test_equal_texts_keep_their_own_identity(parts):
     twins = [Document("blue sky", metadata={"source": name, "n": n}) for n, name in enumerate("ab")]
     found = MeVeRetriever.from_documents(twins, **parts).invoke(BLUE)
     assert {d.metadata["source"] for d in found} == {"a", "b"}
-    assert len(set(ids(found))) == 2
+    assert ids(found) == [None, None], "what had no id gets none"
     again = MeVeRetriever.from_documents(twins, **parts).invoke(BLUE)
-    assert ids(found) == ids(again)
+    assert [d.metadata["source"] for d in found] == [d.metadata["source"] for d in again]
+    named = [p.passage.id for p in found.context.passages]
+    assert named == [p.passage.id for p in again.context.passages]
+    assert len(set(named)) == 2
 
 
 def test_metadata_that_json_cannot_hold_comes_back_too(parts):
     """An index could not save it, but nothing is lost on the way."""
-    thing = object()
+    thing = threading.Lock()
     found = MeVeRetriever.from_documents([Document("blue sky", metadata={"thing": thing, "n": float("nan")})], **parts)
     assert found.invoke(BLUE)[0].metadata["thing"] is thing
+
+
+def test_what_is_done_to_a_document_reaches_no_other(retriever, documents, parts):
+    """Neither the caller's nor the next answer's; nor what filters go by."""
+    nested = [Document("a blue sky", id="a", metadata={"tags": ["x"], "lang": "en"})]
+    made = MeVeRetriever.from_documents(nested, **parts)
+    made.invoke(BLUE)[0].metadata["tags"].append("mine")
+    assert nested[0].metadata["tags"] == made.invoke(BLUE)[0].metadata["tags"] == ["x"]
+    nested[0].metadata["lang"] = "de"
+    assert made.invoke(BLUE, filter={"lang": "en"})[0].metadata["lang"] == "en"
+
+
+def test_options_that_contradict_or_are_none(documents, parts):
+    """None lifts a bound; a name that doesn't exist is refused whatever its value."""
+    made = MeVeRetriever.from_documents(documents, k=1, **parts)
+    assert len(made.invoke(BLUE, k=None)) > 1
+    with pytest.raises(ConfigurationError, match="thresold"):
+        made.invoke(BLUE, thresold=None)
+    with pytest.raises(ConfigurationError, match=r"(limit|k) is given beside"):
+        made.invoke(BLUE, k=1, limit=2)
+    with pytest.raises(ValidationError, match=r"give a meve.Retriever"):
+        MeVeRetriever(engine="nonsense")
 
 
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "batch", "abatch"])
@@ -223,6 +248,7 @@ def test_the_event_loop_is_not_blocked(retriever, monkeypatch):
 
     monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
     asyncio.run(retriever.ainvoke(BLUE))
+    assert len(where) == 1
     assert where != [threading.get_ident()]
 
 

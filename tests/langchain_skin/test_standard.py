@@ -4,7 +4,6 @@ import pytest
 
 pytest.importorskip("langchain_tests")
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import (
@@ -78,6 +77,12 @@ class TestOverInMemory(_VectorStore):
     kind = KINDS[0]
 
 
+class TestOverFaiss(_VectorStore):
+    """Which by itself refuses ids that are taken, or missing."""
+
+    kind = KINDS[1]
+
+
 class TestOverChroma(_VectorStore):
     kind = KINDS[2]
 
@@ -93,4 +98,3 @@ class TestOverNothingOfTheirs(VectorStoreIntegrationTests):
 def test_embeddings_are_those_of_the_embedder() -> None:
     embeddings: Embeddings = MeVeEmbeddings(WordEmbedder())
     assert embeddings.embed_documents(["a b"])[0] == embeddings.embed_query("a b")
-    assert Document("kept")

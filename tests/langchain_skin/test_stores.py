@@ -116,10 +116,6 @@ def test_langsmith_is_told_which_store(kind, retriever):
     assert retriever._get_ls_params()["ls_vector_store_provider"] == kind.name
 
 
-class Unknown(AnyStore):
-    """As a store that nobody here knows: it searches, and gets by id."""
-
-
 def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(documents, parts):
     """Without documents by vectors alone; with a filter, words admit none."""
     inner = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
@@ -141,7 +137,55 @@ def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(doc
     assert {c.origin for c in alone.context("blue zebra").trace.candidates} == {"dense"}
     with pytest.raises(ConfigurationError, match="can't list what it holds"):
         alone.engine.refresh()
-    both = MeVeRetriever.from_vectorstore(Mine(), documents=given, **parts)
+    both = MeVeRetriever.from_vectorstore(Mine(), documents=given, filter_keyword="filter", **parts)
     assert "lexical" in {c.origin for c in both.context("blue zebra", candidates=1).trace.candidates}
     english = lambda document: document.metadata["lang"] == "en"  # noqa: E731
     assert uid("zebra") not in found_ids(both.context("zebra", filter=english, threshold=0.0, fallback_floor=0.0))
+    with pytest.raises(ConfigurationError, match="filter_keyword"):
+        alone.invoke("zebra", filter=english)
+    with pytest.raises(ConfigurationError, match="1 of 2 documents have no id"):
+        MeVeRetriever.from_vectorstore(Mine(), documents=[given[0], Document("nameless")], **parts)
+    Mine.get_by_ids = type(inner).__mro__[1].get_by_ids
+    with pytest.raises(ConfigurationError, match="can't get documents by their id"):
+        MeVeRetriever.from_vectorstore(Mine(), documents=given, **parts)
+
+
+def test_words_can_be_left_alone(filled, parts):
+    """Nothing is read, then."""
+    made = MeVeRetriever.from_vectorstore(filled, words=False, **parts)
+    assert {c.origin for c in made.context("blue zebra").trace.candidates} == {"dense"}
+    assert not made.engine.stale
+
+
+def test_a_record_without_text_is_no_reason_to_be_stale(kind, parts):
+    store = kind.make(MeVeEmbeddings(WordEmbedder()))
+    store.add_documents([Document(" ", id=uid("blank")), Document("a blue sky", id=uid("sky"))])
+    made = MeVeRetriever.from_vectorstore(store, **parts)
+    assert not made.engine.stale
+    assert found_ids(made.context("blue sky")) == {uid("sky")}
+
+
+def test_wrappers_that_hand_on_no_filter_leave_the_retrievers_own_in_force(kind, filled, parts):
+    """EnsembleRetriever forwards no options, ContextualCompressionRetriever no configuration: so it is the field."""
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    mine = MeVeRetriever.from_vectorstore(filled, filter=kind.english(), threshold=0.0, **parts)
+    ensemble = retrievers.EnsembleRetriever(retrievers=[mine])
+    assert "de" not in {d.metadata["lang"] for d in ensemble.invoke("zebra facts")}
+
+
+def test_qdrants_numbers_are_ids_too(parts):
+    """Zero among them."""
+    store = KINDS[3].make(MeVeEmbeddings(WordEmbedder()))
+    store.add_texts(["a blue sky", "zebra facts"], ids=[0, 1])
+    made = MeVeRetriever.from_vectorstore(store, **parts)
+    assert [d.id for d in made.invoke("blue sky", sources="lexical")] == ["0"]
+    assert not made.engine.stale
+
+
+def test_chroma_takes_more_hits_than_it_takes_ids_at_once(parts):
+    """Of many hits by words a filter leaves one."""
+    store = KINDS[2].make(MeVeEmbeddings(WordEmbedder()))
+    many = [Document(f"zebra {n}", id=f"z{n:04}", metadata={"lang": "de"}) for n in range(1_200)]
+    store.add_documents([*many, Document("zebra and nothing else than many words", id="m", metadata={"lang": "en"})])
+    made = MeVeRetriever.from_vectorstore(store, filter={"lang": "en"}, **parts)
+    assert found_ids(made.context("zebra", sources="lexical", fallback_k=0)) == {"m"}

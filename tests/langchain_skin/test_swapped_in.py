@@ -96,9 +96,9 @@ def test_an_agent_with_the_tool(retriever):
 
 
 def test_ensemble_retriever(retriever):
-    """Two of them fused: identity by id, so that equal texts don't swallow each other."""
+    """Two of them fused, told apart by a key of their metadata; by default that is their text."""
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    ensemble = retrievers.EnsembleRetriever(retrievers=[retriever, retriever.bind(k=1)], id_key=None)
+    ensemble = retrievers.EnsembleRetriever(retrievers=[retriever, retriever.bind(k=1)], id_key="source")
     assert ensemble.invoke(BLUE)[0].id == "sky"
     assert asyncio.run(ensemble.ainvoke(BLUE))[0].id == "sky"
 
