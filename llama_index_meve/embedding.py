@@ -1,5 +1,6 @@
 """An embedder of MeVe's as a LlamaIndex embedding model, so that an index needs no other."""
 
+import asyncio
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -21,8 +22,8 @@ class MeVeEmbedding(BaseEmbedding):
 
     _embedder: Any = PrivateAttr()
 
-    def __init__(self, embedder: Embedder | str | None = None, **kwargs: Any) -> None:
-        found = resolve_embedder(embedder)
+    def __init__(self, embedder: Embedder | str | None = None, *, model_name: str | None = None, **kwargs: Any) -> None:
+        found = resolve_embedder(model_name if embedder is None else embedder)
         super().__init__(model_name=found.name, **kwargs)
         self._embedder = found
 
@@ -30,6 +31,14 @@ class MeVeEmbedding(BaseEmbedding):
     def class_name(cls) -> str:
         """Its name in traces."""
         return "MeVeEmbedding"
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "MeVeEmbedding":
+        """One that shares the embedder."""
+        return MeVeEmbedding(self._embedder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the embedder's name, from which it is made again."""
+        return MeVeEmbedding, (self.model_name,)
 
     def _get_query_embedding(self, query: str) -> list[float]:
         made: list[float] = self._embedder.embed_query(query).tolist()
@@ -43,4 +52,7 @@ class MeVeEmbedding(BaseEmbedding):
         return made
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)

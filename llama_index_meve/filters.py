@@ -24,6 +24,29 @@ _OPERATORS: dict[FilterOperator, Callable[[Any, Any], bool]] = {
 }
 
 
+def normal(filters: MetadataFilters | None) -> MetadataFilters | None:
+    """The same filters, said so that every store understands them alike: a condition everywhere, no empty group.
+
+    Returns:
+        None where nothing is asked.
+
+    Raises:
+        ConfigurationError: something that is no filter.
+    """
+    if filters is None:
+        return None
+    if not isinstance(filters, MetadataFilters):
+        raise ConfigurationError(f"filters is {filters!r:.80}: give MetadataFilters")
+    parts = [normal(one) if isinstance(one, MetadataFilters) else one for one in filters.filters]
+    kept = [one for one in parts if one is not None]
+    return MetadataFilters(filters=kept, condition=filters.condition or FilterCondition.AND) if kept else None
+
+
+def nested(filters: MetadataFilters) -> bool:
+    """Whether there are filters within them."""
+    return any(isinstance(one, MetadataFilters) for one in filters.filters)
+
+
 def admits(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
     """Whether metadata passes. A missing value passes `!=`, `nin` and `is_empty` alone, as in LlamaIndex's own stores.
 

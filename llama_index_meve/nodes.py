@@ -1,13 +1,14 @@
 """LlamaIndex's nodes as passages, and back: judged by what embedders see of them, counted by what models are sent."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 
 from meve.context import Context
-from meve.skins import plain_metadata
+from meve.skins import copied
 from meve.types import Passage
 
 NAMES = {"top_k": "limit", "top_n": "limit"}
@@ -16,30 +17,36 @@ NAMES = {"top_k": "limit", "top_n": "limit"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePassage(Passage):
-    """A passage that remembers the node that it was made of."""
+    """A passage over a copy of the node that it was made of."""
 
     node: BaseNode
-    sent: str | None
-    """What a synthesizer sends to a model of it; None once its text was cut to some sentences."""
+
+    @property
+    def content(self) -> str:
+        """What an embedder sees of it, and a verifier judges."""
+        return _clean(self.node.get_content(metadata_mode=MetadataMode.EMBED))
 
     @property
     def shown(self) -> str:
         """What a synthesizer sends to a model of it."""
-        return self.content if self.sent is None else self.sent
+        return _clean(self.node.get_content(metadata_mode=MetadataMode.LLM))
 
     def with_text(self, text: str) -> Self:
-        """The same node with other text."""
-        return replace(self, text=text, sent=None)
+        """Another copy of the node, with other text."""
+        cut = self.node.model_copy()
+        cut.set_content(text)
+        return replace(self, text=text, node=cut)
 
 
 def as_passage(node: BaseNode) -> NodePassage:
-    """A node as a passage; its metadata as far as JSON can hold it, which is what filters go by."""
+    """A node as a passage; the node may change afterwards. Metadata that JSON can't hold is text to filters."""
+    own = copy_of(node)
     return NodePassage(
-        id=node.node_id,
-        text=node.get_content(metadata_mode=MetadataMode.EMBED),
-        metadata=plain_metadata(node.metadata),
-        node=node,
-        sent=node.get_content(metadata_mode=MetadataMode.LLM),
+        id=own.node_id,
+        title=_clean(own.get_metadata_str(mode=MetadataMode.EMBED)),
+        text=_clean(own.get_content(metadata_mode=MetadataMode.NONE)),
+        metadata=plain(own.metadata),
+        node=own,
     )
 
 
@@ -54,15 +61,35 @@ def as_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
 
 
 def as_nodes(context: Context) -> list[NodeWithScore]:
-    """The passages of a context, best first: the nodes they were made of, with their probability as a plain float."""
+    """The passages of a context, best first, as copies of their nodes, with their probability as a plain float."""
     made = []
     for found in context.passages:
         passage = found.passage
-        if not isinstance(passage, NodePassage):
-            node: BaseNode = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
-        elif passage.sent is None and isinstance(passage.node, TextNode):
-            node = passage.node.model_copy(update={"text": passage.text})
+        if isinstance(passage, NodePassage):
+            node: BaseNode = copy_of(passage.node)
         else:
-            node = passage.node
+            node = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
+            node.excluded_llm_metadata_keys = list(passage.metadata)  # it was counted without
         made.append(NodeWithScore(node=node, score=None if found.score is None else float(found.score)))
     return made
+
+
+def copy_of(node: BaseNode) -> BaseNode:
+    """A copy with metadata of its own."""
+    return node.model_copy(update={"metadata": copied(node.metadata)})
+
+
+def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata as JSON holds it; what it can't hold is its text."""
+    made = {}
+    for name, value in metadata.items():
+        try:
+            made[name] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            made[name] = str(value)
+    return made
+
+
+def _clean(text: str) -> str:
+    """Without surrogates that stand for no character."""
+    return text.encode("utf-8", "replace").decode("utf-8")

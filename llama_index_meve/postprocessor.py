@@ -1,18 +1,20 @@
 """Phases 2 to 5 on nodes that somebody else's retriever found."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
-from llama_index_meve.events import dispatcher, tell
+from llama_index_meve.empty import WhenEmpty, best_of
+from llama_index_meve.events import dispatcher, observer, tell
 from llama_index_meve.nodes import NAMES, as_nodes, as_passage, as_passages
 from meve.config import RetrieverConfig
 from meve.context import Context
@@ -36,8 +38,9 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(exclude=True, repr=False)
-    """A `meve.engine.Engine`: models and settings; shared by all copies."""
+    engine: Any = Field(default_factory=make_engine, exclude=True, repr=False)
+    """A `meve.engine.Engine`: models and settings, shared by all copies; by default of the models that ship. It isn't
+    serialised."""
     top_n: Annotated[int, Field(ge=0)] | None = None
     """How many nodes at most; None for as many as the budget takes."""
     threshold: Share | None = None
@@ -46,9 +49,23 @@ class MeVePostprocessor(BaseNodePostprocessor):
     """The most tokens of all that is sent, separators included; None for the engine's."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
     """A retriever that is asked where too few of the nodes are verified; None for nobody."""
-    when_empty: Literal["nothing", "best"] = "nothing"
+    when_empty: WhenEmpty = "nothing"
     """What to return where nothing qualifies: no nodes, on which LlamaIndex answers 'Empty Response' and asks no model;
     or the best of them, unverified."""
+
+    @field_validator("engine")
+    @classmethod
+    def _selects(cls, engine: Any) -> Any:
+        if not callable(getattr(engine, "select", None)):
+            raise ValueError(f"engine is {engine!r:.60}: give a meve.engine.Engine, or use MeVePostprocessor.make(…)")
+        return engine
+
+    @field_validator("fallback")
+    @classmethod
+    def _retrieves(cls, fallback: Any) -> Any:
+        if fallback is not None and not isinstance(fallback, BaseRetriever):
+            raise ValueError(f"fallback is {fallback!r:.60}: give a retriever")
+        return fallback
 
     @classmethod
     def make(
@@ -74,22 +91,40 @@ class MeVePostprocessor(BaseNodePostprocessor):
         return "MeVePostprocessor"
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy with fields of its own; the engine is shared."""
+        """A copy that shares the engine."""
         return self.model_copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is written: fields, but neither engine nor fallback."""
+        lean = self.model_copy()  # LlamaIndex takes what can't be pickled out of the object itself
+        for name in ("engine", "fallback"):
+            lean.__dict__.pop(name, None)
+        return super(MeVePostprocessor, lean).__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read back with the models that ship: an engine isn't written."""
+        super().__setstate__(state)
+        self.__dict__.setdefault("engine", make_engine())
+        self.__dict__.setdefault("fallback", None)
 
     def context(self, nodes: Sequence[NodeWithScore], query: str) -> Context:
         """What is selected of these nodes, as a context with its trace."""
-        mine = overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
         passages = as_passages(each.node for each in nodes)
         fallback = None if self.fallback is None else _Asked(self.fallback)
-        found: Context = self.engine.select(query, passages, fallback=fallback, **mine)
-        if found.passages or self.when_empty == "nothing":
-            return found
-        best: Context = self.engine.select(
-            query, passages, **{**mine, "mode": "full", "min_verified": 1, "fallback_floor": 0.0, "limit": 1},
-            fallback=_Given(passages),
-        )  # fmt: skip
-        return best
+        found: Context = self.engine.select(query, passages, fallback=fallback, observer=observer(), **self._options())
+        tell(found)
+        return found
+
+    def _options(self) -> dict[str, Any]:
+        return overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
+
+    def _selected(self, nodes: Sequence[NodeWithScore], query: str) -> list[NodeWithScore]:
+        context = self.context(nodes, query)
+        if context.passages or self.when_empty == "nothing":
+            return as_nodes(context)
+        judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
+        passages = [p for p in as_passages(each.node for each in nodes) if p.id in judged]
+        return best_of(judged, passages, self.engine, self._options())
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -97,13 +132,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
         query = self._checked(nodes, query_bundle)
         if query is None:
             return []
-        dispatcher.event(self._start(query, nodes))
-        with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
-            context = self.context(nodes, query)
-            made = as_nodes(context)
-            event.on_end(payload={EventPayload.NODES: made})
-        tell(context)
-        dispatcher.event(ReRankEndEvent(nodes=made))
+        with self._told(query, nodes) as made:
+            made.extend(self._selected(nodes, query))
         return made
 
     @dispatcher.span
@@ -113,20 +143,28 @@ class MeVePostprocessor(BaseNodePostprocessor):
         query = self._checked(nodes, query_bundle)
         if query is None:
             return []
-        dispatcher.event(self._start(query, nodes))
-        with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
-            context = await asyncio.to_thread(self.context, nodes, query)
-            made = as_nodes(context)
-            event.on_end(payload={EventPayload.NODES: made})
-        tell(context)
-        dispatcher.event(ReRankEndEvent(nodes=made))
+        with self._told(query, nodes) as made:
+            made.extend(await asyncio.to_thread(self._selected, nodes, query))
         return made
+
+    @contextmanager
+    def _told(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
+        """Events around the work, in pairs whatever happens; what is put into the list is what they tell of."""
+        made: list[NodeWithScore] = []
+        dispatcher.event(self._start(query, nodes))
+        try:
+            with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
+                yield made
+                event.on_end(payload={EventPayload.NODES: made})
+        finally:
+            dispatcher.event(ReRankEndEvent(nodes=made))
 
     def _checked(self, nodes: Sequence[NodeWithScore], query_bundle: QueryBundle | None) -> str | None:
         """The question; None where there is nothing to do."""
         if query_bundle is None:
             raise ValueError("MeVePostprocessor needs the question: give query_bundle or query_str")
-        return query_bundle.query_str if nodes and self.top_n != 0 else None
+        something = bool(nodes) or self.fallback is not None
+        return query_bundle.query_str if something and self.top_n != 0 and query_bundle.query_str.strip() else None
 
     def _start(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
         name = self.engine.verifier.name
@@ -152,14 +190,3 @@ class _Asked:
         found = self.retriever.retrieve(QueryBundle(query_str=query.text))
         made = [as_passage(each.node) for each in found]
         return [Candidate(passage=passage, origin=self.name) for passage in made if passage.text.strip()][:k]
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The nodes once more, for the best of those that were turned down."""
-
-    passages: Sequence[Any]
-    name: str = "turned down"
-
-    def search(self, query: Query, k: int) -> list[Candidate]:  # noqa: ARG002
-        return [Candidate(passage=passage, origin=self.name) for passage in self.passages]

@@ -1,26 +1,29 @@
 """MeVe as a LlamaIndex retriever: what it returns was verified, ordered and cut to a budget."""
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from llama_index_meve.events import dispatcher, tell
-from llama_index_meve.filters import admits
+from llama_index_meve.empty import WhenEmpty, best_of
+from llama_index_meve.events import dispatcher, observer, tell
+from llama_index_meve.filters import admits, normal
 from llama_index_meve.nodes import NAMES, as_nodes, as_passages
 from llama_index_meve.stores import store_of
 from meve import Retriever
 from meve.config import RetrieverConfig
 from meve.context import Context
-from meve.engine import Tokens, make_engine
+from meve.engine import Engine, Tokens, make_engine
+from meve.errors import ConfigurationError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides
+from meve.skins import overrides, renamed
 
 
 class MeVeRetriever(BaseRetriever):
@@ -33,11 +36,15 @@ class MeVeRetriever(BaseRetriever):
         engine: what does the work: a `meve.Retriever`, or a `meve.outside.StoreRetriever`; copies may share it.
         top_k: how many nodes at most; None for as many as the budget takes.
         filters: what metadata must satisfy, in every phase.
+        when_empty: what to return where nothing qualifies: nothing, on which LlamaIndex answers 'Empty Response' and
+            asks no model; or the best of what was judged, unverified.
+        objects: nodes that stand for something else, as for any retriever of LlamaIndex.
+        object_map: what they stand for.
         options: any value of `meve.RetrieverConfig`, by name.
         callback_manager: LlamaIndex's.
 
     Raises:
-        ConfigurationError: an unknown option, or a value out of range.
+        ConfigurationError: no engine or filters, an unknown option, or a value out of range.
     """
 
     def __init__(
@@ -46,14 +53,22 @@ class MeVeRetriever(BaseRetriever):
         *,
         top_k: int | None = None,
         filters: MetadataFilters | None = None,
+        when_empty: WhenEmpty = "nothing",
         callback_manager: CallbackManager | None = None,
+        objects: list[IndexNode] | None = None,
+        object_map: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self.engine = engine
-        self.filters = filters
+        if not isinstance(engine, Engine) or not callable(getattr(engine, "retrieve", None)):
+            raise ConfigurationError(
+                f"engine is {engine!r:.60}: give a meve.Retriever, or use MeVeRetriever.from_nodes(…) or from_index(…)"
+            )
+        self.engine: Any = engine
+        self.filters = normal(filters)
+        self.when_empty = when_empty
         self.options = overrides(NAMES, {"top_k": top_k}, options)
         engine.settings(None, self.options)  # what can't be is refused here
-        super().__init__(callback_manager=callback_manager)
+        super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map)
 
     @classmethod
     def from_nodes(
@@ -115,32 +130,65 @@ class MeVeRetriever(BaseRetriever):
             MeveError: parts that can't be had.
         """
         parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
-        engine = StoreRetriever(store_of(index), parts)
+        store = store_of(index)
+        engine = StoreRetriever(store, parts)
         if nodes is not None:
             engine.index(as_passages(nodes))
-        elif engine.store.size() is not None:
+        elif store.lists:
             engine.refresh()
+        options.setdefault("object_map", index._object_map)
         return cls(engine, **options)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy that shares the engine."""
+        other = copy.copy(self)
+        other.options = dict(self.options)
+        return other
 
     def context(self, query: str, **options: Any) -> Context:
         """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
         where: Any = self.filters
         if where is not None and not isinstance(self.engine, StoreRetriever):
             where = admits(where)
-        found: Context = self.engine.retrieve(query, where=where, **(self.options | overrides(NAMES, options)))
+        asked = {**self.options, **renamed(NAMES, options)}
+        found: Context = self.engine.retrieve(query, where=where, observer=observer(), **asked)
+        tell(found)
         return found
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
+    def _found(self, query: str) -> list[NodeWithScore]:
+        if not query.strip():
             return []
-        context = self.context(query_bundle.query_str)
-        tell(context)
-        return as_nodes(context)
+        context = self.context(query)
+        if context.passages or self.when_empty == "nothing":
+            return as_nodes(context)
+        judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
+        return best_of(judged, self._passages(list(judged)), self.engine, self.options)
+
+    def _passages(self, ids: Sequence[str]) -> list[Any]:
+        if isinstance(self.engine, StoreRetriever):
+            return list(self.engine.store.present(ids, self.filters))
+        return [self.engine.get(i) for i in ids if i in self.engine]
+
+    def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        resolved = super()._handle_recursive_retrieval(query_bundle, nodes)
+        return self._again(query_bundle.query_str, nodes, resolved)
+
+    async def _ahandle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        resolved = await super()._ahandle_recursive_retrieval(query_bundle, nodes)
+        return await asyncio.to_thread(self._again, query_bundle.query_str, nodes, resolved)
+
+    def _again(self, query: str, nodes: list[NodeWithScore], resolved: list[NodeWithScore]) -> list[NodeWithScore]:
+        """What nodes stand for is verified and counted like the rest."""
+        if not any(isinstance(each.node, IndexNode) for each in nodes):
+            return resolved
+        passages = as_passages(each.node for each in resolved)
+        return as_nodes(self.engine.select(query, passages, observer=observer(), **self.options))
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._found(query_bundle.query_str)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
-            return []
-        context = await asyncio.to_thread(self.context, query_bundle.query_str)
-        tell(context)
-        return as_nodes(context)
+        return await asyncio.to_thread(self._found, query_bundle.query_str)

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+import pickle
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -12,11 +13,12 @@ from llama_index.core.instrumentation.event_handlers.base import BaseEventHandle
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import Document, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
 
-from llama_index_meve import MeVePostprocessor
+from llama_index_meve import MeVePostprocessor, events
 from llama_index_meve.events import MeVePhaseEvent, MeVeTraceEvent
+from meve.errors import ModelError
 from tests.llama_index_skin.conftest import uid
 
 BLUE = "blue sky"
@@ -105,7 +107,7 @@ def test_it_judges_what_embedders_see_and_counts_what_models_are_sent(parts):
 
 def test_the_budget_is_kept(parts, found):
     kept = both(MeVePostprocessor.make(max_tokens=9, threshold=0.0, **parts), found)
-    assert sum(len(k.node.text.split()) for k in kept) <= 9
+    assert sum(len(k.node.get_content(metadata_mode=MetadataMode.LLM).split()) for k in kept) <= 9
     assert kept
 
 
@@ -134,14 +136,72 @@ def test_a_fallback_is_asked_only_where_too_little_is_verified(parts, nodes, fou
     assert other.asked == [BLUE]
 
 
-def test_where_nothing_qualifies_it_can_give_the_best(parts, found):
-    """Else nothing, on which LlamaIndex says 'Empty Response' and asks no model."""
-    far = "quantum chromodynamics of zebra things"
-    assert both(MeVePostprocessor.make(**parts, threshold=0.9), found[2:3], far) in ([], [found[2]]) or True
-    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
-    assert both(MeVePostprocessor.make(**strict), found, "nothing of the kind") == []
-    best = both(MeVePostprocessor.make(when_empty="best", **strict), found, "zebra among nothing of the kind")
+def test_where_nothing_qualifies_it_can_give_the_best(parts, nodes):
+    """Of all that was judged, however late it stood and whatever the fallback may bring; if it fits."""
+    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0, fallback_k=0)}
+    many = [NodeWithScore(node=TextNode(text=f"grass {n}")) for n in range(8)]
+    many.append(NodeWithScore(node=nodes[2]))
+    far = "zebra and nothing of the kind"
+    assert both(MeVePostprocessor.make(**strict), many, far) == []
+    best = both(MeVePostprocessor.make(when_empty="best", **strict), many, far)
     assert ids(best) == [uid("zebra")]
+    assert 0 < best[0].score < 0.5
+    tight = both(MeVePostprocessor.make(when_empty="best", max_tokens=2, **strict), many, far)
+    assert tight[0].node.text.startswith("grass")
+
+
+def test_it_needs_nothing_but_its_name():
+    """The models that ship, then; and it survives being written, pickled and copied."""
+    made = MeVePostprocessor(top_n=1)
+    assert made.engine.verifier.name == "meve-verifier-1"
+    again = MeVePostprocessor.from_dict(made.to_dict())
+    assert (again.top_n, again.engine.verifier.name) == (1, "meve-verifier-1")
+    assert pickle.loads(pickle.dumps(made)).engine.verifier.name == "meve-verifier-1"
+    assert copy.deepcopy(made).engine is made.engine
+    for wrong in ({"engine": "x"}, {"fallback": "bm25"}):
+        with pytest.raises(ValidationError, match="give a"):
+            MeVePostprocessor(**wrong)
+
+
+def test_a_fallback_is_asked_where_nothing_was_brought(parts, nodes):
+    other = Other(nodes[:1])
+    assert ids(both(MeVePostprocessor.make(fallback=other, **parts), [])) == [uid("sky")]
+
+
+def test_what_is_sent_never_exceeds_the_budget(parts):
+    """Also where sentences are packed, and models are sent other metadata than embedders see."""
+    note = "many words " * 20
+    long = TextNode(
+        text="A blue sky. Quite something else. Nothing of the kind.",
+        metadata={"note": note},
+        excluded_embed_metadata_keys=["note"],
+    )
+    secret = TextNode(
+        text="A blue sky. Quite something else. Nothing of the kind.",
+        metadata={"patient": "blue sky"},
+        excluded_llm_metadata_keys=["patient"],
+    )
+    whole = Document(text="A blue sky. Quite something else. Nothing of the kind.")
+    for packing in ("passages", "sentences"):
+        config = parts["config"].override(packing=packing)
+        for budget in (3, 10, 40, 400):
+            made = MeVePostprocessor.make(max_tokens=budget, **{**parts, "config": config})
+            for each in (long, secret, whole):
+                kept = made.postprocess_nodes([NodeWithScore(node=each)], query_str=BLUE)
+                sent = "\n\n".join(k.node.get_content(metadata_mode=MetadataMode.LLM) for k in kept)
+                assert len(sent.split()) <= budget
+                assert "patient" not in sent
+
+
+def test_what_is_done_to_what_it_returns_reaches_nothing_else(parts, nodes):
+    kept = MeVePostprocessor.make(**parts).postprocess_nodes([NodeWithScore(node=nodes[0])], query_str=BLUE)
+    kept[0].node.text = "changed"
+    kept[0].node.metadata["lang"] = "changed"
+    assert (nodes[0].text, nodes[0].metadata["lang"]) == ("A blue sky today.", "en")
+
+
+def test_a_blank_question_selects_nothing(parts, found):
+    assert both(MeVePostprocessor.make(**parts), found, "  ") == []
 
 
 class Listener(BaseEventHandler):
@@ -168,6 +228,27 @@ def test_events_come_in_pairs_with_phases_between_and_no_text(parts, found):
     assert phases[:5] == ["retrieve", "verify", "fallback", "prioritize", "budget"]
     told = [event for event in listener.heard if isinstance(event, MeVePhaseEvent | MeVeTraceEvent)]
     assert "sky today" not in json.dumps([event.model_dump(mode="json") for event in told])
+
+
+def test_events_come_in_pairs_also_where_it_fails(parts, found, monkeypatch):
+    root, listener = get_dispatcher(), Listener(heard=[])
+    made = MeVePostprocessor.make(**parts)
+    monkeypatch.setattr(made.engine.verifier, "score", lambda query, passages: 1 / 0)
+    root.add_event_handler(listener)
+    try:
+        with pytest.raises(ModelError):
+            made.postprocess_nodes(found, query_str=BLUE)
+    finally:
+        root.event_handlers.remove(listener)
+    kinds = [type(event) for event in listener.heard]
+    assert kinds.count(ReRankStartEvent) == kinds.count(ReRankEndEvent) == 1
+    assert [e.phase["skipped"] for e in listener.heard if isinstance(e, MeVePhaseEvent)] == ["", "failed: ModelError"]
+
+
+def test_where_nobody_listens_no_event_is_made(parts, found, monkeypatch):
+    monkeypatch.setattr(events, "MeVePhaseEvent", None)
+    monkeypatch.setattr(events, "MeVeTraceEvent", None)
+    assert both(MeVePostprocessor.make(**parts), found)
 
 
 def test_old_callbacks_hear_of_it_too(parts, found):

@@ -1,17 +1,21 @@
 """The retriever over nodes, and over the indexes that users run. The real stores."""
 
 import asyncio
+import copy
+import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeEmbedding, MeVeRetriever
 from llama_index_meve.stores import AnyIndex, store_of
-from meve.errors import ConfigurationError, RetrievalError, StaleWarning
+from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_skin.conftest import node, uid
 
@@ -130,7 +134,40 @@ class TestOverNodes:
 
         monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
         asyncio.run(retriever.aretrieve(BLUE))
+        assert len(where) == 1
         assert where != [threading.get_ident()]
+
+    def test_what_is_done_to_nodes_reaches_nothing_else(self, nodes, parts):
+        """Neither to the user's after they were given, nor to those that were returned."""
+        made = MeVeRetriever.from_nodes(nodes, filters=ENGLISH, **parts)
+        made.retrieve(BLUE)[0].node.text = "changed"
+        nodes[0].metadata["lang"] = "de"
+        assert made.retrieve(BLUE)[0].node.text == "A blue sky today."
+        assert made.retrieve(BLUE)[0].node.metadata["lang"] == "en"
+
+    def test_metadata_that_json_cannot_hold_is_there_for_filters(self, parts):
+        """A date isn't empty."""
+        dated = node("dated", "blue sky", deleted=datetime(2020, 1, 1))
+        empty = MetadataFilters(filters=[MetadataFilter(key="deleted", operator=FilterOperator.IS_EMPTY, value=None)])
+        assert MeVeRetriever.from_nodes([dated], filters=empty, **parts).retrieve(BLUE) == []
+
+    def test_what_a_node_stands_for_is_verified_and_counted(self, parts):
+        """It comes in its place, and not past the budget."""
+        stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky " + "word " * 300))
+        made = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
+        assert sum(len(each.node.get_content().split()) for each in made.retrieve(BLUE)) <= 10
+
+    def test_where_nothing_qualifies_the_best_can_be_given(self, retriever):
+        strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
+        assert ids(strict.retrieve("zebra facts among nothing")) == [uid("zebra")]
+
+    def test_what_is_no_engine_or_filter_is_refused(self, retriever):
+        with pytest.raises(ConfigurationError, match="from_nodes"):
+            MeVeRetriever("x")
+        with pytest.raises(ConfigurationError, match="MetadataFilters"):
+            MeVeRetriever(retriever.engine, filters={"lang": "en"})
+        with pytest.raises(ConfigurationError, match="VectorStoreIndex"):
+            MeVeRetriever.from_index("an index")
 
     def test_nodes_without_text_are_left_out(self, parts):
         made = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
@@ -158,17 +195,16 @@ class TestOverAnIndex:
         assert uid("zebra") in candidates(context)
 
     def test_filters_reach_index_and_words_alike(self, kind, over_index):
-        """What they exclude never comes back, not even with every bar lowered; FAISS has none, and says so."""
-        for filters, out in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
+        """What they exclude never comes back, not even with every bar lowered; nor where the store can't ask them."""
+        nested = MetadataFilters(filters=[EITHER, ENGLISH])
+        bare = MetadataFilters(filters=ENGLISH.filters, condition=None)
+        padded = MetadataFilters(filters=[MetadataFilters(filters=[]), *ENGLISH.filters], condition=FilterCondition.OR)
+        cases = (ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"}), (nested, {"zebra", "grass"}), (bare, {"zebra"})
+        for filters, out in (*cases, (padded, {"zebra"})):
             for sources in ("hybrid", "lexical", "dense"):
                 mine = MeVeRetriever(
                     over_index.engine, filters=filters, threshold=0.0, fallback_floor=0.0, sources=sources
                 )
-                if kind == "FaissMapVectorStore":
-                    with pytest.raises(RetrievalError, match="not implemented for Faiss"):
-                        mine.context("zebra grass sky", sources="dense")
-                    assert candidates(mine.context("zebra grass sky", sources="lexical", fallback_k=0)) == set()
-                    continue
                 left = candidates(mine.context("zebra grass sky"))
                 assert not left & {uid(i) for i in out}, (filters, sources)
                 assert left
@@ -180,6 +216,43 @@ class TestOverAnIndex:
             context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
         assert uid("zebra") not in candidates(context)
         assert over_index.engine.refresh() == 3
+
+    @pytest.mark.parametrize("how", ["through the index", "from the vector store"])
+    def test_what_is_deleted_by_node_is_gone_too(self, how, kind, index, over_index):
+        """Whichever side let it go."""
+        if how == "through the index":
+            index.delete_nodes([uid("zebra")])
+        else:
+            index.vector_store.delete_nodes([uid("zebra")])
+        with pytest.warns(StaleWarning):
+            context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
+        assert uid("zebra") not in candidates(context)
+        assert over_index.engine.refresh() == 3
+
+    def test_what_is_told_is_plain_data(self, over_index):
+        """No number of a library's own."""
+        assert json.dumps(over_index.context(BLUE).to_dict())
+
+    def test_an_index_that_holds_nothing_finds_nothing(self, kind, parts):
+        made = MeVeRetriever.from_index(indexed(kind, []), **parts)
+        assert made.retrieve(BLUE) == []
+
+    @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+    def test_nodes_without_text_and_nodes_for_others_hide_nothing(self, kind, nodes, parts):
+        """An index node among text nodes; a blank one is no reason to be stale."""
+        odd = [IndexNode(id_=uid("odd"), text="zoo table", index_id="t"), TextNode(id_=uid("blank"), text=" ")]
+        made = MeVeRetriever.from_index(indexed(kind, [*nodes, *odd]), **parts)
+        found = candidates(made.context(BLUE, sources="dense", candidates=9))
+        assert {uid("sky"), uid("sea")} <= found
+        assert not made.engine.stale
+
+    def test_copies_share_the_engine(self, over_index):
+        assert copy.deepcopy(over_index).engine is over_index.engine
+
+    def test_twenty_threads_get_what_one_gets(self, over_index):
+        alone = ids(over_index.retrieve(BLUE))
+        with ThreadPoolExecutor(20) as pool:
+            assert list(pool.map(lambda _: ids(over_index.retrieve(BLUE)), range(40))) == [alone] * 40
 
     def test_what_is_inserted_is_found_and_told(self, index, over_index):
         index.insert_nodes([node("yak", "Yaks yawn.", lang="en")])
