@@ -1,10 +1,10 @@
-"""What the LangChain retriever costs over calling MeVe directly, and what importing it adds.
+"""What the integrations cost over calling MeVe directly, and what importing them adds.
 
     python benchmarks/wrapper_overhead.py
 
 The same question to both in turn, over parts that cost next to nothing, so that the wrapper is what differs; medians of
 1,000, in milliseconds, with nobody listening, with a listener, and on an event loop. Imports are those of fresh
-processes, medians of 9, in seconds, over `import langchain_core.retrievers`.
+processes, medians of 9, in seconds, over the framework's own import.
 """
 
 import asyncio
@@ -15,8 +15,12 @@ import time
 from collections.abc import Callable
 
 from langchain_core.callbacks import BaseCallbackHandler
+from llama_index.core.schema import NodeWithScore, TextNode
 
 from langchain_meve import MeVeRetriever
+from llama_index_meve import MeVePostprocessor
+from llama_index_meve import MeVeRetriever as NodeRetriever
+from meve import Passage
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 CALLS, PROCESSES = 1_000, 9
@@ -33,6 +37,11 @@ def main() -> None:
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
     engine, listener = retriever.engine, {"callbacks": [Listener()]}
+    nodes = [TextNode(text=text) for text in texts]
+    over_nodes = NodeRetriever.from_nodes(nodes, **parts)
+    given = [NodeWithScore(node=node) for node in nodes[:20]]
+    passages = [Passage(id=node.node_id, text=node.text) for node in nodes[:20]]
+    last = MeVePostprocessor.make(**parts)
 
     async def on_a_loop() -> None:
         await retriever.ainvoke(QUESTION)
@@ -41,6 +50,9 @@ def main() -> None:
         "meve": lambda: engine.retrieve(QUESTION),
         "invoke": lambda: retriever.invoke(QUESTION),
         "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
+        "retrieve (nodes)": lambda: over_nodes.retrieve(QUESTION),
+        "meve.select": lambda: last.engine.select(QUESTION, passages),
+        "postprocess_nodes": lambda: last.postprocess_nodes(given, query_str=QUESTION),
     }
     times: dict[str, list[float]] = {name: [] for name in [*ways, "ainvoke"]}
     loop = asyncio.new_event_loop()
@@ -51,7 +63,8 @@ def main() -> None:
     loop.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, value in medians.items():
-        print(f"{name:22} {value:6.3f} ms, {value - medians['meve']:+.3f} over meve")
+        than = "meve.select" if name == "postprocess_nodes" else "meve"
+        print(f"{name:22} {value:6.3f} ms, {value - medians[than]:+.3f} over {than}")
     base, both = (
         imported("import langchain_core.retrievers"),
         imported("import langchain_core.retrievers, langchain_meve"),
