@@ -5,14 +5,16 @@ import shutil
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
+from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_model
 
 from meve.errors import ModelError, ModelNotFoundError
-from meve.parts.verifiers import export_onnx, onnx_graph, onnx_quantize
+from meve.parts.verifiers import export_onnx, onnx_quantize
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
-from meve.parts.verifiers.onnx_graph import first_token_only, smoothed
+from meve.parts.verifiers.onnx_graph import APART, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
 from meve.parts.verifiers.onnx_quantize import quantize_onnx
 from meve.parts.verifiers.onnx_runtime import OnnxRuntime
 from meve.testing.models import tiny_model
@@ -31,8 +33,9 @@ def test_it_is_smaller_and_orders_as_the_whole_model_does(folder, tmp_path):
     """Random weights are too wild for nearness; a trained model's scores are held against it where it is made."""
     agreement = quantize_onnx(folder, tmp_path / "small", PROBES)
     assert agreement >= onnx_quantize.LEAST_AGREEMENT
-    whole, small = folder / "model.safetensors", tmp_path / "small" / "onnx" / "model.onnx"
-    assert small.stat().st_size < 0.7 * whole.stat().st_size
+    stored = onnx.load(tmp_path / "small" / "onnx" / "model.onnx").graph.initializer
+    small = sum(numpy_helper.to_array(each).nbytes for each in stored)
+    assert small < 0.5 * (folder / "model.safetensors").stat().st_size
     judges = (
         CrossEncoderVerifier.from_name(str(folder), device="cpu"),
         CrossEncoderVerifier.from_name(str(tmp_path / "small"), backend="onnx"),
@@ -52,9 +55,11 @@ def test_one_that_orders_otherwise_is_refused_and_nothing_written(folder, tmp_pa
 def fused(folder, tmp_path_factory):
     """The graph with its operators fused, and what runs a graph beside the same tokenizer."""
     place = export_onnx(folder, tmp_path_factory.mktemp("whole") / "model")
-    return optimize_model(
-        str(place / "onnx" / "model.onnx"), model_type="bert", num_heads=2, hidden_size=32
-    ).model, place
+    options = FusionOptions("bert")
+    options.use_multi_head_attention = True
+    graph = str(place / "onnx" / "model.onnx")
+    made = optimize_model(graph, model_type="bert", num_heads=2, hidden_size=32, optimization_options=options)
+    return made.model, place
 
 
 def said(model, place, tmp_path):
@@ -69,7 +74,7 @@ def test_the_last_layer_need_not_read_what_the_head_does_not_take(fused, tmp_pat
     model, place = copy.deepcopy(fused[0]), fused[1]
     before = len(model.graph.node)
     assert first_token_only(model)
-    assert len(model.graph.node) == before + 2
+    assert len(model.graph.node) == before + 1
     np.testing.assert_allclose(said(model, place, tmp_path), said(fused[0], place, tmp_path), atol=1e-5)
 
 
@@ -83,26 +88,56 @@ def test_where_the_head_takes_more_nothing_is_left_out(fused):
     assert model == whole
 
 
-def test_smoothing_changes_no_score_and_evens_out_what_goes_into_products(fused, tmp_path):
-    """One channel that is thirty times as large as the others is so no longer."""
+def test_a_token_of_large_activations_does_not_set_the_step_for_all_others(fused, tmp_path):
+    """Each is divided by its own largest before every product; the scores stay, padding and all."""
+    model, place = copy.deepcopy(fused[0]), fused[1]
+    tokens_by_scale(model)
+    products = [n for n in model.graph.node if n.op_type == "MatMul"]
+    assert products
+    assert all(n.input[0].endswith("_scaled") for n in products)
+    for tokens in watched(model, {n.input[0] for n in products}, place):
+        np.testing.assert_allclose(np.abs(tokens).max(axis=-1), 1, atol=1e-6)
+    np.testing.assert_allclose(said(model, place, tmp_path), said(fused[0], place, tmp_path), atol=1e-4)
+
+
+def test_the_loudest_channels_stand_apart_and_no_score_changes(fused, tmp_path):
+    """One channel that is thirty times as large as the others isn't among those that are quantised together."""
     model, place = copy.deepcopy(fused[0]), fused[1]
     product = next(n for n in model.graph.node if n.op_type == "MatMul" and "intermediate" in n.name)
     norm = next(n for n in model.graph.node if product.input[0] in n.output)
-    norm.input[2] = "loud"
-    model.graph.initializer.append(numpy_helper.from_array(np.array([30.0] + [1.0] * 31, np.float32), "loud"))
-    before = said(model, place, tmp_path)
-    samples = [OnnxRuntime.from_folder(place).feed([pair]) for pair in PROBES]
     assert norm.op_type == "SkipLayerNormalization"
-    spread = [_spread(model, product.input[0], samples)]
-    smoothed(model, samples)
-    spread.append(_spread(model, product.input[0], samples))
+    norm.input[2] = "loud"
+    loud = np.array([1.0] * 5 + [30.0] + [1.0] * 26, np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(loud, "loud"))
+    before = said(model, place, tmp_path)
+    outliers_apart(model, [OnnxRuntime.from_folder(place).feed([pair]) for pair in PROBES])
     np.testing.assert_allclose(said(model, place, tmp_path), before, atol=2e-3)
-    assert spread[1] < spread[0] / 3
+    for tokens in watched(model, {product.input[0]}, place):
+        silent = np.flatnonzero(np.abs(tokens).reshape(-1, 32).max(axis=0) == 0)
+        assert 5 in silent
+        assert len(silent) == APART
 
 
-def _spread(model, name, samples):
-    found = onnx_graph._largest(model, [name], samples)[name]
-    return found.max() / np.median(found)
+def test_the_vectors_of_words_keep_a_scale_each(fused, tmp_path):
+    """A word whose vector is a thousand times as large as the others' costs them none of their eight bits."""
+    model, place = copy.deepcopy(fused[0]), fused[1]
+    node = next(n for n in model.graph.node if n.op_type == "EmbedLayerNormalization")
+    table = next(c for c in model.graph.initializer if c.name == node.input[2])
+    rows = numpy_helper.to_array(table).copy()
+    rows[-1] *= 1000
+    table.CopyFrom(numpy_helper.from_array(rows, table.name))
+    before = said(model, place, tmp_path)
+    embeddings_by_row(model)
+    assert table.data_type == onnx.TensorProto.INT8
+    np.testing.assert_allclose(said(model, place, tmp_path), before, atol=0.15)  # random weights are wild
+
+
+def watched(model, names, place):
+    """These activations, as the graph makes them of the probes."""
+    shown = copy.deepcopy(model)
+    shown.graph.output.extend(helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in sorted(names))
+    session = onnxruntime.InferenceSession(shown.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(sorted(names), OnnxRuntime.from_folder(place).feed(PROBES))
 
 
 def test_a_model_that_is_not_there_is_named(tmp_path):

@@ -1,23 +1,25 @@
 """Changes to the graph of a fused BERT that leave what it says as it is, and make it quicker, or easier to quantise."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from meve.types import FloatArray
 
-SMOOTHING = 0.8
-"""α: how much of the spread of activations goes over to the weights; of 0.5 to 1.0, the one that kept ranks best."""
+APART = 4
+"""Channels of each product's input that stay in fp32: those of the largest activations."""
+EXACT = "exact_"
+"""How the names of nodes begin that are not to be quantised."""
 
-_FLOOR = 1e-5
+_ATTENTION = "MultiHeadAttention"
 
 
 def first_token_only(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
     """Have the last layer read on for the first token alone, where nothing but that one is asked of it.
 
-    What follows the last attention works token by token, and the head takes the first: so all others are left out.
+    Of the last attention only the first token's query is needed, and what follows works token by token, up to a head
+    that takes the first: so all others are left out.
 
     Returns:
         Whether there was something to leave out.
@@ -26,20 +28,19 @@ def first_token_only(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
 
     graph = model.graph
     nodes = list(graph.node)
-    attention = [n for n, node in enumerate(nodes) if node.op_type == "Attention"]
+    attention = [n for n, node in enumerate(nodes) if node.op_type == _ATTENTION]
     if not attention or not _reads_first_token(graph, nodes[attention[-1] + 1 :]):
         return False
     at = attention[-1]
-    cut = (nodes[at].output[0], nodes[at].input[0])
+    query = next(node for node in nodes if node.output[0] == nodes[at].input[0])
+    read = query.input[0]
     graph.initializer.append(helper.make_tensor("meve_first_token", TensorProto.INT64, [1], [0]))
-    for node in nodes[at + 1 :]:
+    for node in (query, *nodes[at + 1 :]):
         for place, name in enumerate(node.input):
-            if name in cut:
-                node.input[place] = f"{name}_first"
-    nodes[at + 1 : at + 1] = [
-        helper.make_node("Gather", [name, "meve_first_token"], [f"{name}_first"], name=f"{name}_first", axis=1)
-        for name in cut
-    ]
+            if name == read:
+                node.input[place] = f"{read}_first"
+    gather = helper.make_node("Gather", [read, "meve_first_token"], [f"{read}_first"], name=f"{EXACT}first", axis=1)
+    nodes.insert(next(n for n, node in enumerate(nodes) if node is query), gather)
     _replace_nodes(graph, nodes)
     return True
 
@@ -61,40 +62,141 @@ def _reads_first_token(graph: Any, rest: Sequence[Any]) -> bool:  # noqa: ANN401
     return axis == 1 and index is not None and not np.any(index) and not inner & outside
 
 
-def smoothed(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
-    """Divide what goes into each product by how large it gets, channel by channel, and multiply the weights by that.
+def embeddings_by_row(model: Any) -> None:  # noqa: ANN401
+    """Store the vectors of words and positions in eight bits, each by its own scale, and sum them in fp32.
 
-    What comes out is the same. But a few channels of activations no longer set the step for all of them when they are
-    quantised together.
+    A scale for all of them is set by the largest, and most are small.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph, nodes = model.graph, []
+    stored = {c.name: c for c in graph.initializer}
+    for node in graph.node:
+        if node.op_type != "EmbedLayerNormalization" or len(node.input) < 8:
+            nodes.append(node)
+            continue
+        words, kinds, word, position, kind, gamma, beta, mask = node.input[:8]
+        for name, values in (("zero", 0), ("one", 1), ("second_axis", [1])):
+            graph.initializer.append(numpy_helper.from_array(np.array(values, np.int64), f"meve_{name}"))
+        nodes += [
+            helper.make_node("Shape", [words], ["meve_length"], name="meve_length", start=1, end=2),
+            helper.make_node("Squeeze", ["meve_length"], ["meve_tokens"], name="meve_tokens"),
+            helper.make_node("Range", ["meve_zero", "meve_tokens", "meve_one"], ["meve_places"], name="meve_places"),
+        ]
+        for table, rows in ((word, words), (position, "meve_places")):
+            values = numpy_helper.to_array(stored[table])
+            scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, 1e-12).astype(np.float32)
+            stored[table].CopyFrom(numpy_helper.from_array(np.round(values / scale).astype(np.int8), table))
+            graph.initializer.append(numpy_helper.from_array(scale, f"{table}_scale"))
+            names = [f"{EXACT}{table}{end}" for end in ("_rows", "_scales", "_cast", "")]
+            nodes += [
+                helper.make_node("Gather", [table, rows], [names[0]], name=names[0]),
+                helper.make_node("Gather", [f"{table}_scale", rows], [names[1]], name=names[1]),
+                helper.make_node("Cast", [names[0]], [names[2]], name=names[2], to=TensorProto.FLOAT),
+                helper.make_node("Mul", [names[2], names[1]], [names[3]], name=names[3]),
+            ]
+        epsilon = next(a.f for a in node.attribute if a.name == "epsilon")
+        normed = [f"{EXACT}{word}", "meve_rest", gamma, beta]
+        nodes += [
+            helper.make_node("Gather", [kind, kinds], ["meve_kinds"], name=f"{EXACT}kinds"),
+            helper.make_node("Add", ["meve_kinds", f"{EXACT}{position}"], ["meve_rest"], name="meve_rest"),
+            helper.make_node(
+                "SkipLayerNormalization", normed, [node.output[0]], "meve_normed", domain="com.microsoft",
+                epsilon=epsilon,
+            ),
+            helper.make_node("ReduceSum", [mask, "meve_second_axis"], [node.output[1]], "meve_lengths", keepdims=0),
+        ]  # fmt: skip
+    _replace_nodes(graph, nodes)
+
+
+def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
+    """Part each product in two: the few channels of the largest activations in fp32, and all others.
+
+    The sum is the same. But the few no longer set the step for all others when these are quantised together.
 
     Args:
         model: an onnx.ModelProto, changed in place.
         samples: what the graph is fed, to see how large activations get.
 
-    Source: Xiao et al., SmoothQuant (2023), eq. 4.
+    Source: Dettmers et al., LLM.int8() (2022), section 3.2, with channels that are chosen ahead.
     """
     from onnx import helper, numpy_helper
 
     graph = model.graph
-    weights = {c.name: c for c in graph.initializer}
-    used = Counter(name for node in graph.node for name in node.input)
-    products = [n for n in graph.node if n.op_type in ("MatMul", "Attention") and n.input[1] in weights]
-    chosen = [n for n in products if used[n.input[1]] == 1]  # weights that layers share have one scale only
-    largest = _largest(model, sorted({node.input[0] for node in chosen}), samples)
+    largest = _largest(model, sorted({node.input[0] for node in _products(graph)}), samples)
+    stored = {c.name: c for c in graph.initializer}
+    parted: set[str] = set()
+
+    def apart(node: Any) -> list[Any]:  # noqa: ANN401
+        read, made, weight = node.input[0], node.output[0], stored[node.input[1]]
+        values = numpy_helper.to_array(weight).astype(np.float32)
+        few = np.sort(np.argsort(-largest[read])[:APART])
+        before = []
+        if read not in parted:
+            parted.add(read)
+            rest = np.ones(len(values), np.float32)
+            rest[few] = 0
+            graph.initializer.append(numpy_helper.from_array(rest, f"{read}_is_rest"))
+            graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{read}_are_few"))
+            before = [
+                helper.make_node("Mul", [read, f"{read}_is_rest"], [f"{read}_rest"], name=f"{read}_rest"),
+                helper.make_node("Gather", [read, f"{read}_are_few"], [f"{read}_few"], name=f"{EXACT}{read}", axis=2),
+            ]
+        graph.initializer.append(numpy_helper.from_array(values[few], f"{weight.name}_few"))
+        values = values.copy()
+        values[few] = 0
+        weight.CopyFrom(numpy_helper.from_array(values, weight.name))
+        node.input[0], node.output[0] = f"{read}_rest", f"{made}_rest"
+        few_in = [f"{read}_few", f"{weight.name}_few"]
+        exact = helper.make_node("MatMul", few_in, [f"{made}_few"], name=f"{EXACT}{made}")
+        return [*before, node, exact, helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")]
+
+    _each_product(graph, apart)
+
+
+def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
+    """Divide each token's activations by their largest before a product, and multiply what comes out by it.
+
+    What comes out is the same. But a token of large activations no longer sets the step for all others when they are
+    quantised together.
+    """
+    from onnx import helper
+
+    graph = model.graph
+    scaled: set[str] = set()
+
+    def by_scale(node: Any) -> list[Any]:  # noqa: ANN401
+        read, made = node.input[0], node.output[0]
+        before = []
+        if read not in scaled:
+            scaled.add(read)
+            top = f"{read}_top"
+            before = [
+                helper.make_node("Abs", [read], [f"{read}_size"], name=f"{read}_size"),
+                helper.make_node("ReduceMax", [f"{read}_size"], [top], name=top, axes=[-1], keepdims=1),
+                helper.make_node("Div", [read, top], [f"{read}_scaled"], name=f"{read}_scaled"),
+            ]
+        node.input[0], node.output[0] = f"{read}_scaled", f"{made}_scaled"
+        return [*before, node, helper.make_node("Mul", [*node.output, f"{read}_top"], [made], name=f"{made}_whole")]
+
+    _each_product(graph, by_scale)
+
+
+def _products(graph: Any) -> list[Any]:  # noqa: ANN401
+    """The products of activations of (batch, tokens, channels) with weights that no other node uses."""
+    used = [name for node in graph.node for name in node.input]
+    stored = {c.name for c in graph.initializer if used.count(c.name) == 1 and len(c.dims) == 2}
+    return [
+        node for node in graph.node
+        if node.op_type == "MatMul" and node.input[1] in stored and not node.name.startswith(EXACT)
+    ]  # fmt: skip
+
+
+def _each_product(graph: Any, changed: Callable[[Any], list[Any]]) -> None:  # noqa: ANN401
+    chosen = _products(graph)
     nodes = []
     for node in graph.node:
-        if any(node is each for each in chosen):
-            weight = weights[node.input[1]]
-            values = numpy_helper.to_array(weight)
-            there = np.maximum(np.abs(values).max(axis=1), _FLOOR)
-            scale = np.maximum(largest[node.input[0]], _FLOOR) ** SMOOTHING / there ** (1 - SMOOTHING)
-            scale = (scale / np.exp(np.log(scale).mean())).astype(np.float32)
-            weight.CopyFrom(numpy_helper.from_array((values * scale[:, None]).astype(np.float32), weight.name))
-            name = f"{node.input[1]}_smoothing"
-            graph.initializer.append(numpy_helper.from_array((1 / scale).astype(np.float32), name))
-            nodes.append(helper.make_node("Mul", [node.input[0], name], [f"{name}_applied"], name=f"{name}_applied"))
-            node.input[0] = f"{name}_applied"
-        nodes.append(node)
+        nodes += changed(node) if any(node is each for each in chosen) else [node]
     _replace_nodes(graph, nodes)
 
 
