@@ -2,10 +2,10 @@
 
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
-Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier was calibrated on, and not trained, are asked
-twice: of the corpus, and of the corpus without their gold passages. A context is sufficient where all gold is in it.
-Then the questions that `meve bench` asks, the same way, and those of HotpotQA's fullwiki contexts, of which some are
-complete.
+Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
+ask unless told to, are asked twice: of the corpus, and of the corpus without their gold passages. A context is
+sufficient where all gold is in it. Then the questions that `meve bench` asks, the same way, and those of HotpotQA's
+fullwiki contexts, of which some are complete.
 """
 
 import argparse
@@ -44,8 +44,8 @@ def main() -> None:
     told: list[Told] = []
     for name in FITTED:
         chosen = read_set(name, given.data)
-        training, _ = parted(chosen)
-        mine = [q for q in training if part_of(name, q.id) != "train"][:MOST]
+        training, tested = parted(chosen)
+        mine = [*tested[QUESTIONS:], *(q for q in training if part_of(name, q.id) != "train")][:MOST]
         told += asked_twice(chosen, mine, embedder=given.embedder, verifier=given.verifier, cache=file)
         print(f"{name}: {len(mine)} questions to fit on", flush=True)
     estimator = fit_sufficiency(

@@ -36,6 +36,7 @@ def test_features_by_hand():
     assert found["verified"] == pytest.approx(np.log(2))
     assert found["sum"] == pytest.approx(np.log(2.1))
     assert found["coverage"] == found["best_coverage"] == pytest.approx(1 / 3)
+    assert found["asked"] == pytest.approx(np.log(4))
     assert tuple(found) == FEATURES
     assert all(np.isfinite(list(features("the", []).values())))
 

@@ -99,6 +99,10 @@ def quality(
     ] = None,
     questions: Questions = 150,
     peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="How many a set for peers.")] = 60,
+    peer_weights: Annotated[
+        str | None,
+        typer.Option("--peer-weights", help="The verifier, for peers with a runtime of theirs.", metavar="NAME"),
+    ] = None,
     full: Full = False,
     seed: Seed = 42,
     embedder: Embedder = None,
@@ -124,6 +128,7 @@ def quality(
         peers=tuple(dict.fromkeys(peers or ())),
         questions=None if full else questions,
         peer_questions=None if full else peer_questions,
+        peer_weights=peer_weights,
         seed=seed,
         embedder=embedder,
         verifier=verifier,

@@ -11,8 +11,10 @@ from typing import TypeAlias
 from meve.errors import EvaluationError
 from meve.evaluation.journal import Journal
 from meve.evaluation.outcome import NOTHING, Outcome
+from meve.evaluation.scores import ReadOnce
 from meve.evaluation.systems import Build, Workbench
 from meve.evaluation.types import EvaluationSet, Handed, Parts, Question, System
+from meve.ports import Verifier
 from meve.types import Passage
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -77,14 +79,19 @@ def run_set(
         progress(chosen.name, len(asked), len(asked))
 
 
-def ask(system: System, question: Question) -> Outcome:
-    """One question to one system, timed. What it raises is noted, and counts as having handed over nothing."""
+def ask(system: System, question: Question, verifier: Verifier | None = None) -> Outcome:
+    """One question to one system, timed. What it raises is noted, and counts as having handed over nothing.
+
+    What the verifier had read for others before counts as if it had been read now.
+    """
+    owed = verifier.owed if isinstance(verifier, ReadOnce) else float
+    owed()
     start = time.perf_counter()
     try:
         handed, error = system(question.text), ""
     except (Exception, SystemExit) as raised:  # anybody's code: the run must go on, and say so
         handed, error = NOTHING, f"{type(raised).__name__}: {raised}"
-    ms = round((time.perf_counter() - start) * 1000, 3)
+    ms = round((time.perf_counter() - start + owed()) * 1000, 3)
     return Outcome(question_id=question.id, handed=handed, ms=ms, error=error)
 
 
@@ -124,7 +131,7 @@ class _Benches:
             if name not in self._warm:
                 self._warm.add(name)
                 ask(self._systems[name], question)
-        return ask(self._systems[name], question)
+        return ask(self._systems[name], question, self._parts.verifier)
 
     def _of(self, question: Question) -> Sequence[Passage]:
         if question.pool is None:

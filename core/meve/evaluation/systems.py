@@ -163,3 +163,11 @@ SYSTEMS: dict[str, Build] = {
 }
 """Those that are always measured: standard RAG, two baselines more, each ablation, all five phases as they are set, and
 with a second hop or packed by sentences."""
+
+ONE_PASSAGE = frozenset({"nq_open", "nfcorpus", "scifact", "rgb"})
+"""Sets of which no question needs several passages together: a second hop has nothing to find there."""
+
+
+def systems_for(set_name: str) -> Mapping[str, Build]:
+    """Those that are measured on a set."""
+    return {name: build for name, build in SYSTEMS.items() if name != "second_hop" or set_name not in ONE_PASSAGE}

@@ -16,7 +16,7 @@ EDGE = 1e-3
 FEWEST = 40
 """Contexts, half of each kind, below which nothing is fitted."""
 
-FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage")
+FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked")
 
 
 def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
@@ -30,7 +30,8 @@ def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]
         `best`, `second`: the logits of the two highest probabilities (of none: that of 0.001). `verified`: the
         logarithm of one and how many are verified. `sum`: that of one and the sum of probabilities. `coverage`,
         `best_coverage`: the shares of the question's content words, in [0, 1], that stand in the verified passages,
-        and in the best passage.
+        and in the best passage. `asked`: the logarithm of one and how many content words the question has, since a long
+        one mostly asks for more than one thing.
     """
     ranked = sorted(passages, key=lambda p: -(p.score or 0.0))
     scores = [min(max(p.score or 0.0, EDGE), 1 - EDGE) for p in ranked] + [EDGE, EDGE]
@@ -48,6 +49,7 @@ def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]
         "sum": float(np.log1p(sum(p.score or 0.0 for p in ranked))),
         "coverage": covered(verified),
         "best_coverage": covered(ranked[:1]),
+        "asked": float(np.log1p(len(wanted))),
     }
 
 

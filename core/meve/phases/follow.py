@@ -51,7 +51,9 @@ def follow(
 ) -> Followed:
     """Ask the sources again beside each piece of evidence, and judge what isn't accepted by question and evidence.
 
-    A candidate's score is its best: with one of the pieces, or without any.
+    With a piece, a candidate is as probable as both together: its probability beside the piece, times the piece's own.
+    Otherwise whatever goes with a passage that is on the wrong track would outrank the right ones. Of several scores,
+    with one of the pieces or without any, a candidate's best counts.
 
     Args:
         query: the question.
@@ -76,7 +78,7 @@ def follow(
         fresh = [replace(c, origin=FOLLOWED) for c in retrieve(asked, sources, k) if c.id not in known]
         waiting = [c for c in known.values() if c.id not in have]
         for candidate in judge(asked, [*waiting, *fresh], scorer):
-            found = _with(candidate, known.get(candidate.id), scorer.name)
+            found = _with(candidate, piece, known.get(candidate.id), scorer.name)
             if candidate.id not in best or (found.score or 0.0) > (best[candidate.id].score or 0.0):
                 best[candidate.id] = found
         known |= {c.id: best[c.id] for c in fresh}
@@ -90,10 +92,10 @@ def follow(
     )
 
 
-def _with(judged: Candidate, before: Candidate | None, name: str) -> Candidate:
+def _with(judged: Candidate, piece: Candidate, before: Candidate | None, name: str) -> Candidate:
     """The candidate with the score that evidence gave it, beside the one from before; the better one orders it."""
     scores = dict(judged.scores)
-    followed = scores.pop(name)
+    followed = scores.pop(name) * (piece.score or 0.0)
     if before is None or name not in before.scores:
         return replace(judged, scores={**scores, FOLLOWED: followed}, score=followed)
     old = before.score or 0.0

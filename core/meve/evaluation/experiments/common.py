@@ -14,12 +14,14 @@ from meve.evaluation.journal import Journal
 from meve.evaluation.measures import Judged
 from meve.evaluation.results import Cell, Difference, Failure, Point, Results, cells, differences, versions
 from meve.evaluation.run import Progress, fingerprint, run_set
+from meve.evaluation.scores import ReadOnce
 from meve.evaluation.systems import Build
 from meve.evaluation.types import EvaluationSet, Parts, Question
 from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import SHIPPED, resolve_verifier
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.ports import Verifier
 
 SEED = 42
 QUESTIONS = 150
@@ -35,22 +37,26 @@ def made_parts(
     tokens: str | None,
     config: RetrieverConfig,
     cache: Path,
+    peer_weights: str | None = None,
 ) -> Parts:
     """Parts from names, as the command line takes them; None for those that ship. Embeddings are kept in `cache`.
+
+    `peer_weights` are the verifier's in the form in which peers load them into a runtime of their own; None for those
+    of a verifier that is named, and none for the one that ships.
 
     Raises:
         ModelError: a model that can't be had.
         ConfigurationError: a name that means nothing, or no calibration for that embedder's cosine.
     """
     kept = CachedEmbedder(resolve_embedder(embedder), cache / CACHE)
-    judge = resolve_verifier(verifier, kept)
+    judge: Verifier = resolve_verifier(verifier, kept)
     if isinstance(judge, CrossEncoderVerifier):
-        judge = judge.with_cache(0)  # no system is to profit from what another one had it read
+        judge = ReadOnce(judge.with_cache(0))  # no system is to profit from what another one had it read
     return Parts(
         embedder=kept,
         verifier=judge,
         tokens=resolve_tokens(tokens),
-        verifier_model=None if judge.name in ("cosine", SHIPPED) else judge.name,
+        verifier_model=peer_weights or (None if judge.name in ("cosine", SHIPPED) else judge.name),
         config=config,
     )
 

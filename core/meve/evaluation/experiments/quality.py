@@ -12,7 +12,7 @@ from meve.evaluation.experiments.curve import curve
 from meve.evaluation.peers import peer, peer_code
 from meve.evaluation.results import Point, Results
 from meve.evaluation.run import Progress, sample
-from meve.evaluation.systems import SYSTEMS, Build
+from meve.evaluation.systems import Build, systems_for
 from meve.evaluation.types import EvaluationSet, Question
 
 
@@ -32,6 +32,8 @@ class Quality:
     questions: int | None = QUESTIONS
     """A set; None for all."""
     peer_questions: int | None = PEER_QUESTIONS
+    peer_weights: str | None = None
+    """The verifier's weights, for peers that load them into a runtime of their own."""
     seed: int = SEED
     embedder: str | None = None
     verifier: str | None = None
@@ -57,19 +59,23 @@ def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress 
     """The same over sets that are read already."""
     if not sets:
         raise EvaluationError("no set is named: give at least one")
-    builds = {**SYSTEMS, **{name: peer(name) for name in wanted.peers}}
+    peers = {name: peer(name) for name in wanted.peers}
     parts = made_parts(
         embedder=wanted.embedder,
         verifier=wanted.verifier,
         tokens=wanted.tokens,
         config=RetrieverConfig(),
         cache=wanted.cache,
+        peer_weights=wanted.peer_weights,
     )
 
     def asked(chosen: EvaluationSet) -> dict[str, tuple[Build, list[Question]]]:
         all_of_it = sample(chosen.questions, wanted.questions, wanted.seed)
         fewer = all_of_it if wanted.peer_questions is None else all_of_it[: wanted.peer_questions]
-        return {name: (build, fewer if name in wanted.peers else all_of_it) for name, build in builds.items()}
+        return {
+            name: (build, fewer if name in wanted.peers else all_of_it)
+            for name, build in {**systems_for(chosen.name), **peers}.items()
+        }
 
     def points(chosen: EvaluationSet) -> list[Point]:
         if not wanted.curves:
@@ -88,6 +94,7 @@ def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress 
             "peer_code": {name: peer_code(name) for name in wanted.peers},
             "questions": wanted.questions,
             "peer_questions": wanted.peer_questions,
+            "peer_weights": wanted.peer_weights,
         },
         against="full",
         points=points,

@@ -76,8 +76,8 @@ def embeddings_by_row(model: Any) -> None:  # noqa: ANN401
             nodes.append(node)
             continue
         words, kinds, word, position, kind, gamma, beta, mask = node.input[:8]
-        for name, values in (("zero", 0), ("one", 1), ("second_axis", [1])):
-            graph.initializer.append(numpy_helper.from_array(np.array(values, np.int64), f"meve_{name}"))
+        for name, constant in (("zero", np.int64(0)), ("one", np.int64(1)), ("second_axis", np.array([1]))):
+            graph.initializer.append(numpy_helper.from_array(np.asarray(constant, np.int64), f"meve_{name}"))
         nodes += [
             helper.make_node("Shape", [words], ["meve_length"], name="meve_length", start=1, end=2),
             helper.make_node("Squeeze", ["meve_length"], ["meve_tokens"], name="meve_tokens"),
@@ -149,7 +149,8 @@ def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
         node.input[0], node.output[0] = f"{read}_rest", f"{made}_rest"
         few_in = [f"{read}_few", f"{weight.name}_few"]
         exact = helper.make_node("MatMul", few_in, [f"{made}_few"], name=f"{EXACT}{made}")
-        return [*before, node, exact, helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")]
+        both = helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")
+        return [*before, node, exact, both]
 
     _each_product(graph, apart)
 

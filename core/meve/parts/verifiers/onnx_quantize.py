@@ -24,9 +24,9 @@ Pairs = Sequence[tuple[str, str]]
 def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), samples: Pairs = ()) -> float:
     """Write the model with 8-bit weights to a folder that `CrossEncoderVerifier.from_name` reads.
 
-    Weights are quantised ahead, each column by its own scale, and activations while it runs, each token by its own. The
-    weights are unsigned: signed ones overflow on processors without VNNI, unless one bit of the eight is given up, which
-    is a sixth quicker and costs ranks. The last layer reads on for the first token alone, if the head takes no other.
+    Weights are quantised ahead, each column by its own scale, and activations while it runs, each token by its own.
+    Weights are unsigned: signed ones overflow on processors without VNNI, unless one bit is given up, which is a sixth
+    quicker and costs ranks. The last layer reads on for the first token alone, if the head takes no other.
 
     Args:
         folder: a cross-encoder that torch can load, or one that is exported already.
