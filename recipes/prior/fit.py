@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from meve import Retriever
 from meve.evaluation.cache import CachedEmbedder
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import CACHE, QUESTIONS
+from meve.evaluation.experiments.common import CACHE
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
 from meve.parts.companions import PRIOR
@@ -27,12 +27,15 @@ from meve.parts.embedders import resolve_embedder
 from meve.parts.prior import FEATURES, FittedPrior, signs
 from meve.types import Candidate, FloatArray, Query
 from recipes.sufficiency.contexts import Unasked
-from recipes.verifier.splits import SEED, part_of, parted
+from recipes.verifier.splits import SEED, unseen
 
 NAME = "meve-prior-1"
 FITTED = ("hotpotqa", "2wiki", "nq_open")
 MEASURED = (*FITTED, "musique", "nfcorpus", "scifact")
 MOST = 150
+"""Questions of a set that it is fitted on."""
+ASKED = 60
+"""Questions of a set that it is measured on, the first ones of `meve bench`."""
 LOST = 0.005
 
 
@@ -59,7 +62,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
     given = parser.parse_args()
     sets = {name: read_set(name, given.data) for name in MEASURED}
-    mine = {name: [q for q in parted(sets[name])[0] if part_of(name, q.id) != "train"][:MOST] for name in FITTED}
+    mine = {name: unseen(sets[name])[:MOST] for name in FITTED}
     told = [scored(sets[name], mine[name], given.cache / CACHE) for name in FITTED]
     x, y = np.concatenate([t[0] for t in told]), np.concatenate([t[1] for t in told])
     model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)
@@ -75,7 +78,7 @@ def main() -> None:
     prior = replace(prior, least=float(np.quantile(chances(prior, x)[y], LOST)))
     lost, saved = [], []
     for name in MEASURED:
-        asked = [q for q in sample(sets[name].questions, QUESTIONS, SEED) if q.gold]
+        asked = [q for q in sample(sets[name].questions, ASKED, SEED) if q.gold]
         x, y, *_ = scored(sets[name], asked, given.cache / CACHE)
         out = chances(prior, x) < prior.least
         lost.append(out[y])

@@ -23,7 +23,7 @@ from meve.evaluation.types import Question
 from meve.parts.companions import SUFFICIENCY
 from meve.parts.sufficiency import SufficiencyEstimator, fit_sufficiency
 from recipes.sufficiency.contexts import Told, asked_of_pools, asked_twice
-from recipes.verifier.splits import SEED, part_of, parted
+from recipes.verifier.splits import SEED, unseen
 
 NAME = "meve-sufficiency-1"
 FITTED = ("hotpotqa", "2wiki", "nq_open")
@@ -44,8 +44,7 @@ def main() -> None:
     told: list[Told] = []
     for name in FITTED:
         chosen = read_set(name, given.data)
-        training, tested = parted(chosen)
-        mine = [*tested[QUESTIONS:], *(q for q in training if part_of(name, q.id) != "train")][:MOST]
+        mine = unseen(chosen)[:MOST]
         told += asked_twice(chosen, mine, embedder=given.embedder, verifier=given.verifier, cache=file)
         print(f"{name}: {len(mine)} questions to fit on", flush=True)
     estimator = fit_sufficiency(

@@ -8,6 +8,7 @@ SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, and RGB, whose licence
 import hashlib
 from collections.abc import Mapping
 
+from meve.evaluation.experiments.common import QUESTIONS
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
 
@@ -29,3 +30,9 @@ def part_of(source: str, group: str) -> str:
     """`train`, `dev` or `test`, by the name of a page, document or dialogue, so that it never changes."""
     place = hashlib.sha256(f"{source}/{group}".encode()).digest()[0] * 100 / 256
     return "test" if place < DEV_PERCENT else "dev" if place < 2 * DEV_PERCENT else "train"
+
+
+def unseen(chosen: EvaluationSet) -> list[Question]:
+    """Questions that the verifier wasn't trained on, and that `meve bench` doesn't ask unless told to."""
+    training, tested = parted(chosen)
+    return [*tested[QUESTIONS:], *(q for q in training if part_of(chosen.name, q.id) != "train")]
