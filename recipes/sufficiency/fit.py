@@ -3,9 +3,9 @@
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
-ask unless told to, are asked twice: of the corpus, and of the corpus without their gold passages. A context is
-sufficient where all gold is in it. Then the questions that `meve bench` asks, the same way, and those of HotpotQA's
-fullwiki contexts, of which some are complete.
+ask unless told to, are asked twice: of the corpus, and of the corpus without their gold passages. It learns to tell the
+two apart; fitted to whether all gold stands in the context, it told less, of that too. Then the questions that `meve
+bench` asks, the same way, and those of HotpotQA's fullwiki contexts, of which some are complete.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
         print(f"{name}: {len(mine)} questions to fit on", flush=True)
     estimator = fit_sufficiency(
         [(question, context.passages) for question, context, _ in told],
-        [enough for _, _, enough in told],
+        held(told),
         name=NAME,
         verifier=told[0][1].trace.verifier,
         fitted_on=f"questions of {', '.join(FITTED)}, asked with and without their gold passages",
@@ -65,16 +65,21 @@ def main() -> None:
     (given.to / SUFFICIENCY).write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
 
 
+def held(told: Sequence[Told]) -> list[bool]:
+    """Whether the corpus had the gold passages, of questions that were asked with them and without in turn."""
+    return [n % 2 == 0 for n in range(len(told))]
+
+
 def shown(
     name: str, estimator: SufficiencyEstimator, told: Sequence[Told], asked: Sequence[Question]
 ) -> Mapping[str, float]:
     """Balanced accuracy by what the context holds, and by what the corpus held, beside "anything verified"."""
-    held = [n % 2 == 0 for n in range(len(told))] if len(told) == 2 * len(asked) else [enough for *_, enough in told]
+    there = held(told) if len(told) == 2 * len(asked) else [enough for *_, enough in told]
     carried = [enough for *_, enough in told]
     said = [estimator.estimate(question, context.passages) >= estimator.threshold for question, context, _ in told]
     verified = [any(p.verified for p in context.passages) for _, context, _ in told]
     made = {}
-    for label, truth in (("in the context", carried), ("in the corpus", held)):
+    for label, truth in (("in the context", carried), ("in the corpus", there)):
         ours, before = (balanced_accuracy_score(truth, guess) for guess in (said, verified))
         made[f"{name}, {label}"] = round(float(ours), 3)
         print(f"{name:20} {label:16} {ours:.3f}, by anything verified {before:.3f}, {len(told)} contexts", flush=True)
