@@ -24,7 +24,7 @@ base_model: sentence-transformers/all-MiniLM-L6-v2
 # meve-verifier-1
 
 A cross-encoder for English: reads a question and a passage together, and says how likely it is that the passage answers
-the question or is evidence for the answer. 6 layers of 384, 256 tokens at once, weights of eight bits, {size:.1f} MB.
+the question or is evidence for the answer. 6 layers of 384, 384 tokens at once, weights of eight bits, {size:.1f} MB.
 It runs on ONNX Runtime, on a CPU, without torch and without a network.
 
 Licence: Apache-2.0. What it was made from, and under which licences, stands in the project's NOTICE.

@@ -28,7 +28,7 @@ PROBED = 100
 SAMPLED = 200
 """Pairs of the training that show how large activations get."""
 KEPT = ("config.json", "tokenizer.json")
-WINDOW = 256
+WINDOW = 384
 """Tokens that it reads at once: trained on 160, it overlooks what stands at the end of 512."""
 MOST = 25_000_000
 

@@ -39,7 +39,14 @@ class TestShipped(VerifierContract):
 def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
     """Graph, tokenizer, configuration, calibration, card, and what was fitted with it: nothing more."""
     files = {str(file.relative_to(shipped_folder())): file.stat().st_size for file in shipped_folder().rglob("*.*")}
-    model = {"onnx/model.onnx", "tokenizer.json", "config.json", "calibration.json", "README.md", "tokenizer_config.json"}
+    model = {
+        "onnx/model.onnx",
+        "tokenizer.json",
+        "config.json",
+        "calibration.json",
+        "README.md",
+        "tokenizer_config.json",
+    }
     assert set(files) == model | {"sufficiency.json", "prior.json"}
     assert sum(files.values()) <= 25_000_000
 

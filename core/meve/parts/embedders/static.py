@@ -63,14 +63,13 @@ class StaticEmbedder:
             ModelNotFoundError: no such folder.
             ModelError: it holds no static model, or one that can't be read.
         """
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks; nothing here draws a bar
-            from model2vec import StaticModel
-
         place = Path(folder)
         if not place.is_dir():
             raise ModelNotFoundError(f"no folder {place}: give one that model2vec saved, or embedder='static'")
-        with foreign(ModelError, f"loading the static embedder {place}"):
+        with foreign(ModelError, f"loading the static embedder {place}"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks; nothing here draws a bar
+            from model2vec import StaticModel
+
             model = StaticModel.from_pretrained(place)
         return cls(model, name=name or str(folder))
 

@@ -17,7 +17,7 @@ def shipped_folder() -> Path:
 
 
 def shipped_verifier(*, threads: int | None = None) -> CrossEncoderVerifier:
-    """The verifier that comes with MeVe: English, 256 tokens at once, calibrated.
+    """The verifier that comes with MeVe: English, 384 tokens at once, calibrated.
 
     It reads one pair at a time. Nothing is padded so, and a pair's score doesn't depend on the others: activations
     are quantised by their range, which a batch would share.
