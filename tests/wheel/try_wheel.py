@@ -46,7 +46,7 @@ def plain(wheel: Path, constraint: Path, work: Path) -> None:
 def with_extra(extra: str, wheel: Path, constraint: Path, work: Path) -> None:
     """With one extra and nothing else: what that extra promises."""
     say(f"{wheel.name} with {extra} alone")
-    python = environment(work / extra)
+    python = environment(work / f"with-{extra}")  # a folder named langchain would pass for the package
     run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), f"{wheel}[{extra}]", cwd=work)
     script = work / f"{extra}_install.py"
     shutil.copy(ROOT / "tests" / "wheel" / script.name, script)
