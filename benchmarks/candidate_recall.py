@@ -1,6 +1,6 @@
 """Which candidates reach the verifier, by where they come from: recall at 20 and 50 of each source, and of each pair.
 
-    python benchmarks/candidate_recall.py --data ../shared/data
+    python benchmarks/candidate_recall.py --data DATA
 
 Over the questions that the shipped models never saw: those that `meve bench quality` asks. Recall is the share of a
 question's gold passages among the candidates. A pair of sources brings as many from each. Embeddings are kept.

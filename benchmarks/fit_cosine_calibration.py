@@ -9,7 +9,7 @@ other groups for the rest. A corpus with more relevant passages a query would de
 given ones, and random rows of other queries. Unanswerable questions come with the passage that fails to answer them.
 Some mined negatives answer all the same (nobody judged them), which makes the probabilities a little too low.
 
-    python benchmarks/fit_cosine_calibration.py --data ../shared/data/train --check ../shared/data/hotpotqa
+    python benchmarks/fit_cosine_calibration.py --data DATA/train --check DATA/hotpotqa
 
 Groups (pages, documents, dialogues) are held out whole for the error that the file states; the last fit is on all.
 """

@@ -1,6 +1,6 @@
 """How the keyword index agrees with `rank_bm25`, and what each finds, by how texts become words.
 
-    python benchmarks/lexical_agreement.py --data ../shared/data
+    python benchmarks/lexical_agreement.py --data DATA
 
 Both rank the same words. `all words` keeps English function words, `content words` (the default) leaves them out,
 `white space` is the paper's own split. Recall is the share of a question's gold passages among the first 20.

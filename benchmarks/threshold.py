@@ -1,6 +1,6 @@
 """What a threshold does on the scale that the paper takes, and on calibrated ones: one picture, and a table.
 
-    python benchmarks/threshold.py --data ../shared/data --to docs/results/threshold.svg
+    python benchmarks/threshold.py --data DATA --to docs/results/threshold.svg
 
 Phase 1's candidates of each question, with whether they are gold, are pairs like those that `meve calibrate` takes. The
 first half of a set's questions is calibrated on, for a recall of 0.9; the other half is measured on: with the paper's

@@ -1,6 +1,6 @@
 """How long a quantised verifier takes for 20 passages, beside sentence-transformers' CrossEncoder and whole weights.
 
-    python benchmarks/verifier_speed.py --data ../shared/data --verifier SMALL --weights FOLDER
+    python benchmarks/verifier_speed.py --data DATA --verifier SMALL --weights FOLDER
 
 FOLDER holds the same model as torch reads it, in fp32; `recipes.verifier.ship` makes SMALL of it. Both are asked the
 same questions in turn, each over 20 passages of every length that the set has; the ratio is of the medians. Kendall's

@@ -54,7 +54,7 @@ def main() -> None:
     tau = agreement(whole, small, dev)
     size = sum(file.stat().st_size for file in given.to.rglob("*") if file.is_file())
     print(f"Kendall's tau with the whole model: {tau:.3f}; {size / 1e6:.1f} MB")
-    if tau < LEAST_AGREEMENT or size > MOST:
+    if not tau >= LEAST_AGREEMENT or size > MOST:
         raise SystemExit(f"not fit to ship: at least {LEAST_AGREEMENT}, and at most {MOST / 1e6:.0f} MB")
     raw = raw_scores(small, dev)
     relevant = [pair.relevant for pair in dev]

@@ -143,3 +143,22 @@ def watched(model, names, place):
 def test_a_model_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         quantize_onnx(tmp_path / "nowhere", tmp_path / "small")
+
+
+def test_a_token_of_zeros_is_no_division_by_zero(fused, tmp_path):
+    """A layer may be silent."""
+    model, place = copy.deepcopy(fused[0]), fused[1]
+    norm = next(n for n in model.graph.node if n.op_type == "SkipLayerNormalization")
+    for name in norm.input[2:4]:
+        weight = next(c for c in model.graph.initializer if c.name == name)
+        weight.CopyFrom(numpy_helper.from_array(np.zeros_like(numpy_helper.to_array(weight)), name))
+    before = said(model, place, tmp_path)
+    tokens_by_scale(model)
+    np.testing.assert_allclose(said(model, place, tmp_path), before, atol=1e-4)
+
+
+def test_what_says_no_number_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_quantize, "_agreement", lambda *_: float("nan"))
+    with pytest.raises(ModelError, match="orders 3 probes otherwise"):
+        quantize_onnx(folder, tmp_path / "small", PROBES)
+    assert not (tmp_path / "small").exists()

@@ -1,6 +1,7 @@
 """The verifier that ships: the contract, its size, its independence of torch, of neighbours and of order."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -38,7 +39,11 @@ class TestShipped(VerifierContract):
 
 def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
     """Graph, tokenizer, configuration, calibration, card, and what was fitted with it: nothing more."""
-    files = {str(file.relative_to(shipped_folder())): file.stat().st_size for file in shipped_folder().rglob("*.*")}
+    files = {
+        str(file.relative_to(shipped_folder())): file.stat().st_size
+        for file in shipped_folder().rglob("*")
+        if file.is_file()
+    }
     model = {
         "onnx/model.onnx",
         "tokenizer.json",
@@ -116,3 +121,18 @@ def test_the_card_states_what_the_calibration_says() -> None:
     fitted = json.loads((shipped_folder() / "calibration.json").read_text("utf-8"))["calibration"]
     assert f"{fitted['pairs']:,}" in card
     assert "license: apache-2.0" in card
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can't fork")
+def test_a_forked_process_scores_too() -> None:
+    """Servers load a model and fork: the child has the model, and none of its parent's threads."""
+    code = (
+        "import os\nfrom meve.parts.verifiers.shipped import shipped_verifier\n"
+        "judge = shipped_verifier(threads=2)\n"
+        "first = judge.raw_scores('q', ['a', 'b', 'c']).tolist()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n    os._exit(judge.raw_scores('q', ['a', 'b', 'd']).tolist()[:2] != first[:2])\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.strip() == "0", done.stderr

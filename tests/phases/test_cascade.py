@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve import Retriever
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, ModelError
 from meve.parts.prior import FEATURES, FittedPrior, signs
 from meve.phases import cascade, verify
 from meve.phases.cascade import ROUND
@@ -142,3 +142,17 @@ def test_the_trace_says_what_was_skipped_and_by_what():
     assert len(skipped) == 2
     assert not any("verifier" in c.scores for c in skipped)
     assert all("verifier" in c.scores for c in exact.candidates)
+
+
+@pytest.mark.parametrize("chances", [[0.9, float("nan"), 0.9], [0.9, 0.9], [0.9] * 4])
+def test_a_prior_that_does_not_say_one_number_each_is_named(chances):
+    """Nothing vanishes for it."""
+
+    class Odd:
+        name, least = "odd", 0.2
+
+        def chances(self, query, candidates):
+            return np.array(chances)
+
+    with pytest.raises(ModelError, match="prior 'odd' returned chances"):
+        cascade(QUERY, [candidate(i) for i in "abc"], Told(), 0.5, redundancy=0.85, prior=Odd())

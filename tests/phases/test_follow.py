@@ -96,6 +96,14 @@ def test_evidence_never_lowers_a_score():
     assert found.judged["high"].scores == {"verifier": 0.5, "follow": 0.0}
 
 
+def test_nor_does_a_further_hop():
+    """What a second hop found and turned down keeps its score in a third that says less."""
+    found = candidate("found", "zebra", score=0.45)
+    found = Candidate(passage=found.passage, origin="follow", score=0.45, scores={"follow": 0.45})
+    again = run([Words()], [EMMA], [EMMA, found], [EMMA])
+    assert (again.judged["found"].score, again.judged["found"].scores["follow"]) == (0.45, 0.45)
+
+
 def test_each_piece_stands_by_itself_and_the_best_score_counts():
     other = candidate("other", "brick", score=0.7, verified=True)
     scorer = Overlap()

@@ -131,6 +131,8 @@ class _Benches:
             if name not in self._warm:
                 self._warm.add(name)
                 ask(self._systems[name], question)
+                if isinstance(self._parts.verifier, ReadOnce):
+                    self._parts.verifier.forget()  # or a cold reading is what everybody is charged
         return ask(self._systems[name], question, self._parts.verifier)
 
     def _of(self, question: Question) -> Sequence[Passage]:

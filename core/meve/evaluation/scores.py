@@ -39,13 +39,18 @@ class ReadOnce:
         owed, self._owed[0] = self._owed[0], 0.0
         return owed
 
+    def forget(self) -> None:
+        """What was read so far is read again, and nobody owes anything."""
+        self._known.clear()
+        self._owed[0] = 0.0
+
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
         """The model's own scores, shape (n,), in the order given."""
         missing = list(dict.fromkeys(text for text in passages if (query, text) not in self._known))
         if missing:
             start = time.perf_counter()
             scores = self._inner.raw_scores(query, missing).tolist()
-            each = (time.perf_counter() - start) / sum(len(query) + len(text) for text in missing)
+            each = (time.perf_counter() - start) / max(1, sum(len(query) + len(text) for text in missing))
             for text, score in zip(missing, scores, strict=True):
                 self._known[query, text] = (score, each * (len(query) + len(text)))
         spared = set(passages) - set(missing)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from meve.errors import ModelError
 from meve.formulas import unit
 from meve.phases.verify import judge
 from meve.ports import Prior, Scorer
@@ -36,11 +37,19 @@ def cascade(
         threshold: τ.
         redundancy: θ in [0, 1]; with a cosine above it, one is the other's copy.
         prior: tells chances; None to leave out copies alone.
+
+    Raises:
+        ModelError: the scorer or the prior gave another number of scores than asked, or one that isn't a number.
     """
     waiting = list(candidates)
     dropped: list[Dropped] = []
     if prior is not None and waiting:
         chances = np.asarray(prior.chances(query, waiting), dtype=np.float64)
+        if chances.shape != (len(waiting),) or not np.isfinite(chances).all():
+            raise ModelError(
+                f"prior {prior.name!r} returned chances of shape {chances.shape} for {len(waiting)} candidates, "
+                f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
+            )
         order = np.argsort(-chances, kind="stable").tolist()
         dropped = [Dropped(candidate=waiting[n], reason=OUT_OF_REACH) for n in order if chances[n] < prior.least]
         waiting = [waiting[n] for n in order if chances[n] >= prior.least]

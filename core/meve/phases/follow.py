@@ -96,7 +96,8 @@ def _with(judged: Candidate, piece: Candidate, before: Candidate | None, name: s
     """The candidate with the score that evidence gave it, beside the one from before; the better one orders it."""
     scores = dict(judged.scores)
     followed = scores.pop(name) * (piece.score or 0.0)
-    if before is None or name not in before.scores:
+    if before is None:
         return replace(judged, scores={**scores, FOLLOWED: followed}, score=followed)
-    old = before.score or 0.0
-    return replace(judged, scores={**before.scores, FOLLOWED: followed}, score=max(old, followed))
+    followed = max(followed, before.scores.get(FOLLOWED, 0.0))  # an earlier hop may have said more
+    scores = {**scores, **before.scores, FOLLOWED: followed}
+    return replace(judged, scores=scores, score=max(before.score or 0.0, followed))

@@ -161,9 +161,10 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
     What comes out is the same. But a token of large activations no longer sets the step for all others when they are
     quantised together.
     """
-    from onnx import helper
+    from onnx import helper, numpy_helper
 
     graph = model.graph
+    graph.initializer.append(numpy_helper.from_array(np.float32(1e-12).reshape(()), "meve_least"))
     scaled: set[str] = set()
 
     def by_scale(node: Any) -> list[Any]:  # noqa: ANN401
@@ -174,7 +175,10 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
             top = f"{read}_top"
             before = [
                 helper.make_node("Abs", [read], [f"{read}_size"], name=f"{read}_size"),
-                helper.make_node("ReduceMax", [f"{read}_size"], [top], name=top, axes=[-1], keepdims=1),
+                helper.make_node(
+                    "ReduceMax", [f"{read}_size"], [f"{top}most"], name=f"{top}most", axes=[-1], keepdims=1
+                ),
+                helper.make_node("Max", [f"{top}most", "meve_least"], [top], name=top),  # a token may be all zeros
                 helper.make_node("Div", [read, top], [f"{read}_scaled"], name=f"{read}_scaled"),
             ]
         node.input[0], node.output[0] = f"{read}_scaled", f"{made}_scaled"

@@ -85,7 +85,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
             if (source / file).is_file():
                 shutil.copy2(source / file, small / file)
         agreement = _agreement(source, small, probes)
-        if agreement < LEAST_AGREEMENT:
+        if not agreement >= LEAST_AGREEMENT:  # nor what is no number
             raise ModelError(
                 f"the quantised graph of {folder} orders {len(probes)} probes otherwise than the whole one (Kendall's "
                 f"tau {agreement:.3f}, at least {LEAST_AGREEMENT} wanted): keep the whole one"

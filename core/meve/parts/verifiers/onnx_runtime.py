@@ -55,7 +55,8 @@ class OnnxRuntime:
         pad_id: int = 0,
         threads: int = 1,
     ) -> None:
-        self._pool = ThreadPoolExecutor(threads, "meve-verifier") if threads > 1 else None
+        self._threads = threads
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._session = session
         self._name = name
         self._pad_id = pad_id
@@ -112,9 +113,11 @@ class OnnxRuntime:
         Raises:
             ModelError: the model failed, or has not one output for each pair.
         """
-        if self._pool is None or len(batches) < 2:
+        if self._threads == 1 or len(batches) < 2:
             return [self._one(pairs) for pairs in batches]
-        return list(self._pool.map(self._one, batches))
+        if self._pool is None or self._pool[0] != os.getpid():  # a forked process has none of its parent's threads
+            self._pool = (os.getpid(), ThreadPoolExecutor(self._threads, "meve-verifier"))
+        return list(self._pool[1].map(self._one, batches))
 
     def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
