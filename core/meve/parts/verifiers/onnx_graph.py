@@ -164,7 +164,7 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
     from onnx import helper, numpy_helper
 
     graph = model.graph
-    graph.initializer.append(numpy_helper.from_array(np.float32(1e-12).reshape(()), "meve_least"))
+    graph.initializer.append(numpy_helper.from_array(np.array(1e-12, np.float32), "meve_least"))
     scaled: set[str] = set()
 
     def by_scale(node: Any) -> list[Any]:  # noqa: ANN401
