@@ -9,7 +9,7 @@ from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation import Parts
 from meve.evaluation.cache import CachedEmbedder
-from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, phases
+from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, phases, systems_for
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 TEXTS = {
@@ -133,3 +133,8 @@ def test_a_file_that_is_no_cache_is_refused_and_kept(tmp_path):
     with pytest.raises(EvaluationError, match="no file of embeddings"):
         CachedEmbedder(WordEmbedder(), file)
     assert file.read_bytes() == before
+
+
+def test_a_second_hop_is_measured_where_questions_need_several_passages():
+    assert "second_hop" in systems_for("hotpotqa")
+    assert set(SYSTEMS) - set(systems_for("nq_open")) == {"second_hop"}

@@ -1,5 +1,6 @@
 """Changes to the graph of a fused BERT that leave what it says as it is, and make it quicker, or easier to quantise."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -189,8 +190,8 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
 
 def _products(graph: Any) -> list[Any]:  # noqa: ANN401
     """The products of activations of (batch, tokens, channels) with weights that no other node uses."""
-    used = [name for node in graph.node for name in node.input]
-    stored = {c.name for c in graph.initializer if used.count(c.name) == 1 and len(c.dims) == 2}
+    used = Counter(name for node in graph.node for name in node.input)
+    stored = {c.name for c in graph.initializer if used[c.name] == 1 and len(c.dims) == 2}
     return [
         node for node in graph.node
         if node.op_type == "MatMul" and node.input[1] in stored and not node.name.startswith(EXACT)
