@@ -2,7 +2,8 @@
 
     python -m recipes.verifier.mixture --data DATA --to WORK
 
-Writes `train.jsonl`, `dev.jsonl` and `test.jsonl`; the same data and seed give the same files, byte for byte.
+Writes `train.jsonl`, `dev.jsonl` and `test.jsonl`, and for the last stage `made.jsonl`: questions that chain pages and
+claims, both made from passages. The same data and seed give the same files, byte for byte.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from recipes.verifier import pairs, questions
+from recipes.verifier import chains, claims, pairs, questions
 from recipes.verifier.examples import Example, write
 from recipes.verifier.splits import SEED
 
@@ -34,6 +35,7 @@ def main() -> None:
     parts: dict[str, list[Example]] = {part: [e for e in made if e.part == part] for part in ("train", "dev", "test")}
     parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
     random.Random(SEED).shuffle(parts["train"])
+    parts["made"] = [*chains.examples(questions.untested(given.data), SEED), *claims.examples(given.data / "train", SEED)]
     for part, examples in parts.items():
         write(examples, given.to / f"{part}.jsonl")
         print(f"{part}: {len(examples):,} pairs")

@@ -67,8 +67,13 @@ def answering(folder: Path) -> Iterator[Example]:
                 )
 
 
-def _sets(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("negonly/*.jsonl.gz")]):
+def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    """All of one set."""
+    return next(rows for found, rows in _sets(folder, name) if found == name)
+
+
+def _sets(folder: Path, only: str = "*") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for file in sorted([*folder.glob(f"{only}.jsonl.gz"), *folder.glob(f"negonly/{only}.jsonl.gz")]):
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             yield file.name.removesuffix(".jsonl.gz"), [json.loads(line) for line in lines]
 

@@ -53,6 +53,16 @@ def kept_out(root: Path, seed: int) -> Iterator[Example]:
             yield from (replace(e, part="test") for e in maker.paragraphs(question, MOST_GOLD))
 
 
+def untested(root: Path, name: str = "2wiki") -> list[Passage]:
+    """The passages of a set that belong to no question kept out of training, neither as gold nor as distractor."""
+    chosen = read_set(name, root)
+    contexts, _ = _raw(root / name)
+    training, testing = parted(chosen)
+    held = [*testing, *(q for q in training if part_of(name, q.id) != "train")]
+    theirs = {i for q in held for i in (*q.gold, *contexts.get(q.id, ()))}
+    return [p for p in chosen.passages if p.id not in theirs]
+
+
 def _asked_elsewhere(root: Path) -> set[str]:
     return {q.text for q in read_set("hotpotqa_fullwiki", root).questions}
 

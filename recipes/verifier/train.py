@@ -2,8 +2,9 @@
 
     python -m recipes.verifier.train --work WORK
 
-In two stages: the second begins with the model of the first. It sees every example of the questions whose evidence is
-known, and of the other sets some that the first didn't see.
+In three stages, each beginning with the model of the one before. The second sees every example of the questions whose
+evidence is known, and of the other sets some that the first didn't see. The third sees made questions and claims, and
+some of all the rest; nothing in it has a passage that answers a question of the test.
 """
 
 import argparse
@@ -26,6 +27,13 @@ AGAIN = {"hotpotqa": 2, "2wiki": 4, "nq_open": 1}
 """How often the second stage sees every example of the questions whose evidence is known."""
 OTHERS = 18_000
 """Examples of other sets that it sees, none of which the first stage saw."""
+THIRD = replace(SECOND, learning_rate=5e-5)
+MADE = {"second hop": 3_000}
+"""The most that the third stage sees of a kind of what is made; all of the others."""
+KNOWN = {"hotpotqa": 3_500, "2wiki": 2_400, "nq_open": 1_800}
+"""Examples of the questions whose evidence is known, in the third stage."""
+REST = 5_000
+"""Examples of other sets that neither of the first two stages saw."""
 
 
 def main() -> None:
@@ -35,21 +43,39 @@ def main() -> None:
     work = parser.parse_args().work
     check_weights(minilm_folder() / "model.safetensors")
     base = minilm_folder()
-    for stage, (examples, config) in enumerate(zip(staged(work), (FIRST, SECOND), strict=True), start=1):
+    for stage, (examples, config) in enumerate(zip(staged(work), (FIRST, SECOND, THIRD), strict=True), start=1):
         pairs, told = [pair_of(example) for example in examples], _told(stage, config.batch_size)
         base = fine_tune(base, pairs, work / f"stage-{stage}", config, told)
         print(f"stage {stage}: {base}", flush=True)
 
 
-def staged(work: Path) -> tuple[list[Example], list[Example]]:
+def staged(work: Path) -> tuple[list[Example], list[Example], list[Example]]:
     """The examples of each stage."""
     examples = list(Example.read(work / "train.jsonl"))
     at = round(SHARE * len(examples))
     asked = [e for e in dict.fromkeys(examples) for _ in range(AGAIN.get(e.set, 0))]
-    others = [e for e in examples[at:] if e.set not in AGAIN][:OTHERS]
-    second = [*asked, *others]
+    others = [e for e in examples[at:] if e.set not in AGAIN]
+    second = [*asked, *others[:OTHERS]]
     random.Random(SEED).shuffle(second)
-    return examples[:at], second
+    return examples[:at], second, _third(work, examples, others[OTHERS:])
+
+
+def _third(work: Path, examples: list[Example], unseen: list[Example]) -> list[Example]:
+    rng = random.Random(f"{SEED}/third")
+    tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
+    made = list(Example.read(work / "made.jsonl"))
+    kinds = sorted({e.kind for e in made})
+    chosen = [e for kind in kinds for e in _some([e for e in made if e.kind == kind], MADE.get(kind), rng)]
+    once = [e for e in dict.fromkeys(examples) if e.passage not in tested]
+    for name, count in KNOWN.items():
+        chosen += _some([e for e in once if e.set == name], count, rng)
+    chosen += _some([e for e in unseen if e.passage not in tested], REST, rng)
+    rng.shuffle(chosen)
+    return chosen
+
+
+def _some(examples: list[Example], most: int | None, rng: random.Random) -> list[Example]:
+    return examples if most is None or len(examples) <= most else rng.sample(examples, most)
 
 
 def _told(stage: int, batch: int) -> Callable[[int, int], None]:
