@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
+from meve.calibration import IsotonicCalibration, account
 from meve.errors import (
     ConfigurationError,
     DuplicateIdError,
@@ -413,6 +414,19 @@ class TestChanges:
         after = round(float(report.calibration.apply(np.array([1.0], dtype=np.float32))[0]), 6)
         assert set(seen) <= {(0.5, 1.0), (report.threshold, after)}
         assert (report.threshold, after) in seen
+
+    def test_the_trace_names_the_verifier_and_its_calibration(self):
+        """One that was fitted anew is told from the one before; an isotonic one's points are left out."""
+        retriever = Retriever.from_texts([SKY, GRASS], **parts())
+        told = retriever.retrieve("blue sky").trace.phases[1].settings
+        assert (told["verifier"], told["calibration"]) == ("word-overlap", account(OverlapVerifier().calibration))
+        points = {"raw": (0.0, 1.0), "probability": (0.1, 0.9)}
+        fitted = IsotonicCalibration(**points, fitted_on="mine", pairs=7, error=0.01)
+        retriever.verifier = OverlapVerifier(fitted)
+        trace = retriever.retrieve("blue sky").trace
+        expected = {"method": "isotonic", "fitted_on": "mine", "pairs": 7, "error": 0.01}
+        assert trace.phases[1].settings["calibration"] == expected
+        assert json.loads(json.dumps(trace.to_dict()))["phases"][1]["settings"]["calibration"] == expected
 
     def test_progress_is_told(self):
         """Done and total, in passages, to the end."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from meve.errors import CalibrationError
 from meve.formulas import sigmoid
+from meve.ports import Calibration
 from meve.types import FloatArray
 
 
@@ -76,8 +77,16 @@ class IsotonicCalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-ready."""
-        data = asdict(self)
-        return {"method": "isotonic", **data, "raw": list(self.raw), "probability": list(self.probability)}
+        kept = {"fitted_on": self.fitted_on, "pairs": self.pairs, "error": self.error}
+        return {"method": "isotonic", "raw": list(self.raw), "probability": list(self.probability), **kept}
+
+
+def account(calibration: Calibration) -> dict[str, Any]:
+    """What a trace tells of a calibration: its method, its numbers, where and on how many pairs it was fitted.
+
+    The points of an isotonic one are left out.
+    """
+    return {name: value for name, value in calibration.to_dict().items() if isinstance(value, str | int | float)}
 
 
 AnyCalibration: TypeAlias = PlattCalibration | IsotonicCalibration

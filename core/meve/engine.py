@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
+from meve.calibration import account
 from meve.clock import Clock, SystemClock
 from meve.config import Overrides, RetrieverConfig, checked_config
 from meve.context import Context
@@ -126,6 +127,7 @@ class Engine:
             prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
             split=sentences,
             verifier_name=self.verifier.name,
+            calibration=account(self.verifier.calibration),
             clock=self._clock,
             notes=notes or {},
             observer=observer,

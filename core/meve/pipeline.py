@@ -29,7 +29,7 @@ from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
 from meve.trace import Observer
-from meve.types import Candidate, ContextPassage, FloatArray, Query, Selection
+from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Query, Selection
 from meve.vectors import checked_vectors
 
 TURNED_DOWN = "turned down"
@@ -60,6 +60,8 @@ class Pipeline:
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    """How the verifier's scores became probabilities, for the trace."""
     clock: Clock = field(default_factory=SystemClock)
     observer: Observer | None = None
     """Told of each phase while it happens."""
@@ -78,9 +80,9 @@ class Pipeline:
         verifying = config.mode in ("full", "no_fallback")
         query = self._embedded(query, config, recorder)
         found = self._retrieve(query, config, recorder)
-        accepted, judged = self._verify(query, found, config, recorder, verifying)
+        accepted, judged, spared = self._verify(query, found, config, recorder, verifying)
         if verifying and config.hops > 1:
-            accepted, judged = self._follow(query, accepted, judged, config, recorder)
+            accepted, judged = self._follow(query, accepted, judged, spared, config, recorder)
         combined = self._fallback(query, accepted, judged, config, recorder, verifying)
         ordered = self._prioritize(combined, config, recorder)
         if verifying and config.packing == "sentences":
@@ -137,19 +139,25 @@ class Pipeline:
 
     def _verify(
         self, query: Query, found: list[Candidate], config: RetrieverConfig, recorder: Recorder, verifying: bool
-    ) -> tuple[list[Candidate], dict[str, Candidate]]:
+    ) -> tuple[list[Candidate], dict[str, Candidate], list[Dropped]]:
+        """What is accepted, every verdict by id, and what was left unscored."""
         if not verifying:
             recorder.skip("verify", received=len(found), returned=len(found), because=f"mode {config.mode}")
             judged = judge(query, found, SimilarityScorer())
-            return judged, {c.id: c for c in judged}
-        settings: dict[str, Any] = {"threshold": config.threshold, "verifier": self.verifier_name}
+            return judged, {c.id: c for c in judged}, []
+        settings: dict[str, Any] = {
+            "threshold": config.threshold,
+            "verifier": self.verifier_name,
+            "calibration": self.calibration,
+        }
         if not config.exact:
             settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
         with recorder.phase("verify", received=len(found), settings=settings) as p:
             selection = self._verified(query, found, config)
             p.done(selection)
         judged = [*selection.kept, *(d.candidate for d in selection.dropped if d.candidate.score is not None)]
-        return list(selection.kept), {c.id: c for c in judged}
+        spared = [d for d in selection.dropped if d.candidate.score is None]
+        return list(selection.kept), {c.id: c for c in judged}, spared
 
     def _verified(self, query: Query, found: list[Candidate], config: RetrieverConfig) -> Selection:
         if config.exact:
@@ -162,6 +170,7 @@ class Pipeline:
         query: Query,
         accepted: list[Candidate],
         judged: dict[str, Candidate],
+        spared: list[Dropped],
         config: RetrieverConfig,
         recorder: Recorder,
     ) -> tuple[list[Candidate], dict[str, Candidate]]:
@@ -186,6 +195,7 @@ class Pipeline:
                         k=config.candidates,
                         threshold=config.threshold,
                         words=config.evidence_words,
+                        spared=spared,
                     )
                     accepted, judged = p.done(found.selection), dict(found.judged)
             except QueryError as error:  # the question alone fits; with evidence it doesn't

@@ -1,6 +1,7 @@
 """A quantised graph: smaller, ordering as the whole one does, and refused where it doesn't."""
 
 import copy
+import json
 import shutil
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_model
 
 from meve.errors import ModelError, ModelNotFoundError
-from meve.parts.verifiers import export_onnx, onnx_quantize
+from meve.parts.verifiers import export_onnx, onnx_export, onnx_quantize
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.parts.verifiers.onnx_graph import APART, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
 from meve.parts.verifiers.onnx_quantize import quantize_onnx
@@ -162,3 +163,36 @@ def test_what_says_no_number_is_refused(folder, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match="orders 3 probes otherwise"):
         quantize_onnx(folder, tmp_path / "small", PROBES)
     assert not (tmp_path / "small").exists()
+
+
+def test_without_probes_the_small_graph_is_run_before_it_is_written(folder, tmp_path, monkeypatch):
+    def silenced(model):
+        for each in model.graph.initializer:
+            if len(each.dims) == 1:
+                each.CopyFrom(numpy_helper.from_array(np.full(each.dims[0], np.nan, np.float32), each.name))
+
+    monkeypatch.setattr(onnx_quantize, "first_token_only", silenced)
+    with pytest.raises(ModelError, match="no number for 1 of 1 pairs"):
+        quantize_onnx(folder, tmp_path / "small")
+    assert not (tmp_path / "small").exists()
+
+
+@pytest.mark.parametrize("opset", [14, 18])
+def test_graphs_in_an_older_or_newer_dialect_are_converted(folder, tmp_path, monkeypatch, opset):
+    monkeypatch.setattr(onnx_export, "OPSET", opset)
+    place = export_onnx(folder, tmp_path / "whole")
+    assert onnx.load(place / "onnx" / "model.onnx").opset_import[0].version == opset
+    assert quantize_onnx(place, tmp_path / "small", PROBES) >= onnx_quantize.LEAST_AGREEMENT
+
+
+def test_a_model_of_another_plan_is_told_apart(fused, tmp_path):
+    place = shutil.copytree(fused[1], tmp_path / "whole")
+    said = json.loads((place / "config.json").read_text())
+    (place / "config.json").write_text(json.dumps({**said, "num_attention_heads": None, "model_type": "distilbert"}))
+    with pytest.raises(ModelError, match=r"says no num_attention_heads .*distilbert"):
+        quantize_onnx(place, tmp_path / "small")
+
+
+def test_samples_that_are_all_too_long_are_said_to_be(folder, tmp_path):
+    with pytest.raises(ModelError, match="none of 1 samples fits"):
+        quantize_onnx(folder, tmp_path / "small", samples=[("what", "moon " * 2_000)])

@@ -5,6 +5,7 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError
+from meve.phases.cascade import ROUND
 from meve.phases.follow import follow, with_evidence
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Candidate, Query
@@ -117,6 +118,25 @@ def test_nothing_accepted_is_judged_again():
     scorer = Overlap()
     run([Words(EMMA, AUSTEN)], [EMMA], [EMMA], [EMMA], scorer)
     assert {i for _, i in scorer.asked} == {"austen"}
+
+
+def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
+    """And keeps its reason; one that stood no chance by itself may be judged beside the evidence."""
+    retriever.add(["emma book by austen lady"] * ROUND, ids=[f"copy{n}" for n in range(ROUND)])
+    read = []
+
+    class Reading(Bridge):
+        def raw_scores(self, query, passages):
+            read.extend((query, passage) for passage in passages)
+            return super().raw_scores(query, passages)
+
+    retriever.verifier = Reading()
+    context = retriever.retrieve("emma book home", fallback_k=0, hops=2, exact=False)
+    assert [p.passage.id for p in context.passages][1:] == ["austen"]
+    copied = [c for c in context.trace.candidates if c.reason.startswith("copy_of:") and c.phase == "verify"]
+    assert copied
+    assert {c.origin for c in copied} == {"dense"}
+    assert TEXTS[0] not in [passage for query, passage in read if "\n" in query]
 
 
 def test_only_the_beginning_of_the_evidence_is_read():

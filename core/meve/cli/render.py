@@ -236,6 +236,11 @@ def _settings(settings: Mapping[str, Any]) -> str:
     parts = []
     for name, value in settings.items():
         if value is not None:
-            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-            parts.append(f"{name} {shown}")
+            parts.append(f"{name} {_shown(value)}")
     return ", ".join(parts)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Mapping):  # a calibration: by which method, on how many pairs
+        return " ".join(str(value[key]) for key in ("method", "pairs") if value.get(key)) or "none"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value

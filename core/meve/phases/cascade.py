@@ -13,6 +13,8 @@ from meve.types import Candidate, Dropped, Query, Selection, best_first
 ROUND = 8
 """Candidates that are scored before the next look at what is left."""
 OUT_OF_REACH = "out_of_reach"
+COPY_OF = "copy_of:"
+"""Begins the reason of one that repeats what is verified; the other's id follows."""
 
 
 def cascade(
@@ -77,7 +79,7 @@ def _without_copies(
     for candidate in waiting:
         near = np.minimum(vectors @ unit(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
         if near.max() > redundancy:
-            copies.append(Dropped(candidate=candidate, reason=f"copy_of:{known[int(near.argmax())][0]}"))
+            copies.append(Dropped(candidate=candidate, reason=f"{COPY_OF}{known[int(near.argmax())][0]}"))
         else:
             fresh.append(candidate)
     return fresh, copies

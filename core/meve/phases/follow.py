@@ -8,6 +8,7 @@ down, is judged by both.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from meve.phases.cascade import COPY_OF
 from meve.phases.retrieve import retrieve
 from meve.phases.verify import judge, reaches
 from meve.ports import Scorer, Source
@@ -48,6 +49,7 @@ def follow(
     k: int,
     threshold: float,
     words: int,
+    spared: Sequence[Dropped] = (),
 ) -> Followed:
     """Ask the sources again beside each piece of evidence, and judge what isn't accepted by question and evidence.
 
@@ -66,6 +68,8 @@ def follow(
         k: how many candidates a source may bring for each piece.
         threshold: τ.
         words: how many words of a piece stand beside the question.
+        spared: what phase 2 left unscored. Copies stay out; what else of it is found again is judged now, and its
+            origin is that of its first finding.
 
     Raises:
         QueryError: question and evidence are longer than a model's window.
@@ -73,14 +77,17 @@ def follow(
     have = {c.id for c in accepted}
     known = dict(judged)
     best: dict[str, Candidate] = {}
+    copies = {d.candidate.id for d in spared if d.reason.startswith(COPY_OF)}
+    origins = {d.candidate.id: d.candidate.origin for d in spared}
     for piece in evidence:
         asked = embed(Query(text=with_evidence(query.text, [piece.passage.content], words), where=query.where))
-        fresh = [replace(c, origin=FOLLOWED) for c in retrieve(asked, sources, k) if c.id not in known]
+        found = [c for c in retrieve(asked, sources, k) if c.id not in known and c.id not in copies]
+        fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in found]
         waiting = [c for c in known.values() if c.id not in have]
         for candidate in judge(asked, [*waiting, *fresh], scorer):
-            found = _with(candidate, piece, known.get(candidate.id), scorer.name)
-            if candidate.id not in best or (found.score or 0.0) > (best[candidate.id].score or 0.0):
-                best[candidate.id] = found
+            rated = _with(candidate, piece, known.get(candidate.id), scorer.name)
+            if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
+                best[candidate.id] = rated
         known |= {c.id: best[c.id] for c in fresh}
     verdicts = [replace(c, verified=reaches(c, threshold)) for c in best.values()]
     return Followed(

@@ -141,7 +141,7 @@ def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
             graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{read}_are_few"))
             before = [
                 helper.make_node("Mul", [read, f"{read}_is_rest"], [f"{read}_rest"], name=f"{read}_rest"),
-                helper.make_node("Gather", [read, f"{read}_are_few"], [f"{read}_few"], name=f"{EXACT}{read}", axis=2),
+                helper.make_node("Gather", [read, f"{read}_are_few"], [f"{read}_few"], name=f"{EXACT}{read}", axis=-1),
             ]
         graph.initializer.append(numpy_helper.from_array(values[few], f"{weight.name}_few"))
         values = values.copy()

@@ -18,6 +18,8 @@ from meve.parts.verifiers.onnx_runtime import OnnxRuntime, onnx_file
 LEAST_AGREEMENT = 0.95
 """Kendall's tau between the order of the small graph and that of the whole one, below which it is refused."""
 
+OPSETS = range(15, 18)
+"""The graphs' dialects in which what is put in here means the same."""
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -29,19 +31,20 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
     quicker and costs ranks. The last layer reads on for the first token alone, if the head takes no other.
 
     Args:
-        folder: a cross-encoder that torch can load, or one that is exported already.
+        folder: a cross-encoder on BERT's plan that torch can load, or one that is exported already.
         to: the folder to write to; another one.
         probes: (query, passage) pairs that the small graph must order as the whole one does.
         samples: pairs such as it will read, some dozens, to see which channels of activations get large: those stay in
             fp32. Without, they take most of the eight bits, and ranks suffer.
 
     Returns:
-        Kendall's tau over the probes; 1.0 without any.
+        Kendall's tau over the probes; 1.0 for fewer than two.
 
     Raises:
         MissingExtraError: onnx, or for a model that isn't exported yet torch, isn't installed.
         ModelNotFoundError: no model of that name in reach.
-        ModelError: a graph that can't be quantised, or one that orders the probes otherwise; nothing is written.
+        ModelError: a graph that can't be quantised, no sample that fits its window, a small graph that can't be run or
+            gives no number, or one that orders the probes otherwise; nothing is written.
     """
     try:
         import onnx
@@ -55,13 +58,13 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
         whole, small = Path(name) / "whole", Path(name) / "small"
         if not _exported(source):
             source = export_onnx(folder, whole)
-        config = json.loads((source / "config.json").read_text("utf-8"))
+        config = _config(source)
         (small / "onnx").mkdir(parents=True)
         with foreign(ModelError, f"quantising {folder}"):
             options = FusionOptions("bert")
             options.use_multi_head_attention = True  # its products stand by themselves
             fused = optimize_model(
-                str(onnx_file(source)),
+                _in_known_opset(onnx_file(source), Path(name) / "converted.onnx"),
                 model_type="bert",
                 num_heads=config["num_attention_heads"],
                 hidden_size=config["hidden_size"],
@@ -84,11 +87,12 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json"):
             if (source / file).is_file():
                 shutil.copy2(source / file, small / file)
-        agreement = _agreement(source, small, probes)
+        held = probes or samples or [("a question", "an answer")]
+        agreement = _agreement(source, small, held)
         if not agreement >= LEAST_AGREEMENT:  # nor what is no number
             raise ModelError(
-                f"the quantised graph of {folder} orders {len(probes)} probes otherwise than the whole one (Kendall's "
-                f"tau {agreement:.3f}, at least {LEAST_AGREEMENT} wanted): keep the whole one"
+                f"the quantised graph of {folder} orders {len(held)} probes otherwise than the whole one "
+                f"(Kendall's tau {agreement:.3f}, at least {LEAST_AGREEMENT} wanted): keep the whole one"
             )
         (target / "onnx").mkdir(parents=True, exist_ok=True)
         for made in sorted(small.rglob("*")):
@@ -110,7 +114,36 @@ def _fed(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
     """What the graph is fed for those that fit its window."""
     runtime = OnnxRuntime.from_folder(folder)
     fed = [runtime.feed([pair]) for pair in samples]
-    return [each for each in fed if each["input_ids"].shape[1] <= runtime.window]
+    fitting = [each for each in fed if each["input_ids"].shape[1] <= runtime.window]
+    if not fitting:
+        raise ModelError(
+            f"none of {len(samples)} samples fits the {runtime.window} tokens that {folder} reads at once: give shorter"
+        )
+    return fitting
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+    missing = [key for key in ("num_attention_heads", "hidden_size") if not isinstance(found.get(key), int)]
+    if missing:
+        raise ModelError(
+            f"{folder / 'config.json'} says no {' nor '.join(missing)} (model_type {found.get('model_type')!r}): only "
+            "models on BERT's plan can be quantised here; run this one as it is"
+        )
+    return found
+
+
+def _in_known_opset(file: Path, converted: Path) -> str:
+    import onnx
+    from onnx import version_converter
+
+    model = onnx.load(str(file))
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    if opset in OPSETS:
+        return str(file)
+    with foreign(ModelError, f"converting {file} from opset {opset} to {OPSETS[-1]}"):
+        onnx.save(version_converter.convert_version(model, OPSETS[-1]), str(converted))
+    return str(converted)
 
 
 def _exported(folder: Path) -> bool:
@@ -118,12 +151,12 @@ def _exported(folder: Path) -> bool:
 
 
 def _agreement(whole: Path, small: Path, probes: Pairs) -> float:
-    if len(probes) < 2:
-        return 1.0
     from scipy.stats import kendalltau
 
     a, b = (
         np.concatenate(runtime.logits([[pair] for pair in probes]))
         for runtime in (OnnxRuntime.from_folder(folder) for folder in (whole, small))
     )
-    return float(kendalltau(a, b).statistic)
+    if not np.isfinite(b).all():
+        raise ModelError(f"the quantised graph gives no number for {int((~np.isfinite(b)).sum())} of {len(b)} pairs")
+    return float(kendalltau(a, b).statistic) if len(b) > 1 else 1.0
