@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
     given = parser.parse_args()
     sets = {name: read_set(name, given.data) for name in MEASURED}
-    mine = {name: unseen(sets[name])[:MOST] for name in FITTED}
+    mine = {name: unseen(sets[name], given.data)[:MOST] for name in FITTED}
     told = [scored(sets[name], mine[name], given.cache / CACHE) for name in FITTED]
     x, y = np.concatenate([t[0] for t in told]), np.concatenate([t[1] for t in told])
     model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)

@@ -44,7 +44,7 @@ def main() -> None:
     told: list[Told] = []
     for name in FITTED:
         chosen = read_set(name, given.data)
-        mine = unseen(chosen)[:MOST]
+        mine = unseen(chosen, given.data)[:MOST]
         told += asked_twice(chosen, mine, embedder=given.embedder, verifier=given.verifier, cache=file)
         print(f"{name}: {len(mine)} questions to fit on", flush=True)
     estimator = fit_sufficiency(

@@ -129,7 +129,7 @@ def questions(passages: Sequence[Passage], rng: random.Random) -> list[tuple[str
             made.append((form.format(first=_named(link.first, rng)), (link.first, link.second)))
     directed = [link for link in links if link.relation == "director"]
     for a, b in _couples(directed, PAIRED, rng):
-        if len({a.first.id, b.first.id, a.second.id, b.second.id}) == 4:  # noqa: PLR2004
+        if len({a.first.id, b.first.id, a.second.id, b.second.id}) == 4:
             text = rng.choice(_OF_TWO_DIRECTORS).format(first=_named(a.first, rng), second=_named(b.first, rng))
             made.append((text, (a.first, a.second, b.first, b.second)))
     for kind, pattern in _KINDS.items():
@@ -188,7 +188,7 @@ def _couples(found: Sequence[_T], count: int, rng: random.Random) -> Iterator[tu
 
 def _named(page: Passage, rng: random.Random) -> str:
     """As the set writes names: mostly every word with a capital."""
-    return page.title.title() if rng.random() < 0.7 else page.title  # noqa: PLR2004
+    return page.title.title() if rng.random() < 0.7 else page.title
 
 
 def _bare(title: str) -> str:

@@ -26,27 +26,26 @@ LEAST = 40
 def examples(folder: Path, seed: int) -> Iterator[Example]:
     """Those of every set."""
     for name, count in CLAIMS.items():
-        rng = random.Random(f"{seed}/claims/{name}")
         rows = [r for r in rows_of(folder, name) if r["positive"]]
-        texts = {r["positive"]: str(r["group"]) for r in rows if part_of(r["source"], str(r["group"])) == "train"}
-        drawn = [t for t in rng.sample(sorted(texts), len(texts)) if len(t.split()) > LEAST + WORDS.start]
-        passages = sorted(texts)
-        miner = Miner(passages, rng)
-        for text in drawn[:count]:
-            claims = [s for s in sentences(text) if len(s.split()) in WORDS]
-            if not claims:
-                continue
-            claim = rng.choice(claims)
-            rest = text.replace(claim, " ").strip()
-            if len(rest.split()) < LEAST:
-                continue
+        groups = {r["positive"]: str(r["group"]) for r in rows if part_of(r["source"], str(r["group"])) == "train"}
+        yield from _of_set(name, groups, count, random.Random(f"{seed}/claims/{name}"))
 
-            def allowed(row: int, group: str = texts[text]) -> bool:
-                return texts[passages[row]] != group
 
-            yield _one(claim.strip(), rest, name, relevant=True)
-            for row in miner.drawn(claim, NEGATIVES, allowed):
-                yield _one(claim.strip(), passages[row], name, relevant=False)
+def _of_set(name: str, groups: dict[str, str], count: int, rng: random.Random) -> Iterator[Example]:
+    """Claims of passages, which are given with the page or document that each stands in."""
+    texts = sorted(groups)
+    long = [text for text in rng.sample(texts, len(texts)) if len(text.split()) > LEAST + WORDS.start]
+    miner = Miner(texts, rng)
+    for text in long[:count]:
+        claims = [s for s in sentences(text) if len(s.split()) in WORDS]
+        claim = rng.choice(claims) if claims else ""
+        rest = text.replace(claim, " ").strip()
+        if not claim or len(rest.split()) < LEAST:
+            continue
+        away = {row for row, other in enumerate(texts) if groups[other] != groups[text]}
+        yield _one(claim, rest, name, relevant=True)
+        drawn = miner.drawn(claim, NEGATIVES, away.__contains__)
+        yield from (_one(claim, texts[row], name, relevant=False) for row in drawn)
 
 
 def _one(query: str, passage: str, name: str, *, relevant: bool) -> Example:

@@ -35,7 +35,10 @@ def main() -> None:
     parts: dict[str, list[Example]] = {part: [e for e in made if e.part == part] for part in ("train", "dev", "test")}
     parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
     random.Random(SEED).shuffle(parts["train"])
-    parts["made"] = [*chains.examples(questions.untested(given.data), SEED), *claims.examples(given.data / "train", SEED)]
+    parts["made"] = [
+        *chains.examples(questions.untested(given.data), SEED),
+        *claims.examples(given.data / "train", SEED),
+    ]
     for part, examples in parts.items():
         write(examples, given.to / f"{part}.jsonl")
         print(f"{part}: {len(examples):,} pairs")

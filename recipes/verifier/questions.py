@@ -16,7 +16,7 @@ from meve.phases.follow import with_evidence
 from meve.training.mining import Miner
 from meve.types import Passage
 from recipes.verifier.examples import Example
-from recipes.verifier.splits import SEED, part_of, parted
+from recipes.verifier.splits import SEED, asked_in_fullwiki, part_of, parted
 
 HARD = 8
 """Passages that don't answer, for each question: its own distractors first, as the test takes them."""
@@ -33,13 +33,13 @@ def examples(root: Path, seed: int) -> Iterator[Example]:
         chosen = read_set(name, root)
         maker = _Maker(chosen, *_raw(root / name), random.Random(f"{seed}/{name}"))
         training, testing = parted(chosen)
-        fullwiki = _asked_elsewhere(root) if name == "hotpotqa" else set()
+        fullwiki = asked_in_fullwiki(root) if name == "hotpotqa" else set()
         for part, questions in (("train", training), ("test", testing)):
             for question in questions:
                 if part == "train" and question.text in fullwiki:
                     continue
                 mine = part if part == "test" or part_of(name, question.id) == "train" else "dev"
-                yield from (replace(e, part=mine) for e in maker.of(question))
+                yield from (replace(e, part=mine) for e in maker.of(question, lenient=part == "train"))
 
 
 def kept_out(root: Path, seed: int) -> Iterator[Example]:
@@ -47,7 +47,8 @@ def kept_out(root: Path, seed: int) -> Iterator[Example]:
     for name in ("musique", "scifact", "nfcorpus"):
         chosen = read_set(name, root)
         rng = random.Random(f"{seed}/{name}")
-        maker = _Maker(chosen, {}, {}, rng)
+        contexts = _raw(root / name)[0] if name == "musique" else {}
+        maker = _Maker(chosen, contexts, {}, rng)
         answerable = [q for q in sample(chosen.questions, None, SEED) if q.gold and q.answerable]
         for question in answerable[:MOST_QUESTIONS]:
             yield from (replace(e, part="test") for e in maker.paragraphs(question, MOST_GOLD))
@@ -61,10 +62,6 @@ def untested(root: Path, name: str = "2wiki") -> list[Passage]:
     held = [*testing, *(q for q in training if part_of(name, q.id) != "train")]
     theirs = {i for q in held for i in (*q.gold, *contexts.get(q.id, ()))}
     return [p for p in chosen.passages if p.id not in theirs]
-
-
-def _asked_elsewhere(root: Path) -> set[str]:
-    return {q.text for q in read_set("hotpotqa_fullwiki", root).questions}
 
 
 def _raw(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[int]]]:
@@ -92,29 +89,34 @@ class _Maker:
         self._miner = Miner([p.content for p in chosen.passages], rng)
         self._hops = chosen.name in ("hotpotqa", "2wiki", "musique")
 
-    def of(self, question: Question) -> Iterator[Example]:
+    def of(self, question: Question, *, lenient: bool) -> Iterator[Example]:
+        """Its paragraphs, second hops and sentences; what holds the answer and isn't gold is left out if `lenient`."""
         gold = [self._by_id[i] for i in question.gold]
-        others = self._others(question)
-        yield from self.paragraphs(question, len(gold))
+        others = self._others(question, lenient)
+        yield from self.paragraphs(question, len(gold), lenient=lenient)
         if self._hops:
             yield from self._second_hops(question, gold, others)
         if question.sentences:
             yield from self._sentences(question, gold, others)
 
-    def paragraphs(self, question: Question, most: int) -> Iterator[Example]:
+    def paragraphs(self, question: Question, most: int, *, lenient: bool = False) -> Iterator[Example]:
         """Passages that answer, at most so many, and the hardest ones that don't."""
         gold = self._rng.sample(sorted(question.gold), min(most, len(question.gold)))
         yield from (self._one(question.text, self._by_id[i], True) for i in gold)
-        yield from (self._one(question.text, p, False) for p in self._others(question))
+        yield from (self._one(question.text, p, False) for p in self._others(question, lenient))
 
-    def _others(self, question: Question) -> list[Passage]:
-        """Its own distractors, then what BM25 brings, leaving out what holds a single-hop question's answer."""
+    def _others(self, question: Question, lenient: bool) -> list[Passage]:
+        """Its own distractors, then what BM25 brings: to learn from, without what holds a single-hop answer."""
         wrong = [self._by_id[i] for i in self._distractors(question)]
         for row in self._miner.hits(question.text, 60):
             passage = self._set.passages[row]
             if len(wrong) >= HARD:
                 break
-            if passage.id not in question.gold and passage not in wrong and not self._answers(question, passage):
+            if (
+                passage.id not in question.gold
+                and passage not in wrong
+                and not (lenient and self._answers(question, passage))
+            ):
                 wrong.append(passage)
         return wrong[:HARD]
 

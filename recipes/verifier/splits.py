@@ -7,7 +7,9 @@ SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, and RGB, whose licence
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 
+from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import QUESTIONS
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
@@ -32,7 +34,17 @@ def part_of(source: str, group: str) -> str:
     return "test" if place < DEV_PERCENT else "dev" if place < 2 * DEV_PERCENT else "train"
 
 
-def unseen(chosen: EvaluationSet) -> list[Question]:
-    """Questions that the verifier wasn't trained on, and that `meve bench` doesn't ask unless told to."""
+def unseen(chosen: EvaluationSet, root: Path) -> list[Question]:
+    """Questions that the verifier wasn't trained on, and that `meve bench` doesn't ask unless told to.
+
+    HotpotQA's fullwiki contexts ask some of HotpotQA's; those are left out.
+    """
     training, tested = parted(chosen)
-    return [*tested[QUESTIONS:], *(q for q in training if part_of(chosen.name, q.id) != "train")]
+    found = [*tested[QUESTIONS:], *(q for q in training if part_of(chosen.name, q.id) != "train")]
+    elsewhere = asked_in_fullwiki(root) if chosen.name == "hotpotqa" else set()
+    return [q for q in found if q.text not in elsewhere]
+
+
+def asked_in_fullwiki(root: Path) -> set[str]:
+    """The texts of the questions that come with HotpotQA's fullwiki contexts."""
+    return {q.text for q in read_set("hotpotqa_fullwiki", root).questions}

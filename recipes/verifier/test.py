@@ -2,14 +2,15 @@
 
     python -m recipes.verifier.test --work WORK --verifier WORK/model --verifier cosine
 
-AUC is over all pairs of a set: the gold passages against, for each question, the eight hardest that aren't gold.
+AUC is over all pairs of a set: the gold passages against, for each question, the eight hardest that aren't gold (its
+own distractors first, then the best by BM25). Intervals draw questions anew, with all their pairs.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--verifier", action="append", required=True)
     parser.add_argument("--part", default="test")
-    parser.add_argument("--queries", type=int, default=10_000, help="of each set and kind, at most")
+    parser.add_argument("--questions", type=int, default=10_000, help="of each set and kind, at most")
     parser.add_argument("--only", default="", help="names of sets, with commas")
     parser.add_argument("--to", type=Path, help="a JSON file for the figures")
     given = parser.parse_args()
@@ -42,13 +43,18 @@ def main() -> None:
         verifier = load_verifier(name)
         for key in sorted({(e.set, e.kind) for e in examples}):
             mine = [e for e in examples if (e.set, e.kind) == key]
-            chosen = set(list(dict.fromkeys(e.query for e in mine))[: given.queries])
-            row = judged(verifier, [e for e in mine if e.query in chosen])
+            chosen = set(list(dict.fromkeys(map(question_of, mine)))[: given.questions])
+            row = judged(verifier, [e for e in mine if question_of(e) in chosen])
             if row is not None:
                 found.setdefault(" · ".join(key), {})[name] = row
                 print(f"{name:20} {' · '.join(key):32} {shown(row)}", flush=True)
     if given.to:
         given.to.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def question_of(example: Example) -> str:
+    """The question, without the evidence that stands beside it in a second hop."""
+    return example.query.partition("\n")[0] if example.kind == "second hop" else example.query
 
 
 def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object] | None:
@@ -60,7 +66,7 @@ def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object]
     started = time.monotonic()
     raw = raw_scores(verifier, pairs)
     took = time.monotonic() - started
-    groups = rows_by_query(pairs)
+    groups = rows_by_query([replace(pair, query=question_of(e)) for pair, e in zip(pairs, examples, strict=True)])
     auc = interval(len(groups), auc_of(raw, relevant, groups), seed=SEED)
     error = expected_calibration_error(verifier.calibration.apply(raw), relevant)
     return {"auc": asdict(auc) if auc else None, "error": error, "pairs": len(examples), "rate": len(examples) / took}
