@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from meve.calibration import calibration_from_dict
-from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND
+from recipes.verifier.splits import SEED
+from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND, THIRD
 
 CARD = """---
 license: apache-2.0
@@ -36,10 +37,14 @@ Licence: Apache-2.0. What it was made from, and under which licences, stands in 
    beginning of the other gold passage beside the question (the second hop); single sentences; and 25 sets more of
    questions, headings and statements with their passages, questions that their passage doesn't answer among them.
 2. `python -m recipes.verifier.train` trains all-MiniLM-L6-v2 (Apache-2.0) with a new head by cross-entropy, up to
-   {length} tokens a pair, in two stages of one pass each. The first: {first:,} pairs of all sets, in batches of
-   {first_batch} with a learning rate of {first_rate:g}. The second: every pair of HotpotQA {hotpotqa} times, of
-   2WikiMultihopQA {wiki} times, of NQ-open once, and {others:,} more of the other sets, {second:,} in all, in batches
-   of {second_batch} with {second_rate:g}, without dropout.
+   {length} tokens a pair, in three stages of one pass each (seed {seed}). The first: {first:,} pairs of all sets,
+   HotpotQA's paragraphs and second hops twice among them, 2WikiMultihopQA's paragraphs three times and second hops
+   twice, in batches of {first_batch} with a learning rate of {first_rate:g}. The second: every pair of HotpotQA
+   {hotpotqa} times, of 2WikiMultihopQA {wiki} times, of NQ-open once, and {others:,} more of the other sets,
+   {second:,} in all, in batches of {second_batch} with {second_rate:g}, without dropout. The third: questions made of
+   2WikiMultihopQA's passages by patterns (`recipes/verifier/chains.py`), claims that are sentences of abstracts and
+   sections held against the rest of them (`recipes/verifier/claims.py`), and some of all the rest, {third:,} in all,
+   with {third_rate:g}.
 3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs kept out of training (expected calibration error on those kept out of the fit:
    {error:.3f}).
@@ -49,17 +54,21 @@ of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullw
 
 ## How well it does
 
-`python -m recipes.verifier.test --work WORK --verifier FOLDER --verifier cosine --queries 60`, on what was kept out, 60
-questions a set: AUC over all pairs with its 95 % interval (questions drawn anew), and the expected calibration error
-(15 bins). Beside it the AUC of the cosine of all-MiniLM-L6-v2. `second hop`: the question with the first 60 words of
-the other gold passage.
+`python -m recipes.verifier.test --work WORK --verifier FOLDER --verifier cosine --questions {most}`, on what was kept
+out: AUC over all pairs with its 95 % interval (questions drawn anew), and the expected calibration error (15 bins).
+Beside it the AUC of the cosine of all-MiniLM-L6-v2. Held against the gold passages (of NFCorpus at most eight a
+question) are the eight best BM25 hits that aren't gold, a set's own distractors first; in a `second hop`, the question
+with the first 60 words of another gold passage, four of them; in the sets that come as pairs, three.
 
-| set | pairs | AUC | calibration error | cosine: AUC |
-|---|---|---|---|---|
+| set | questions | pairs | AUC | calibration error | cosine: AUC |
+|---|---|---|---|---|---|
 {rows}
 
-Sets of fewer than a hundred pairs say little by themselves. The cosine stays ahead on {behind}. On
-NFCorpus both are below 0.5: many of its gold documents share fewer words with the query than the BM25 hits that they
+Sets of fewer than a hundred pairs say little by themselves. The cosine is ahead on:
+
+{behind}
+
+On NFCorpus both are below 0.5: many of its gold documents share fewer words with the query than the BM25 hits that they
 are held against. Probabilities are too sure or too shy by 0.1 and more on sets unlike those of the calibration: `meve
 calibrate` fits them to yours.
 
@@ -82,7 +91,7 @@ def main() -> None:
     figures = json.loads(given.figures.read_text("utf-8"))
     stored = json.loads((given.folder / "calibration.json").read_text("utf-8"))["calibration"]
     calibration = calibration_from_dict(stored)
-    pairs = [json.loads((given.work / f"stage-{n}" / "training.json").read_text("utf-8"))["pairs"] for n in (1, 2)]
+    pairs = [json.loads((given.work / f"stage-{n}" / "training.json").read_text("utf-8"))["pairs"] for n in (1, 2, 3)]
     size = sum(f.stat().st_size for f in given.folder.rglob("*") if f.is_file() and f.name != "README.md")
     card = CARD.format(
         size=size / 1e6,
@@ -96,9 +105,13 @@ def main() -> None:
         second=pairs[1],
         second_batch=SECOND.batch_size,
         second_rate=SECOND.learning_rate,
+        third=pairs[2],
+        third_rate=THIRD.learning_rate,
+        seed=SEED,
+        most=max(value["auc"]["n"] for found in figures.values() for value in found.values()),
         fitted=calibration.to_dict()["pairs"],
         error=calibration.to_dict()["error"],
-        behind=", ".join(name for name, found in sorted(figures.items()) if ahead(found)),
+        behind="\n".join(f"- {name}" for name, found in sorted(figures.items()) if ahead(found)) or "none of them.",
         rows="\n".join(row(name, found) for name, found in sorted(figures.items())),
     )
     (given.folder / "README.md").write_text(card, "utf-8")
@@ -115,7 +128,7 @@ def row(name: str, found: dict[str, Any]) -> str:
     ours = next(value for key, value in found.items() if key != "cosine")
     auc, cosine = ours["auc"], found["cosine"]["auc"]
     return (
-        f"| {name} | {ours['pairs']:,} | {auc['value']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}] "
+        f"| {name} | {auc['n']:,} | {ours['pairs']:,} | {auc['value']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}] "
         f"| {ours['error']:.3f} | {cosine['value']:.3f} |"
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +92,11 @@ def test_its_probabilities_are_fitted(ours: Verifier) -> None:
     assert data["error"] <= 0.05
 
 
+def test_a_process_holds_its_weights_once() -> None:
+    """However often it is asked for."""
+    assert shipped_verifier()._runtime is shipped_verifier()._runtime
+
+
 def test_an_index_remembers_it(tmp_path: Path) -> None:
     """By its name, wherever the package lies."""
     Retriever.from_texts(["The sky is blue."]).save(tmp_path / "index")
@@ -118,8 +124,17 @@ def test_a_damaged_installation_is_an_error(
 def test_the_card_states_what_the_calibration_says() -> None:
     """Model card and calibration are of one model."""
     card = (shipped_folder() / "README.md").read_text("utf-8")
-    fitted = json.loads((shipped_folder() / "calibration.json").read_text("utf-8"))["calibration"]
-    assert f"{fitted['pairs']:,}" in card
+    stored = {
+        name: json.loads((shipped_folder() / f"{name}.json").read_text("utf-8"))
+        for name in ("calibration", "tokenizer_config", "config")
+    }
+    fitted = stored["calibration"]["calibration"]
+    assert f"calibration on {fitted['pairs']:,} pairs" in card
+    assert f"{fitted['error']:.3f})" in card
+    assert f"{stored['tokenizer_config']['model_max_length']} tokens at once" in card
+    assert f"{stored['config']['num_hidden_layers']} layers of {stored['config']['hidden_size']}" in card
+    size = sum(f.stat().st_size for f in shipped_folder().rglob("*") if f.is_file() and f.name != "README.md")
+    assert float(re.search(r"([\d.]+) MB", card)[1]) == pytest.approx(size / 1e6, abs=0.06)
     assert "license: apache-2.0" in card
 
 

@@ -79,7 +79,7 @@ class FittedPrior:
         """
         try:
             return cls(**data)
-        except TypeError as cause:
+        except (TypeError, AttributeError) as cause:  # such as weights in a list
             raise ConfigurationError(f"a prior with {sorted(data)} can't be read: {cause}") from cause
 
 

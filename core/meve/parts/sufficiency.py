@@ -98,7 +98,7 @@ class SufficiencyEstimator:
         """
         try:
             return cls(**data)
-        except TypeError as cause:
+        except (TypeError, AttributeError) as cause:  # such as weights in a list
             raise ConfigurationError(f"a sufficiency estimate with {sorted(data)} can't be read: {cause}") from cause
 
 

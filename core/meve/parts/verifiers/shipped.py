@@ -3,6 +3,7 @@
 What it was trained on, how, and how well it does stands in the README.md beside its files.
 """
 
+from functools import cache
 from pathlib import Path
 
 from meve.errors import CalibrationError
@@ -27,11 +28,17 @@ def shipped_verifier(*, threads: int | None = None) -> CrossEncoderVerifier:
 
     Raises:
         ModelError: its files are damaged or gone.
+        CalibrationError: the calibration is gone.
         ConfigurationError: `threads` out of range.
     """
     folder = shipped_folder()
     calibration = calibration_beside(folder)
     if calibration is None:
         raise CalibrationError(f"{folder} holds no calibration.json: pip install --force-reinstall meve")
-    runtime = OnnxRuntime.from_folder(folder, threads=threads)
-    return CrossEncoderVerifier(runtime, name=SHIPPED, calibration=calibration, batch_size=1)
+    return CrossEncoderVerifier(_runtime(folder, threads), name=SHIPPED, calibration=calibration, batch_size=1)
+
+
+@cache
+def _runtime(folder: Path, threads: int | None) -> OnnxRuntime:
+    """One a process: a second would hold the same weights again."""
+    return OnnxRuntime.from_folder(folder, threads=threads)
