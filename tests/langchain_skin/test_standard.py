@@ -87,6 +87,12 @@ class TestOverChroma(_VectorStore):
     kind = KINDS[2]
 
 
+class TestOverQdrant(_VectorStore):
+    """Whose points have numbers and UUIDs for ids, and tell of themselves in the metadata."""
+
+    kind = KINDS[3]
+
+
 class TestOverNothingOfTheirs(VectorStoreIntegrationTests):
     """Made as any vector store is made, from texts and embeddings."""
 
