@@ -10,6 +10,7 @@ from meve.engine import Engine
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.outside import StoreRetriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.store_contract import Attached, StoreContract
 
 
 class Shelf:
@@ -46,6 +47,23 @@ class Shelf:
 
     def size(self):
         return len(self.held) if self.counts else None
+
+
+class TestShelf(StoreContract):
+    """The tests below rest on it."""
+
+    @pytest.fixture
+    def attach(self):
+        def attached():
+            shelf = Shelf()
+            return Attached(
+                store=shelf,
+                put=lambda passages: shelf.held.update({p.id: p for p in passages}),
+                drop=lambda ids: [shelf.held.pop(i) for i in ids],
+                english=lambda metadata: metadata["lang"] == "en",
+            )
+
+        return attached
 
 
 def passage(name, text, **metadata):
