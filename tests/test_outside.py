@@ -9,7 +9,7 @@ from meve import Passage
 from meve.engine import Engine
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.outside import StoreRetriever
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 from meve.testing.store_contract import Attached, StoreContract
 
 
@@ -259,6 +259,20 @@ def test_a_store_that_fails_is_named():
         over(Broken(TEXTS), read=False).retrieve("blue")
     with pytest.raises(RetrievalError, match=r"reading all of the shelf failed: OSError: gone too"):
         over(Broken(TEXTS))
+
+
+def test_what_was_found_before_is_not_embedded_again():
+    """However many questions bring it; what the store replaced is."""
+    store = Shelf(TEXTS)
+    counted = CountedEmbedder(WordEmbedder())
+    retriever = StoreRetriever(store, Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter()))
+    retriever.refresh()
+    for question in ("blue sky", "zebra facts", "blue sky"):
+        retriever.retrieve(question)
+    assert sorted(counted.calls.passages) == sorted(p.content for p in TEXTS)
+    store.held["zebra"] = passage("zebra", "Zoos have zebras.")
+    retriever.retrieve("zebra facts")
+    assert counted.calls.passages[3:] == ["Zoos have zebras."]
 
 
 def test_the_paper_s_keyword_search_is_refused():
