@@ -47,6 +47,14 @@ class TestRetriever(RetrieversIntegrationTests):
         return "blue sky"
 
 
+class TestRetrieverOverAStore(TestRetriever):
+    @property
+    def retriever_constructor_params(self) -> dict:
+        store = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
+        store.add_texts(TEXTS)
+        return {"engine": MeVeRetriever.from_vectorstore(store, **PARTS).engine}
+
+
 class _Tool:
     @property
     def tool_constructor(self) -> BaseTool:

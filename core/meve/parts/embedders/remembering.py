@@ -1,4 +1,4 @@
-"""Remembers the vectors of passages that others keep, so that no text is embedded anew for each question."""
+"""Remembers the vectors of passages that others keep, so that none is embedded anew for each question."""
 
 import hashlib
 import threading
