@@ -231,7 +231,6 @@ class MeVeRetriever(BaseRetriever):
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         made = super()._get_ls_params(**kwargs)
-        made["ls_retriever_name"] = "meve"
         made["ls_embedding_model"] = self.engine.embedder.name
         store = getattr(self.engine, "store", None)
         if store is not None:

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -122,6 +123,16 @@ class TestModes:
         assert "cheese" in shown(context)
         retriever.remove(["cheese"])
         assert "cheese" not in shown(retriever.retrieve("blue cheese recipe", config=paper, tokens=None))
+
+    def test_the_account_as_data_is_all_of_it_and_shares_nothing_with_the_trace(self, retriever):
+        """Every field of every candidate; what is done to the one doesn't reach the other."""
+        trace = retriever.retrieve("blue sky").trace
+        data = trace.to_dict()
+        assert data == asdict(trace)
+        data["candidates"][0]["scores"]["verifier"] = 7
+        data["phases"][0]["settings"]["sources"].append("mine")
+        data["sufficiency"]["estimate"] = 7
+        assert data != trace.to_dict() == asdict(trace)
 
 
 class TestBudgetAndLimits:

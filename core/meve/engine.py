@@ -10,6 +10,7 @@ from meve.config import Overrides, RetrieverConfig, checked_config
 from meve.context import Context
 from meve.parts.companions import shipped_estimator, shipped_prior
 from meve.parts.embedders import resolve_embedder
+from meve.parts.embedders.remembering import RememberingEmbedder
 from meve.parts.sentences import sentences
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
@@ -28,7 +29,8 @@ class Engine:
     """Phases, parts and settings; no corpus. Threads may share one.
 
     Args:
-        embedder: makes the vectors of queries, and of passages that come without.
+        embedder: makes the vectors of queries, and of passages that come without; the last few thousand of these are
+            remembered.
         verifier: judges.
         tokens: counts.
         config: how to decide.
@@ -54,7 +56,7 @@ class Engine:
         prior: Prior | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.embedder = embedder
+        self._remembering = RememberingEmbedder(embedder)
         self.verifier = verifier
         self.tokens = tokens
         self.config = checked_config(config)
@@ -62,6 +64,15 @@ class Engine:
         self.prior = prior
         self._clock = clock or SystemClock()
         self._counters = Counters(tokens)
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes vectors; with another one, none of this one's are remembered."""
+        return self._remembering.inner
+
+    @embedder.setter
+    def embedder(self, embedder: Embedder) -> None:
+        self._remembering = RememberingEmbedder(embedder)
 
     def select(
         self,
@@ -122,7 +133,7 @@ class Engine:
             scorer=VerifierScorer(self.verifier, self.embedder),
             fallback=fallback,
             tokens=self._counters.named(settings.tokens),
-            embedder=self.embedder,
+            embedder=self._remembering,
             estimator=self.estimator or shipped_estimator(self.verifier),
             prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
             split=sentences,
