@@ -138,7 +138,7 @@ class Engine:
             prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
             split=sentences,
             verifier_name=self.verifier.name,
-            calibration=account(self.verifier.calibration),
+            calibration=account(self.verifier.calibration.to_dict()),
             clock=self._clock,
             notes=notes or {},
             observer=observer,
