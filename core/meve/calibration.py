@@ -81,7 +81,7 @@ class IsotonicCalibration:
 
 
 def account(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a trace tells of a calibration, of its `to_dict`: method, numbers, where and on how many pairs it was fitted.
+    """What a trace tells of a calibration's `to_dict`: method, numbers, and on what it was fitted.
 
     The points of an isotonic one are left out.
     """
