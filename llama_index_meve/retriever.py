@@ -8,14 +8,17 @@ from typing import Any, Self
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index_meve.asking import put, vector_of
 from llama_index_meve.empty import WhenEmpty, best_of
 from llama_index_meve.events import dispatcher, observer, tell
 from llama_index_meve.filters import admits, normal
+from llama_index_meve.loops import off_loop
 from llama_index_meve.nodes import NAMES, as_nodes, as_passages
 from llama_index_meve.stores import store_of
+from llama_index_meve.tokens import tokens_for
 from meve import Retriever
 from meve.config import RetrieverConfig
 from meve.context import Context
@@ -88,14 +91,18 @@ class MeVeRetriever(BaseRetriever):
             config: how to decide.
             embedder: as for `meve.Retriever`; None for the one that ships.
             verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with; `llama_index.core.utils.get_tokenizer()` wrapped in a count, say.
+            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
         engine = Retriever.from_passages(
-            as_passages(nodes), config=config, embedder=embedder, verifier=verifier, tokens=tokens
+            as_passages(nodes),
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens_for(tokens, config),
         )
         return cls(engine, **options)
 
@@ -115,7 +122,8 @@ class MeVeRetriever(BaseRetriever):
 
         Its words are read once, here, where it can list its nodes; for another, give `nodes`, or do without keyword
         search. What it lets go is never returned; what it takes in later is found by its vectors at once, and by its
-        words after `engine.refresh()`.
+        words after `engine.refresh()`, or `await arefresh()`, which a store with an async client alone needs from the
+        beginning.
 
         Args:
             index: any VectorStoreIndex.
@@ -123,13 +131,14 @@ class MeVeRetriever(BaseRetriever):
             config: how to decide.
             embedder: makes vectors for telling copies apart; None for the one that ships. The index keeps its own.
             verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with.
+            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
             MeveError: parts that can't be had.
         """
-        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        counter = tokens_for(tokens, config)
+        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         store = store_of(index)
         engine = StoreRetriever(store, parts)
         if nodes is not None:
@@ -145,24 +154,54 @@ class MeVeRetriever(BaseRetriever):
         other.options = dict(self.options)
         return other
 
-    def context(self, query: str, **options: Any) -> Context:
-        """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
-        where: Any = self.filters
-        if where is not None and not isinstance(self.engine, StoreRetriever):
-            where = admits(where)
-        asked = {**self.options, **renamed(NAMES, options)}
-        found: Context = self.engine.retrieve(query, where=where, observer=observer(), **asked)
+    def context(self, query: QueryType, **options: Any) -> Context:
+        """The same as a context: its text, its tokens, whether it is sufficient, and the trace.
+
+        Args:
+            query: the question, with an embedding that is known or other texts to embed if it is a QueryBundle.
+            options: `top_k`, and any value of `meve.RetrieverConfig`, for this call.
+
+        Raises:
+            MeveError: an unknown option, or what the engine raises.
+        """
+        bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+        asked = {**self.options, **renamed(NAMES, options), "observer": observer()}
+        if isinstance(self.engine, StoreRetriever):
+            with put(bundle):
+                found: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **asked)
+        else:
+            where = None if self.filters is None else admits(self.filters)
+            vector = vector_of(bundle, self.engine.embedder)
+            found = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **asked)
         tell(found)
         return found
 
-    def _found(self, query: str) -> list[NodeWithScore]:
-        if not query.strip():
+    async def arefresh(self) -> int:
+        """Index the words of all that the index holds now, asked on this event loop where that can be.
+
+        Returns:
+            How many nodes.
+
+        Raises:
+            ConfigurationError: it is no retriever over an index, or over one that can't list what it holds.
+            RetrievalError: the vector store failed.
+        """
+        if not isinstance(self.engine, StoreRetriever):
+            raise ConfigurationError("a retriever over nodes has nothing to refresh: call engine.add or engine.remove")
+        return await off_loop(self.engine.refresh)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not query_bundle.query_str.strip():
             return []
-        context = self.context(query)
+        context = self.context(query_bundle)
         if context.passages or self.when_empty == "nothing":
             return as_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
         return best_of(judged, self._passages(list(judged)), self.engine, self.options)
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await off_loop(self._retrieve, query_bundle)
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
         if isinstance(self.engine, StoreRetriever):
@@ -185,10 +224,3 @@ class MeVeRetriever(BaseRetriever):
             return resolved
         passages = as_passages(each.node for each in resolved)
         return as_nodes(self.engine.select(query, passages, observer=observer(), **self.options))
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._found(query_bundle.query_str)
-
-    @dispatcher.span
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._found, query_bundle.query_str)
