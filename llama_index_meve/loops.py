@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,10 +19,17 @@ class _Caller:
         self._gone = False
 
     def awaited(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Called in the work's thread; what is awaited is cancelled if nobody waits any more."""
+        """Called in the work's thread.
+
+        Raises:
+            CancelledError: nobody waits any more.
+        """
+        if self._gone:
+            coroutine.close()
+            raise CancelledError("who asked has left")
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self._awaited = future
-        if self._gone:
+        if self._gone:  # since
             future.cancel()
         return future.result()
 

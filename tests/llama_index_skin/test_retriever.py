@@ -8,16 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
-from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_meve import MeVeEmbedding, MeVeRetriever
+from llama_index_meve import MeVeRetriever
 from llama_index_meve.stores import AnyIndex, store_of
 from meve.errors import ConfigurationError, StaleWarning
-from meve.testing.fakes import WordEmbedder
 from tests.llama_index_skin.conftest import node, uid
+from tests.llama_index_skin.stores import DELETING, STORES, indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
@@ -32,27 +30,6 @@ EITHER = MetadataFilters(
 )
 
 
-def simple():
-    return SimpleVectorStore()
-
-
-def faiss():
-    import faiss as library
-    from llama_index.vector_stores.faiss import FaissMapVectorStore
-
-    return FaissMapVectorStore(library.IndexIDMap2(library.IndexFlatIP(WordEmbedder().dimension)))
-
-
-def qdrant():
-    from llama_index.vector_stores.qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-
-    return QdrantVectorStore("c", client=QdrantClient(":memory:"))
-
-
-STORES = {"SimpleVectorStore": simple, "FaissMapVectorStore": faiss, "QdrantVectorStore": qdrant}
-
-
 def ids(found):
     return [each.node.node_id for each in found]
 
@@ -64,11 +41,6 @@ def candidates(context):
 @pytest.fixture(params=STORES)
 def kind(request):
     return request.param
-
-
-def indexed(kind, nodes):
-    storage = StorageContext.from_defaults(vector_store=STORES[kind]())
-    return VectorStoreIndex(nodes, storage_context=storage, embed_model=MeVeEmbedding(WordEmbedder()))
 
 
 @pytest.fixture
@@ -209,6 +181,7 @@ class TestOverAnIndex:
                 assert not left & {uid(i) for i in out}, (filters, sources)
                 assert left
 
+    @pytest.mark.parametrize("kind", DELETING, indirect=True)
     def test_what_is_deleted_is_gone_from_every_phase(self, index, over_index):
         """By its document, which leaves the node in the document store; the words lag, and say so."""
         index.delete_ref_doc("doc-zebra")
@@ -217,6 +190,7 @@ class TestOverAnIndex:
         assert uid("zebra") not in candidates(context)
         assert over_index.engine.refresh() == 3
 
+    @pytest.mark.parametrize("kind", DELETING, indirect=True)
     @pytest.mark.parametrize("how", ["through the index", "from the vector store"])
     def test_what_is_deleted_by_node_is_gone_too(self, how, kind, index, over_index):
         """Whichever side let it go."""
