@@ -80,13 +80,13 @@ def copy_of(node: BaseNode) -> BaseNode:
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON holds it; what it can't hold is its text."""
-    made = {}
+    """Metadata as JSON holds it, in UTF-8; what it can't hold is its text."""
+    made: dict[str, Any] = {}
     for name, value in metadata.items():
         try:
-            made[name] = json.loads(json.dumps(value, allow_nan=False))
+            made[_clean(str(name))] = json.loads(_clean(json.dumps(value, allow_nan=False, ensure_ascii=False)))
         except (TypeError, ValueError):
-            made[name] = str(value)
+            made[_clean(str(name))] = _clean(str(value))
     return made
 
 
