@@ -8,13 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeRetriever
+from llama_index_meve.events import MeVeTraceEvent
 from llama_index_meve.stores import AnyIndex, store_of
 from meve.errors import ConfigurationError, StaleWarning
-from tests.llama_index_skin.conftest import node, uid
+from tests.llama_index_skin.conftest import Listener, listening, node, uid
 from tests.llama_index_skin.stores import DELETING, STORES, indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
@@ -64,6 +68,26 @@ class TestOverNodes:
         assert uid("zebra") not in ids(found)
         assert all(type(each.score) is float for each in found)
         assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(found)
+
+    def test_old_callbacks_and_new_tracers_hear_of_each_retrieval_in_pairs(self, nodes, parts):
+        debug, spans, root = LlamaDebugHandler(print_trace_on_end=False), SimpleSpanHandler(), get_dispatcher()
+        made = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
+        root.add_span_handler(spans)
+        try:
+            with listening(Listener(heard=[])) as listener:
+                made.retrieve(BLUE)
+                asyncio.run(made.aretrieve(BLUE))
+        finally:
+            root.span_handlers.remove(spans)
+        pairs = debug.get_event_pairs(CBEventType.RETRIEVE)
+        assert [len(pair) for pair in pairs] == [2, 2]
+        kinds = [event.class_name() for event in listener.heard]
+        once = ["RetrievalStartEvent", *["MeVePhaseEvent"] * 5, "MeVeTraceEvent", "RetrievalEndEvent"]
+        assert kinds == once * 2
+        names = {span.id_.partition("-")[0] for span in spans.completed_spans}
+        assert {"MeVeRetriever._retrieve", "MeVeRetriever._aretrieve"} <= names
+        inner = next(event for event in listener.heard if isinstance(event, MeVeTraceEvent)).span_id
+        assert inner.startswith("MeVeRetriever._retrieve")
 
     def test_the_question_is_not_written_to(self, retriever):
         bundle = QueryBundle(BLUE)
