@@ -5,9 +5,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+ENOUGH = 1_000_000
+"""Threads that a pool may have: as many as there are calls."""
+_POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 
 
 class _Caller:
@@ -44,23 +49,28 @@ _CALLER: ContextVar[_Caller | None] = ContextVar("llama_index_meve_caller", defa
 
 
 async def off_loop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread of its own, from which `ask` comes back to this loop.
+    """Do blocking work in a thread that nothing else uses meanwhile, from which `ask` comes back to this loop.
 
-    Of its own, since it waits for the loop: in a pool that is full of such work, what it waits for would find no room.
-    Context variables are the caller's. When the caller is cancelled, so is what the work awaits.
+    The work waits for the loop, so it must never wait for a thread: in a pool that is full of such work, what it waits
+    for would find no room. Context variables are the caller's. With the caller, what the work awaits is cancelled too.
     """
     loop = asyncio.get_running_loop()
     caller = _Caller(loop)
     context = copy_context()
     context.run(_CALLER.set, caller)
-    thread = ThreadPoolExecutor(1, thread_name_prefix="meve")
     try:
-        return await loop.run_in_executor(thread, lambda: context.run(work, *args, **kwargs))
+        return await loop.run_in_executor(_threads(loop), lambda: context.run(work, *args, **kwargs))
     except asyncio.CancelledError:
         caller.leave()
         raise
-    finally:
-        thread.shutdown(wait=False)
+
+
+def _threads(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
+    """A thread for each call under way, kept for the next: a loop's own, since a forked process has other loops."""
+    made = _POOLS.get(loop)
+    if made is None:
+        made = _POOLS[loop] = ThreadPoolExecutor(ENOUGH, thread_name_prefix="meve")
+    return made
 
 
 def ask(blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs) -> T:

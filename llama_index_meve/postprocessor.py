@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import ConfigDict, Field, field_validator
 
 from llama_index_meve.empty import WhenEmpty, best_of
-from llama_index_meve.events import dispatcher, observer, tell
+from llama_index_meve.events import dispatcher, listened, observer, tell
 from llama_index_meve.loops import ask, off_loop, own
 from llama_index_meve.nodes import NAMES, as_nodes, as_passages
 from llama_index_meve.tokens import global_tokens, tokens_for
@@ -168,13 +168,16 @@ class MeVePostprocessor(BaseNodePostprocessor):
     def _told(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
         """Events around the work, in pairs whatever happens; what is put into the list is what they tell of."""
         made: list[NodeWithScore] = []
-        dispatcher.event(self._start(query, nodes))
+        heard = listened()
+        if heard:
+            dispatcher.event(self._start(query, nodes))
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
                 yield made
                 event.on_end(payload={EventPayload.NODES: made})
         finally:
-            dispatcher.event(ReRankEndEvent(nodes=made))
+            if heard:
+                dispatcher.event(ReRankEndEvent(nodes=made))
 
     def _start(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
         name = self.engine.verifier.name

@@ -1,6 +1,7 @@
 """Async calls: what a store or a retriever can be asked natively is awaited, what would block the loop is not on it."""
 
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -95,6 +96,21 @@ async def test_many_at_once_wait_for_nobody(nodes, parts):
         nested = await asyncio.gather(*[last.apostprocess_nodes(given, query_str=BLUE) for _ in range(60)])
     assert [ids(found) for found in plain] == [alone[0]] * 60
     assert [ids(found) for found in nested] == [alone[1]] * 60
+
+
+def test_threads_end_with_their_loop(nodes, parts):
+    retriever, _ = over(Native, nodes, parts)
+
+    async def several():
+        await asyncio.gather(*[retriever.aretrieve(BLUE) for _ in range(5)])
+        return [each for each in threading.enumerate() if each.name.startswith("meve")]
+
+    threads = asyncio.run(several())
+    assert threads
+    gc.collect()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 async def test_who_leaves_cancels_what_is_awaited(nodes, parts):

@@ -230,6 +230,8 @@ def test_events_come_in_pairs_also_where_it_fails(parts, found, monkeypatch):
 
 
 def test_where_nobody_listens_no_event_is_made(parts, found, monkeypatch):
+    for kind in ("ReRankStartEvent", "ReRankEndEvent"):
+        monkeypatch.setattr(f"llama_index_meve.postprocessor.{kind}", None)
     monkeypatch.setattr(events, "MeVePhaseEvent", None)
     monkeypatch.setattr(events, "MeVeTraceEvent", None)
     monkeypatch.setattr(Trace, "to_dict", None)
