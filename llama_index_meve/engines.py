@@ -16,17 +16,16 @@ from llama_index_meve.loops import off_loop
 from llama_index_meve.nodes import NAMES, as_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.skins import renamed
+from meve.skins import DESCRIPTION, NOTHING, renamed
 
-NOTHING = "Nothing that was found answers this."
-DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+EMPTY = "Nothing that was found answers this."
 
 
 def meve_query_engine(
     retriever: MeVeRetriever,
     *,
     llm: Any = None,
-    empty_response: str = NOTHING,
+    empty_response: str = EMPTY,
     node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     **options: Any,
 ) -> RetrieverQueryEngine:

@@ -22,8 +22,8 @@ from llama_index_meve.tokens import tokens_for
 from meve import Retriever
 from meve.config import RetrieverConfig
 from meve.context import Context
-from meve.engine import Engine, Tokens, make_engine
-from meve.errors import ConfigurationError
+from meve.engine import Engine, Tokens
+from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
 from meve.skins import overrides, renamed
@@ -137,14 +137,16 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: parts that can't be had.
         """
-        counter = tokens_for(tokens, config)
-        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         store = store_of(index)
-        engine = StoreRetriever(store, parts)
-        if nodes is not None:
-            engine.index(as_passages(nodes))
-        elif store.lists:
-            engine.refresh()
+        engine = StoreRetriever.over(
+            store,
+            passages=None if nodes is None else as_passages(nodes),
+            words=store.lists,
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens_for(tokens, config),
+        )
         options.setdefault("object_map", index._object_map)
         return cls(engine, **options)
 
@@ -193,7 +195,10 @@ class MeVeRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        context = self.context(query_bundle)
+        try:
+            context = self.context(query_bundle)
+        except EmptyCorpusError:  # all nodes were removed: an index would find nothing
+            return []
         if context.passages or self.when_empty == "nothing":
             return as_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}

@@ -8,6 +8,10 @@ from typing import Any
 from meve.config import check_names
 from meve.errors import ConfigurationError, missing_extra
 
+NOTHING = "Nothing that was found answers this. Say so rather than guess."
+"""What a tool tells a model where nothing qualifies."""
+DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+"""What a model is told of the tool."""
 _IMMUTABLE = (str, int, float, type(None))
 
 

@@ -185,7 +185,7 @@ def test_an_agent_with_the_tool(retriever):
 def test_the_tool_says_what_is_amiss_and_is_a_retrieval_to_tracers(retriever):
     tool, listener = create_meve_tool(retriever), Listener(heard=[])
     with listening(listener):
-        assert tool(query="quantum chromodynamics").content == "Nothing that was found answers this."
+        assert tool(query="quantum chromodynamics").content.startswith("Nothing that was found answers this.")
         assert tool(query=" ").content.startswith("The question can't be used")
         assert "A blue sky today." in tool(query=BLUE).content
     kinds = [type(event) for event in listener.heard]

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from llama_index_meve.any_index import AnyIndex
 from llama_index_meve.loops import ask, waited_for
 from llama_index_meve.nodes import NodePassage, as_passage
+from llama_index_meve.stores.base import AnyIndex
 from meve.errors import ConfigurationError
 
 PAGE = 1_000

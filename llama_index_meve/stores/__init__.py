@@ -2,10 +2,12 @@
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 
-from llama_index_meve.any_index import AnyIndex
-from llama_index_meve.described import Described, FaissMap, Simple
-from llama_index_meve.qdrant import Qdrant
+from llama_index_meve.stores.base import AnyIndex
+from llama_index_meve.stores.described import Described, FaissMap, Simple
+from llama_index_meve.stores.qdrant import Qdrant
 from meve.errors import ConfigurationError
+
+__all__ = ["KNOWN", "AnyIndex", "store_of"]
 
 KNOWN: dict[str, type[AnyIndex]] = {
     "SimpleVectorStore": Simple,

@@ -5,11 +5,11 @@ from typing import Any
 
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from llama_index_meve.any_index import AnyIndex
 from llama_index_meve.asking import as_put
 from llama_index_meve.filters import admits, nested
 from llama_index_meve.loops import ask
 from llama_index_meve.nodes import NodePassage, as_passage
+from llama_index_meve.stores.base import AnyIndex
 
 
 class Described(AnyIndex):
