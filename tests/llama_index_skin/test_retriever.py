@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from llama_index_meve import MeVeRetriever
 from llama_index_meve.events import MeVeTraceEvent
 from llama_index_meve.stores import AnyIndex, store_of
-from meve.errors import ConfigurationError, StaleWarning
+from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
 from tests.llama_index_skin.conftest import Listener, listening, node, uid
 from tests.llama_index_skin.stores import DELETING, STORES, indexed
 
@@ -164,6 +164,23 @@ class TestOverNodes:
             MeVeRetriever(retriever.engine, filters={"lang": "en"})
         with pytest.raises(ConfigurationError, match="VectorStoreIndex"):
             MeVeRetriever.from_index("an index")
+
+    def test_what_is_removed_is_gone_from_the_next_question_on_also_the_last(self, nodes, parts):
+        made = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
+        made.engine.remove([uid("sky")])
+        assert uid("sky") not in candidates(made.context("blue sky today", threshold=0.0))
+        made.engine.remove([uid("sea")])
+        assert made.retrieve(BLUE) == asyncio.run(made.aretrieve(BLUE)) == []
+        with pytest.raises(EmptyCorpusError, match="give some"):
+            MeVeRetriever.from_nodes([], **parts)
+
+    def test_words_that_nobody_has_bring_nobody(self, nodes, parts):
+        """The stock keyword search brings k nodes all the same, with 0; and of Chinese it sees no words."""
+        chinese = [TextNode(id_="sky", text="今天天气很好,天空是蓝色的。"), TextNode(text="面包是用面粉做的。")]
+        made = MeVeRetriever.from_nodes([*nodes, *chinese], sources="lexical", threshold=0.0, **parts)
+        assert made.retrieve("quantum chromodynamics") == []
+        scores = {c.id: c.scores["lexical"] for c in made.context("天空是什么颜色").trace.candidates}
+        assert max(scores, key=scores.get) == "sky"
 
     def test_nodes_without_text_are_left_out(self, parts):
         made = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
