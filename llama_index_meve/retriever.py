@@ -43,6 +43,7 @@ class MeVeRetriever(BaseRetriever):
             asks no model; or the best of what was judged, unverified.
         objects: nodes that stand for something else, as for any retriever of LlamaIndex.
         object_map: what they stand for.
+        verbose: whether LlamaIndex prints which of these it enters.
         options: any value of `meve.RetrieverConfig`, by name.
         callback_manager: LlamaIndex's.
 
@@ -60,6 +61,7 @@ class MeVeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> None:
         if not isinstance(engine, Engine) or not callable(getattr(engine, "retrieve", None)):
@@ -71,7 +73,7 @@ class MeVeRetriever(BaseRetriever):
         self.when_empty = when_empty
         self.options = overrides(NAMES, {"top_k": top_k}, options)
         engine.settings(None, self.options)  # what can't be is refused here
-        super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map)
+        super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
     @classmethod
     def from_nodes(

@@ -38,7 +38,7 @@ class Described(AnyIndex):
             found = ask(self.vectors.query, self.native("aquery"), asked)
             ids = list(found.ids or [])
             scores = dict(zip(map(self._node_id, ids), found.similarities or [None] * len(ids), strict=True))
-            there = {p.id: p for p in self.present([i for i in scores if i is not None], where)}
+            there = {p.id: p for p in self._read([i for i in scores if i is not None], where)}
             if len(there) >= k or len(ids) < reach or reach >= total:
                 return [(there[i], score) for i, score in scores.items() if i in there][:k]
             reach = min(reach * 4, total)
@@ -49,18 +49,16 @@ class Described(AnyIndex):
 
     def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         """Which of these are still there, and admitted by the filter."""
-        here = [i for i in ids if self.holds(i)]
-        nodes = self.index.docstore.get_nodes(here, raise_error=False)
-        passages = [as_passage(node) for node in nodes]
-        return passages if where is None else [p for p in passages if admits(where)(p.metadata)]
+        return self._read(self.still(ids), where)
 
-    def holds(self, node_id: str) -> bool:
-        """Whether neither index nor vector store has let it go."""
-        return node_id in self._reverse()
+    def still(self, ids: Sequence[str]) -> list[str]:
+        """Which of these neither index nor vector store has let go."""
+        named = set(self.index.index_struct.nodes_dict.values())
+        return [i for i in ids if i in named]
 
     def everything(self) -> Iterable[NodePassage]:
         """All that is still there."""
-        return self.present(list(self._reverse()), None)
+        return self._read(list(dict.fromkeys(self.index.index_struct.nodes_dict.values())), None)
 
     def size(self) -> int:
         """How many are still there."""
@@ -70,10 +68,10 @@ class Described(AnyIndex):
         named: str | None = self.index.index_struct.nodes_dict.get(found)
         return named
 
-    def _reverse(self) -> Mapping[str, Any]:
-        """What the index names, by node id."""
-        named: Mapping[str, str] = self.index.index_struct.nodes_dict
-        return dict.fromkeys(named.values())
+    def _read(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
+        nodes = self.index.docstore.get_nodes(list(ids), raise_error=False)
+        passages = [as_passage(node) for node in nodes]
+        return passages if where is None else [p for p in passages if admits(where)(p.metadata)]
 
 
 class ByNodeId(Described):
@@ -83,9 +81,10 @@ class ByNodeId(Described):
         """What the vector store holds, by node id."""
         raise NotImplementedError
 
-    def holds(self, node_id: str) -> bool:
-        """Whether neither index nor vector store has let it go."""
-        return node_id in self.held() and node_id in self.index.index_struct.nodes_dict
+    def still(self, ids: Sequence[str]) -> list[str]:
+        """Which of these neither index nor vector store has let go."""
+        named, held = self.index.index_struct.nodes_dict, self.held()
+        return [i for i in ids if i in held and i in named]
 
     def everything(self) -> Iterable[NodePassage]:
         """All that is still there."""
@@ -95,6 +94,9 @@ class ByNodeId(Described):
         """How many are still there."""
         named, held = self.index.index_struct.nodes_dict, self.held()
         return len(named) if len(named) == len(held) else sum(i in held for i in named)
+
+    def _node_id(self, found: str) -> str | None:
+        return found if self.still([found]) else None
 
 
 class Simple(ByNodeId):

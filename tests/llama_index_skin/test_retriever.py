@@ -11,12 +11,13 @@ import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, MetadataMode, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeRetriever
 from llama_index_meve.events import MeVeTraceEvent
 from llama_index_meve.stores import AnyIndex, store_of
+from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
 from tests.llama_index_skin.conftest import Listener, listening, node, uid
 from tests.llama_index_skin.stores import DELETING, STORES, indexed
@@ -152,6 +153,18 @@ class TestOverNodes:
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky " + "word " * 300))
         made = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
         assert sum(len(each.node.get_content().split()) for each in made.retrieve(BLUE)) <= 10
+
+    def test_what_it_enters_is_printed_if_one_likes(self, parts, capsys):
+        stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky"))
+        MeVeRetriever.from_nodes([stands], verbose=True, objects=[stands], **parts).retrieve(BLUE)
+        assert "entering t" in capsys.readouterr().out
+
+    def test_metadata_that_was_not_counted_is_not_sent(self, parts):
+        """Over a corpus whose passages are no nodes."""
+        engine = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
+        found = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
+        assert found[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
+        assert found[0].node.metadata["note"].startswith("many words")
 
     def test_where_nothing_qualifies_the_best_can_be_given(self, retriever):
         strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
