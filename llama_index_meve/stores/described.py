@@ -43,6 +43,10 @@ class Described(AnyIndex):
                 return [(there[i], score) for i, score in scores.items() if i in there][:k]
             reach = min(reach * 4, total)
 
+    def native(self, name: str) -> Any:
+        """Any async method, though it blocks: what lives in memory mustn't be searched while the loop adds to it."""
+        return getattr(self.vectors, name)
+
     def asks(self, where: Any) -> bool:  # noqa: ARG002
         """Whether the vector store can ask this filter itself."""
         return False

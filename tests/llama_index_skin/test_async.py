@@ -9,7 +9,8 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool
 from llama_index_meve.loops import ask, off_loop
@@ -33,8 +34,8 @@ def here():
     return threading.get_ident()
 
 
-class Blocking(SimpleVectorStore):
-    """One that has no async methods of its own."""
+class InMemory(SimpleVectorStore):
+    """The stock one, with a record of where it was asked."""
 
     asked: list = []  # noqa: RUF012 - pydantic's
 
@@ -43,13 +44,42 @@ class Blocking(SimpleVectorStore):
         return super().query(query, **kwargs)
 
 
+class Blocking(BasePydanticVectorStore):
+    """One that keeps nodes itself, as databases do, and has no async methods of its own."""
+
+    stores_text: bool = True
+    asked: list = []  # noqa: RUF012 - pydantic's
+    _vectors: SimpleVectorStore = PrivateAttr(default_factory=SimpleVectorStore)
+    _nodes: dict = PrivateAttr(default_factory=dict)
+
+    @property
+    def client(self):
+        return None
+
+    def add(self, nodes, **kwargs):
+        self._nodes |= {each.node_id: each for each in nodes}
+        return self._vectors.add(nodes, **kwargs)
+
+    def delete(self, ref_doc_id, **kwargs):
+        self._vectors.delete(ref_doc_id)
+
+    def query(self, query, **kwargs):
+        self.asked.append(("query", here()))
+        return self._found(query)
+
+    def _found(self, query):
+        made = self._vectors.query(query)
+        made.nodes = [self._nodes[i] for i in made.ids]
+        return made
+
+
 class Native(Blocking):
     """One that has."""
 
     async def aquery(self, query, **kwargs):
         self.asked.append(("aquery", here()))
         await asyncio.sleep(0)
-        return SimpleVectorStore.query(self, query, **kwargs)
+        return self._found(query)
 
 
 class Never(Native):
@@ -83,6 +113,30 @@ async def test_a_store_without_is_asked_off_the_loop(nodes, parts):
     await retriever.aretrieve(BLUE)
     assert [how for how, _ in asked] == ["query"]
     assert asked[0][1] != here()
+
+
+async def test_what_lives_in_memory_is_searched_on_the_loop_which_changes_it(nodes, parts):
+    """As LlamaIndex does: neither dicts nor FAISS can be searched in one thread while another adds to them."""
+    retriever, asked = over(InMemory, nodes, parts)
+    await retriever.aretrieve(BLUE)
+    assert asked == [("query", here())]
+
+
+@pytest.mark.filterwarnings("ignore::meve.errors.StaleWarning")
+@pytest.mark.parametrize("kind", ["SimpleVectorStore", "FaissVectorStore", "FaissMapVectorStore"])
+async def test_an_index_grows_while_it_is_asked(kind, nodes, parts):
+    index = indexed(kind, nodes)
+    retriever = MeVeRetriever.from_index(index, **parts)
+
+    async def grow(n):
+        await index.ainsert_nodes([node(f"{n}-{i}", f"grey field {n} {i}") for i in range(5)])
+        return [uid("sky")]
+
+    async def found():
+        return ids(await retriever.aretrieve(BLUE))[:1]
+
+    assert await asyncio.gather(*[each for n in range(40) for each in (grow(n), found())]) == [[uid("sky")]] * 80
+    assert await retriever.arefresh() == 204
 
 
 async def test_many_at_once_wait_for_nobody(nodes, parts):
@@ -241,7 +295,7 @@ async def test_qdrant_with_an_async_client_alone(nodes, parts):
 
 
 async def test_words_are_read_anew_on_the_loop(nodes, parts):
-    retriever, _ = over(Native, nodes, parts)
+    retriever, _ = over(InMemory, nodes, parts)
     retriever.engine.store.index.insert_nodes([node("yak", "Yaks yawn.")])
     assert await retriever.arefresh() == 5
     assert uid("yak") in ids(await retriever.aretrieve("yaks yawn"))
