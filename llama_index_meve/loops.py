@@ -93,11 +93,6 @@ def ask(blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *arg
     return caller.awaited(on_loop())
 
 
-def waited_for() -> bool:
-    """Whether an event loop waits for this work."""
-    return _CALLER.get() is not None
-
-
 def own(part: Any, name: str, of: type, says: str | None = None) -> Any:
     """A part's async method, if the part has one of its own; None where it is the inherited one, which blocks the loop.
 

@@ -1,6 +1,6 @@
 """What every index over a vector store can."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -44,16 +44,12 @@ class AnyIndex:
         retriever._node_ids = None  # else it asks for the nodes that the index itself holds, which may be images alone
         asked = as_put(query, self.index._embed_model if self.vectors.is_embedding_query else None)
         native = retriever.aretrieve if self.native("aquery") else None
-        found = ask(self.blocking(retriever.retrieve), native, asked)
+        found = ask(retriever.retrieve, native, asked)
         return [(as_passage(each.node), each.score) for each in found]
 
     def native(self, name: str) -> Any:
         """An async method of the vector store's own; None where it has none."""
         return own(self.vectors, name, BasePydanticVectorStore)
-
-    def blocking(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that asks the vector store from a thread, if it can be asked so."""
-        return method
 
     def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         """Which of these it still holds; with a filter, none."""

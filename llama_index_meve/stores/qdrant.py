@@ -1,9 +1,9 @@
 """Indexes over Qdrant."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from llama_index_meve.loops import ask, waited_for
+from llama_index_meve.loops import ask
 from llama_index_meve.nodes import NodePassage, as_passage
 from llama_index_meve.stores.base import AnyIndex
 from meve.errors import ConfigurationError
@@ -16,16 +16,12 @@ class Qdrant(AnyIndex):
 
     @property
     def lists(self) -> bool:
-        """Whether there is a client that can be asked from here."""
-        return self.vectors._client is not None or waited_for()
+        """Whether there is a client that a thread can ask."""
+        return self.vectors._client is not None
 
     def native(self, name: str) -> Any:
         """An async method, if there is a client for it."""
         return None if self.vectors._aclient is None else getattr(self.vectors, name)
-
-    def blocking(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that asks from a thread, if there is a client for that."""
-        return self._refused if self.vectors._client is None else method
 
     def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         """Those that it holds and the filter admits."""

@@ -16,6 +16,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 
 from llama_index_meve import MeVeRetriever
 from llama_index_meve.events import MeVeTraceEvent
+from llama_index_meve.nodes import as_passage
 from llama_index_meve.stores import AnyIndex, store_of
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
@@ -121,6 +122,8 @@ class TestOverNodes:
         assert found[0].node.text == "A blue sky. …"
         assert long.text.endswith("kind.")
         assert found[0].node.node_id == long.node_id
+        cut = as_passage(long).with_text("A blue sky.")
+        assert cut.text == cut.content == cut.shown == cut.node.text == "A blue sky."
 
     def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
         where, whole = [], type(retriever.engine).retrieve
