@@ -12,10 +12,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from langchain_meve import MeVeRetriever
 from llama_index_meve import MeVePostprocessor
@@ -37,33 +38,37 @@ def main() -> None:
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
     engine, listener = retriever.engine, {"callbacks": [Listener()]}
-    nodes = [TextNode(text=text) for text in texts]
+    nodes = [TextNode(text=text, metadata={"source": "fields.txt", "page": 3, "title": "Of fields"}) for text in texts]
     over_nodes = NodeRetriever.from_nodes(nodes, **parts)
     given = [NodeWithScore(node=node) for node in nodes[:20]]
-    passages = [Passage(id=node.node_id, text=node.text) for node in nodes[:20]]
+    passages = [Passage(id=node.node_id, text=node.get_content(MetadataMode.EMBED)) for node in nodes[:20]]
     last = MeVePostprocessor.make(**parts)
 
-    async def on_a_loop() -> None:
-        await retriever.ainvoke(QUESTION)
-
+    later: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "ainvoke": lambda: retriever.ainvoke(QUESTION),
+        "aretrieve (nodes)": lambda: over_nodes.aretrieve(QUESTION),
+        "apostprocess_nodes": lambda: last.apostprocess_nodes(given, query_str=QUESTION),
+    }
     ways: dict[str, Callable[[], object]] = {
         "meve": lambda: engine.retrieve(QUESTION),
+        "meve (nodes)": lambda: over_nodes.engine.retrieve(QUESTION),
         "invoke": lambda: retriever.invoke(QUESTION),
         "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
         "retrieve (nodes)": lambda: over_nodes.retrieve(QUESTION),
         "meve.select": lambda: last.engine.select(QUESTION, passages),
         "postprocess_nodes": lambda: last.postprocess_nodes(given, query_str=QUESTION),
     }
-    times: dict[str, list[float]] = {name: [] for name in [*ways, "ainvoke"]}
+    times: dict[str, list[float]] = {name: [] for name in [*ways, *later]}
     loop = asyncio.new_event_loop()
     for _ in range(CALLS):
         for name, way in ways.items():
             times[name].append(timed(way))
-        times["ainvoke"].append(timed(lambda: loop.run_until_complete(on_a_loop())))
+        for name, coroutine in later.items():
+            times[name].append(timed(lambda made=coroutine: loop.run_until_complete(made())))
     loop.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, value in medians.items():
-        than = "meve.select" if name == "postprocess_nodes" else "meve"
+        than = "meve.select" if "postprocess" in name else "meve (nodes)" if "(nodes)" in name else "meve"
         print(f"{name:22} {value:6.3f} ms, {value - medians[than]:+.3f} over {than}")
     base, package, named = imported(
         "import langchain_core.retrievers",

@@ -85,6 +85,19 @@ def over(store, *, read=True):
     return made
 
 
+def test_it_is_made_of_a_store_and_the_names_of_parts():
+    """Its words are read there, or given, or left unread."""
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
+        made = StoreRetriever.over(Shelf(TEXTS, counts=False), **options, **parts)
+        if known:
+            context = made.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
+            assert candidates(context) == {each.id for each in known}
+        else:
+            with pytest.raises(ConfigurationError, match="aren't indexed"):
+                made.retrieve("zebra", sources="lexical")
+
+
 def candidates(context):
     return {c.id for c in context.trace.candidates}
 
@@ -350,6 +363,12 @@ class TestSelect:
     def test_of_the_same_id_the_first_counts(self):
         twice = [passage("a", "blue sky"), passage("a", "grass")]
         assert self.engine().select("blue sky", twice).text == "blue sky"
+
+    def test_equal_scores_keep_the_order_in_which_they_were_given(self):
+        """Also at the cut; their ids say nothing."""
+        given = [passage(name, "blue sky") for name in "dacbe"]
+        context = self.engine().select("blue sky", given, limit=3, redundancy=1.0)
+        assert [p.passage.id for p in context.passages] == ["d", "a", "c"]
 
     def test_nothing_given_nothing_verified(self):
         context = self.engine().select("blue sky", [])

@@ -267,6 +267,17 @@ class TestSources:
         brought = {s: {c.id for c in self.found(s).candidates} for s in ("dense", "lexical", "hybrid")}
         assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
 
+    def test_a_question_may_bring_its_vector(self):
+        """Then it isn't embedded: candidates come by that vector, verdicts by the words."""
+        embedder = CountedEmbedder(WordEmbedder())
+        retriever = Retriever.from_texts(self.TEXTS, **parts(embedder=embedder))
+        vector = WordEmbedder().embed_query("zebra facts")
+        context = retriever.retrieve("blue sky", vector=vector, sources="dense", candidates=1, fallback_k=0)
+        assert {c.id: c.scores["verifier"] for c in context.trace.candidates} == {"p0000002": 0.0}
+        assert embedder.calls.queries == []
+        with pytest.raises(VectorError, match="the question have shape"):
+            retriever.retrieve("blue sky", vector=vector[:3])
+
     def test_what_only_words_find_is_verified_like_the_rest(self):
         """It isn't a fallback's find; the trace names the sources, and what brought each."""
         trace = self.found("hybrid")

@@ -88,7 +88,7 @@ class Engine:
 
         Args:
             query: the question.
-            passages: from wherever; of those with the same id, the first.
+            passages: from wherever; of those with the same id, the first. Equal scores keep their order.
             config: instead of the engine's own, for this call.
             fallback: where phase 3 looks if too few are verified; None for nowhere.
             observer: told of each phase while it happens.
@@ -175,4 +175,4 @@ class _Given:
     name: str = "given"
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:  # noqa: ARG002
-        return [Candidate(passage=passage, origin=self.name) for passage in self.passages]
+        return [Candidate(passage=passage, origin=self.name, place=n) for n, passage in enumerate(self.passages)]
