@@ -1,4 +1,4 @@
-"""Contexts of which it is known whether they carry an answer: of a question asked with its gold passages, and without."""
+"""Contexts of which it is known whether they carry an answer: questions asked with their gold passages, and without."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -48,8 +48,8 @@ def asked_twice(
 ) -> Iterator[Told]:
     """Each question over the whole corpus, and over the corpus without its gold passages.
 
-    With `partly`, a question of several gold passages is also asked of the corpus without each one of them: what is left
-    is near, and not enough. Passages are embedded once.
+    With `partly`, a question of several gold passages is also asked of the corpus without each one of them: what is
+    left is near, and not enough. Passages are embedded once.
     """
     kept = CachedEmbedder(resolve_embedder(embedder), cache)
     retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=verifier, config=config)

@@ -3,8 +3,8 @@
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
-ask unless told to, are asked of the corpus, of the corpus without their gold passages, and if there are several, without
-each one of them. It learns to tell the first from the others. Measured are the questions that `meve bench` asks, of the
+ask unless told to, are asked of the corpus, of the corpus without their gold passages, and if there are several,
+without each one of them. It learns to tell the first from the others. Measured are the questions that `meve bench` asks, of the
 corpus and of the corpus without gold, and those of HotpotQA's fullwiki contexts, of which some are complete.
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
         [each.held for each in told],
         name=NAME,
         verifier=told[0].context.trace.verifier,
-        fitted_on=f"questions of {', '.join(FITTED)}, asked with their gold passages, without, and without one of several",
+        fitted_on=f"questions of {', '.join(FITTED)}, asked with their gold passages, without, and without one of them",
     )
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):
