@@ -4,8 +4,9 @@
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
 ask unless told to, are asked of the corpus, of the corpus without their gold passages, and if there are several,
-without each one of them. It learns to tell the first from the others. Measured are the questions that `meve bench` asks, of the
-corpus and of the corpus without gold, and those of HotpotQA's fullwiki contexts, of which some are complete.
+without each one of them. It learns to tell the first from the others. Measured are the questions that `meve bench`
+asks, of the corpus and of the corpus without gold, and those of HotpotQA's fullwiki contexts, of which some are
+complete.
 """
 
 import argparse
