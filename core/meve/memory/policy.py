@@ -106,7 +106,7 @@ class Reflection(_Values):
         return self
 
     def used(self, score: float) -> float:
-        """A score after a use: 50, 60, 70, 75, 80, …
+        """A score after a use: 50, 60, 70, 75, and so on.
 
         >>> Reflection().used(70)
         75.0
@@ -123,7 +123,7 @@ class Reflection(_Values):
         past = idle - self.idle
         if past <= timedelta(0) or score <= self.floor:
             return score
-        return max(self.floor, score * 0.5 ** (past / self.half_life))
+        return float(max(self.floor, score * 0.5 ** (past / self.half_life)))
 
 
 class Pruning(_Values):

@@ -195,7 +195,8 @@ class SqliteStore:
                     ok=False, events=0, keyed=self._chain.keyed, at=1, problem="the log's head is missing"
                 )
             rows = connection.execute("SELECT * FROM audit ORDER BY seq")
-            return self._chain.check((Entry(*row) for row in rows), *found, kept)
+            seq, digest, seal = found
+            return self._chain.check((Entry(*row) for row in rows), seq, digest, seal, kept)
 
     def scrub(self) -> bool:
         """Empty the write-ahead log, so that no file holds what was erased; False if others are reading."""
