@@ -112,7 +112,7 @@ class Reflection(_Values):
         75.0
         """
         gain = next((gain for below, gain in self.steps if score < below), 0.0)
-        return min(100.0, score + gain)
+        return float(min(100, score + gain))
 
     def decayed(self, score: float, idle: timedelta) -> float:
         """A score after so long without a use or a recall; never below `floor` by that.
