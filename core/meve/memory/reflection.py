@@ -43,7 +43,7 @@ class UsageJudge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleUsageJudge:
-    """By distinctive words that memory and answer share and the question lacks, and by likeness of the nearest sentence.
+    """By distinctive words that memory and answer share and the question lacks, and by the likest sentence.
 
     Distinctive is a word that not every one of the memories holds.
     """

@@ -78,11 +78,7 @@ def taken_apart(text: str) -> Statement:
     names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text)}
     days = {word for word in found if word in _CALENDAR}
     values = names | days | set(_SPELLED)
-    about = {
-        _stem(word)
-        for word in content_words(text)
-        if word not in values and word not in _NEGATIONS and not word[0].isdigit()
-    }
+    said = [w for w in content_words(text) if w not in values and w not in _NEGATIONS and not w[0].isdigit()]
     return Statement(
         about=frozenset(map(_stem, said)),
         numbers=frozenset(numbers),
