@@ -9,7 +9,7 @@ import numpy as np
 from meve.errors import ConfigurationError, ModelError
 from meve.formulas import cosines
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory.records import MemoryRecord, Opinion, StoredRecord
 from meve.memory.shelf import Scope, Shelf
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
@@ -35,16 +35,6 @@ def shown(text: str, source: str, created_at: datetime) -> str:
     'Tomatoes need sun. (doc, 2026-05-01)'
     """
     return f"{text} ({source}, {created_at:%Y-%m-%d})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opinion:
-    """What one user's answers made of a shared record."""
-
-    reflection: float
-    touched_at: datetime | None = None
-    used_at: datetime | None = None
-    uses: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,16 @@ class StoredRecord:
     """Of its text, by the memory's own tokenizer."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opinion:
+    """What one user's answers made of a shared record."""
+
+    reflection: float
+    touched_at: datetime | None = None
+    used_at: datetime | None = None
+    uses: int = 0
+
+
 def user_key(user_id: object) -> str:
     """The key under which a user's records are stored; different for every user.
 

@@ -30,6 +30,7 @@ class Connections:
         self._writers = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._closed = False
+        self._durable = True
 
     @contextmanager
     def first(self) -> Iterator[sqlite3.Connection]:
@@ -53,7 +54,7 @@ class Connections:
                 self._given_back(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """The one that writes, in a transaction: kept when the block ends, undone when it raises."""
         with self._mapped("written"), self._writers:
             if self._closed:
@@ -61,6 +62,9 @@ class Connections:
             if self._writer is None:
                 self._writer = self.opened()
             connection = self._writer
+            if durable != self._durable:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from meve.memory.chain import AuditEvent, Event, Head, Verification
-from meve.memory.records import StoredRecord
+from meve.memory.records import Opinion, StoredRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,18 @@ class Transaction(Protocol):
         """One archived record."""
         ...
 
+    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """These were recalled then. No change that readers must hear of."""
+        ...
+
+    def opinion(self, user: str, record_id: str) -> Opinion | None:
+        """What a user's answers made of a shared record."""
+        ...
+
+    def rate(self, user: str, record_id: str, opinion: Opinion) -> None:
+        """A user's opinion of a shared record becomes this one."""
+        ...
+
     def log(self, *events: Event) -> None:
         """Entries for the log, in this order."""
         ...
@@ -79,8 +91,11 @@ class Transaction(Protocol):
 class MemoryStore(Protocol):
     """Keeps records and their log. Safe to share between threads."""
 
-    def writing(self) -> AbstractContextManager[Transaction]:
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """A transaction: kept when the block ends, undone when it raises.
+
+        Args:
+            durable: whether it must survive a power cut; a process that is killed loses nothing either way.
 
         Raises:
             StoreBusyError: others held the store for too long.
@@ -98,6 +113,10 @@ class MemoryStore(Protocol):
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         """One record, archived or not."""
+        ...
+
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """What a user's answers made of shared records, by id."""
         ...
 
     def archived(self, user: str) -> list[StoredRecord]:

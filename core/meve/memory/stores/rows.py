@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.memory.records import MemoryRecord, StoredRecord, user_of
+from meve.memory.records import MemoryRecord, Opinion, StoredRecord, user_of
 
 COLUMNS = (
     "id", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection", "touched",
@@ -63,6 +63,16 @@ def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
         version=values["version"],
     )
     return StoredRecord(record=record, vector=np.frombuffer(values["vector"], dtype="<f4"), tokens=values["tokens"])
+
+
+def opinion_row(opinion: Opinion) -> tuple[Any, ...]:
+    """Score, times and uses as they are stored."""
+    return (opinion.reflection, _maybe(opinion.touched_at), _maybe(opinion.used_at), opinion.uses)
+
+
+def opinion_of(row: tuple[Any, ...]) -> Opinion:
+    """What `opinion_row` made."""
+    return Opinion(reflection=row[0], touched_at=_moment(row[1]), used_at=_moment(row[2]), uses=row[3])
 
 
 def packed(stored: StoredRecord) -> bytes:

@@ -51,6 +51,16 @@ MIGRATIONS: tuple[str, ...] = (
         row INTEGER NOT NULL,
         PRIMARY KEY (user, changed, row)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE opinions (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        reflection REAL NOT NULL,
+        touched INTEGER,
+        used INTEGER,
+        uses INTEGER NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX opinions_of ON opinions (id);
     CREATE TABLE archive (
         user INTEGER NOT NULL REFERENCES users (no),
         id TEXT NOT NULL,

@@ -10,15 +10,26 @@ from typing import Any, Self
 
 from meve.errors import AuditError, DuplicateIdError, StorageError
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Event, Head, Verification, told
-from meve.memory.records import StoredRecord
+from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
 from meve.memory.stores.ports import Changes, Counts
-from meve.memory.stores.rows import COLUMNS, from_row, micros, moment, packed, to_row, unpacked
+from meve.memory.stores.rows import (
+    COLUMNS,
+    from_row,
+    micros,
+    moment,
+    opinion_of,
+    opinion_row,
+    packed,
+    to_row,
+    unpacked,
+)
 from meve.memory.stores.schema import migrate
 
 REMEMBERED = 10_000
 """How many rows that are gone a user's readers are told of one by one; beyond, they read all anew."""
 
+_OPINION = "reflection, touched, used, uses"
 _ALL = ", ".join(COLUMNS)
 _INSERT = f"INSERT INTO memories (user, changed, {_ALL}) VALUES (?, ?{', ?' * len(COLUMNS)})"
 _REPLACE = f"UPDATE memories SET changed = ?, {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE user = ? AND id = ?"
@@ -85,9 +96,9 @@ class SqliteStore:
             )
 
     @contextmanager
-    def writing(self) -> Iterator["SqliteTransaction"]:
+    def writing(self, *, durable: bool = True) -> Iterator["SqliteTransaction"]:
         """A transaction: kept when the block ends, undone when it raises."""
-        with self._connections.writing() as connection:
+        with self._connections.writing(durable=durable) as connection:
             transaction = SqliteTransaction(connection, self._chain)
             yield transaction
             transaction.finish()
@@ -124,6 +135,14 @@ class SqliteStore:
         """One record, archived or not."""
         with self._connections.reading() as connection:
             return _found(connection, user, record_id) or _archived(connection, user, record_id)
+
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """What a user's answers made of shared records, by id."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id, {_OPINION} FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,)
+            ).fetchall()
+        return {row[0]: opinion_of(row[1:]) for row in rows}
 
     def archived(self, user: str) -> list[StoredRecord]:
         """A user's archived records, by id."""
@@ -266,6 +285,8 @@ class SqliteTransaction:
         gone = self._connection.execute("DELETE FROM memories WHERE user = ? AND id = ? RETURNING row", (no, record_id))
         rows = gone.fetchall()
         self._connection.executemany("INSERT INTO gone VALUES (?, ?, ?)", [(no, version, row) for (row,) in rows])
+        if user == SHARED:
+            self._connection.execute("DELETE FROM opinions WHERE id = ?", (record_id,))
         kept = self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record_id)).rowcount
         return bool(rows or kept)
 
@@ -282,6 +303,28 @@ class SqliteTransaction:
     def archived(self, user: str, record_id: str) -> StoredRecord | None:
         """One archived record."""
         return _archived(self._connection, user, record_id)
+
+    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """These were recalled then. No change that readers must hear of."""
+        self._connection.executemany(
+            "UPDATE memories SET touched = ? WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
+            [(micros(at), user, record_id) for record_id in record_ids],
+        )
+
+    def opinion(self, user: str, record_id: str) -> Opinion | None:
+        """What a user's answers made of a shared record."""
+        row = self._connection.execute(
+            f"SELECT {_OPINION} FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
+            (user, record_id),
+        ).fetchone()
+        return None if row is None else opinion_of(row)
+
+    def rate(self, user: str, record_id: str, opinion: Opinion) -> None:
+        """A user's opinion of a shared record becomes this one."""
+        no, _ = self._changing(user)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
+        )
 
     def log(self, *events: Event) -> None:
         """Entries for the log, in this order."""
