@@ -71,6 +71,14 @@ class Transaction(Protocol):
         """One archived record."""
         ...
 
+    def all_archived(self, user: str) -> list[StoredRecord]:
+        """All archived records of a user, by id."""
+        ...
+
+    def forget_opinions(self, user: str) -> None:
+        """Nothing is left of what a user's answers made of shared records."""
+        ...
+
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         """These were recalled then. No change that readers must hear of."""
         ...
@@ -153,6 +161,14 @@ class MemoryStore(Protocol):
 
     def scrub(self) -> bool:
         """Make sure that no file holds what was erased; False if others are reading, and it must be done later."""
+        ...
+
+    def claim_embedder(self, name: str, dimension: int) -> None:
+        """Note by which model vectors are made, if it isn't noted yet.
+
+        Raises:
+            IndexMismatchError: the store's vectors are another model's.
+        """
         ...
 
     def counts(self) -> Counts:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from meve.errors import AuditError, DuplicateIdError, StorageError
+from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Event, Head, Verification, told
 from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
@@ -95,6 +95,25 @@ class SqliteStore:
                 f"the audit log of {self._connections.file} hangs on {other}: give the one it was made with"
             )
 
+    def claim_embedder(self, name: str, dimension: int) -> None:
+        """Note by which model vectors are made, if it isn't noted yet.
+
+        Raises:
+            IndexMismatchError: the store's vectors are another model's.
+        """
+        mine = f"{name} {dimension}"
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").fetchone()
+        if found is None:
+            with self._connections.writing() as connection:
+                connection.execute("INSERT INTO meta VALUES ('embedder', ?) ON CONFLICT DO NOTHING", (mine,))
+                found = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").fetchone()
+        if found[0] != mine:
+            raise IndexMismatchError(
+                f"{self._connections.file} holds vectors of {found[0]!r} (name, dimension), and the embedder is "
+                f"{mine!r}: open it with the one that it was made with"
+            )
+
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator["SqliteTransaction"]:
         """A transaction: kept when the block ends, undone when it raises."""
@@ -147,10 +166,7 @@ class SqliteStore:
     def archived(self, user: str) -> list[StoredRecord]:
         """A user's archived records, by id."""
         with self._connections.reading() as connection:
-            rows = connection.execute(
-                "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
-            ).fetchall()
-        return [unpacked(user, body) for (body,) in rows]
+            return _all_archived(connection, user)
 
     def users(self) -> list[str]:
         """The keys of all users that have a record."""
@@ -304,6 +320,14 @@ class SqliteTransaction:
         """One archived record."""
         return _archived(self._connection, user, record_id)
 
+    def all_archived(self, user: str) -> list[StoredRecord]:
+        """All archived records of a user, by id."""
+        return _all_archived(self._connection, user)
+
+    def forget_opinions(self, user: str) -> None:
+        """Nothing is left of what a user's answers made of shared records."""
+        self._connection.execute("DELETE FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
+
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         """These were recalled then. No change that readers must hear of."""
         self._connection.executemany(
@@ -382,6 +406,13 @@ def _archived(connection: sqlite3.Connection, user: str, record_id: str) -> Stor
         "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?", (user, record_id)
     ).fetchone()
     return None if row is None else unpacked(user, row[0])
+
+
+def _all_archived(connection: sqlite3.Connection, user: str) -> list[StoredRecord]:
+    rows = connection.execute(
+        "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
+    ).fetchall()
+    return [unpacked(user, body) for (body,) in rows]
 
 
 def _taken(record_id: str) -> DuplicateIdError:
