@@ -125,17 +125,20 @@ class Writer:
         return made
 
     def delete(self, user: str, record_id: str, reason: str) -> Erased:
-        """Nothing is left of a record, unless it is on hold.
+        """Nothing is left of a record and of what was made of it, unless it is on hold.
+
+        One that was merged or summarised lives on in another: then that one goes.
 
         Raises:
             UnknownIdError: no such record.
         """
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
-            found = transaction.find(user, record_id) or transaction.archived(user, record_id)
-            if found is None:
+            every = [*transaction.records(user), *transaction.all_archived(user)]
+            found = [s for s in every if s.record.id == record_id or record_id in s.record.derived_from]
+            if not found:
                 raise unknown(record_id)
-            erased, held = self.erased(transaction, user, [found], reason, now)
+            erased, held = self._erased(transaction, user, found, reason, now)
         return Erased(erased=erased, held=held, scrubbed=kit.store.scrub() if erased else True)
 
     def forget(self, user: str, reason: str) -> Erased:
@@ -143,24 +146,17 @@ class Writer:
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
-            erased, held = self.erased(transaction, user, found, reason, now)
+            erased, held = self._erased(transaction, user, found, reason, now)
             transaction.forget_opinions(user)
         return Erased(erased=erased, held=held, scrubbed=kit.store.scrub())
 
-    def erased(
+    def _erased(
         self, transaction: Transaction, user: str, found: Iterable[StoredRecord], reason: str, now: datetime
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Erase records and what was made of them, in a transaction; the ids that went, and those on hold.
-
-        A record that was merged or summarised from one that goes, goes too, unless it is on hold.
-        """
-        waiting = {stored.record.id: stored.record for stored in found}
-        for stored in (*transaction.records(user), *transaction.all_archived(user)):
-            if not waiting.keys().isdisjoint(stored.record.derived_from):
-                waiting.setdefault(stored.record.id, stored.record)
+        """The ids that went, and those on hold with why."""
         gone: list[str] = []
         held: dict[str, str] = {}
-        for record in waiting.values():
+        for record in (stored.record for stored in found):
             if record.hold:
                 held[record.id] = record.hold
                 continue
