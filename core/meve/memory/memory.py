@@ -1,24 +1,30 @@
 """The public face of governed memory: one user's records at a time, every read and every change by policy."""
 
-from collections.abc import Collection, Iterable, Mapping
+import builtins
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from meve.clock import Clock, SystemClock
-from meve.errors import ValidationError
+from meve.errors import ConfigurationError, ValidationError
 from meve.memory.auditing import AuditLog
 from meve.memory.chain import Chain
 from meve.memory.drafts import Classifier, NoTags, SourceClassifier, Tagger
+from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
+from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_choice, checked_tags, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
 from meve.memory.search import Asked, Recall, RecallCache, Searcher
 from meve.memory.shelf import Scope, Shelves
+from meve.memory.stores.ports import Counts
 from meve.memory.stores.sqlite import SqliteStore
+from meve.memory.upkeep import Background, ExtractiveSummariser, Keeper, Summariser, Upkept
 from meve.memory.values import Contradiction, RuleContradiction
 from meve.memory.writing import Erased, Writer, unknown
 from meve.parts.embedders import resolve_embedder
@@ -33,11 +39,12 @@ class GovernedMemory:
     Args are parts; `open` makes them.
     """
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Kit, summariser: Summariser | None = None) -> None:
         self.policy = kit.policy
         self.clock = kit.clock
         self.audit = AuditLog(kit.store, kit.clock)
         self._kit = kit
+        self._summariser = summariser or ExtractiveSummariser(kit.embedder.embed_passages)
         self._writer = Writer(kit)
         self._reflector = Reflector(kit)
         self._searcher = Searcher(
@@ -45,6 +52,8 @@ class GovernedMemory:
             shelves=Shelves(kit.store, kit.embedder.dimension, kit.policy.limits.vectors),
             cache=RecallCache(kit.policy.limits.recalls),
         )
+        self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
+        self._background: builtins.list[Background] = []
 
     @classmethod
     def open(
@@ -61,6 +70,7 @@ class GovernedMemory:
         usage: UsageJudge | None = None,
         classifier: Classifier | None = None,
         tagger: Tagger | None = None,
+        summariser: Summariser | None = None,
         verify_threshold: float = 0.5,
     ) -> Self:
         """The memory in a file, which is made if it isn't there.
@@ -78,6 +88,7 @@ class GovernedMemory:
             usage: tells what an answer made of memories; by rules if None.
             classifier: tells the class of what is added without one.
             tagger: tells the tags of what is added without.
+            summariser: makes one text of related memories or of older turns; extracts sentences if None.
             verify_threshold: the probability from which on a verifier lets a memory through, in [0, 1].
 
         Raises:
@@ -105,7 +116,7 @@ class GovernedMemory:
                 classifier=classifier or SourceClassifier(),
                 tagger=tagger or NoTags(),
             )
-            return cls(kit)
+            return cls(kit, summariser)
         except BaseException:
             store.close()
             raise
@@ -206,25 +217,12 @@ class GovernedMemory:
             QueryError: a blank question.
             ValidationError: a user, class, source or tag that can't be.
         """
-        user = user_key(user_id)
-        now = self.clock.now()
-        asked = Asked(
-            text=query,
-            user=user,
-            user_id=user_id,
-            scope=Scope(
-                now=now,
-                classes=self._classes(classes, include_private),
-                sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
-                tags=None if tags is None else checked_tags(tags),
-                session_id=session_id,
-                since=None if within is None else now - within,
-            ),
-            limit=limit,
-            max_tokens=max_tokens,
-            verify=verify,
-        )
-        return self._searcher.search(asked)
+        return self._searcher.search(
+            self._asked(
+                query, user_key(user_id), user_id, tags=tags, classes=classes, sources=sources, session_id=session_id,
+                within=within, include_private=include_private, verify=verify, limit=limit, max_tokens=max_tokens,
+            )
+        )  # fmt: skip
 
     def reflect(self, recall: Recall, *, answer: str) -> Reflected:
         """Move the scores of what was recalled by what the answer made of it: used, unused, contradicted.
@@ -325,7 +323,7 @@ class GovernedMemory:
                 return found.record
         raise unknown(id)
 
-    def list(self, *, user_id: UserId, include_archived: bool = False) -> list[MemoryRecord]:
+    def list(self, *, user_id: UserId, include_archived: bool = False) -> builtins.list[MemoryRecord]:
         """All records of a user that aren't expired, by id; not the shared ones."""
         user, now = user_key(user_id), self.clock.now()
         found = [stored for _, stored in self._kit.store.changes(user, 0).records]
@@ -333,8 +331,91 @@ class GovernedMemory:
             found += self._kit.store.archived(user)
         return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
 
+    def export(self, *, user_id: UserId) -> dict[str, Any]:
+        """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
+
+        What is expired or erased isn't among them.
+        """
+        return exported(self._kit, user_key(user_id), user_id)
+
+    def explain(self, about: str, *, user_id: UserId, limit: int = 10) -> builtins.list[Explained]:
+        """What is remembered about something, private records included, and why: each with its entries in the log.
+
+        Raises:
+            QueryError: a blank text.
+        """
+        user = user_key(user_id)
+        recall = self._searcher.look(self._asked(about, user, user_id, include_private=True, limit=limit))
+        scores = {p.passage.id: float(p.score or 0.0) for p in recall.passages}
+        return explained(self._kit, user, [(r, scores[r.id]) for r in recall.records])
+
+    def prompt(
+        self,
+        query: str,
+        *,
+        user_id: UserId,
+        history: Sequence[Turn | Mapping[str, str] | str] = (),
+        system: str = "",
+        max_tokens: int = 2_048,
+        budget: Budget | None = None,
+        **search: Any,  # noqa: ANN401
+    ) -> Prompt:
+        """A prompt within a budget: facts from memory, older turns in brief, the last ones verbatim, the question.
+
+        Args:
+            query: the question.
+            user_id: whose memory.
+            history: turns so far, oldest first: (role, text), {"role": …, "content": …}, or texts that alternate.
+            system: stands above all; never cut.
+            max_tokens: of the whole prompt.
+            budget: how they are shared; `max_tokens` goes before its own.
+            search: as for `search`.
+
+        Raises:
+            ConfigurationError: system text and question alone don't fit.
+            ValidationError: a turn that is none.
+        """
+        shared = replace(budget or Budget(), max_tokens=max_tokens)
+        turns = checked_turns(history)
+        room = room_for_facts(system, query, shared, self._kit.tokens)
+        recall = self.search(query, user_id=user_id, max_tokens=room, **search)
+        return composed(
+            recall,
+            turns,
+            system=system,
+            query=query,
+            budget=shared,
+            tokens=self._kit.tokens,
+            summariser=self._summariser,
+        )
+
+    def maintain(self, *, user_id: UserId | None = None) -> Upkept:
+        """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
+
+        Reads never wait for it: what is expired isn't handed out, with or without.
+        """
+        return self._keeper.maintain(None if user_id is None else [user_key(user_id)])
+
+    def maintain_every(self, seconds: float) -> Background:
+        """Rounds in a thread of their own, until `stop` is called or the memory closed.
+
+        Raises:
+            ConfigurationError: no positive number of seconds.
+        """
+        if not seconds > 0:
+            raise ConfigurationError(f"a round every {seconds!r} s can't be: give a positive number")
+        made = Background(self.maintain, seconds)
+        self._background.append(made)
+        return made
+
+    def stats(self) -> Counts:
+        """How much there is."""
+        return self._kit.store.counts()
+
     def close(self) -> None:
-        """Let go of the file."""
+        """Stop what runs beside, and let go of the file."""
+        for each in self._background:
+            each.stop()
         self._kit.store.close()
 
     def __enter__(self) -> Self:
@@ -344,6 +425,35 @@ class GovernedMemory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close it."""
         self.close()
+
+    def _asked(
+        self,
+        query: str,
+        user: str,
+        user_id: UserId,
+        *,
+        tags: Collection[str] | None = None,
+        classes: Collection[PolicyClass] | None = None,
+        sources: Collection[Source] | None = None,
+        session_id: str | None = None,
+        within: timedelta | None = None,
+        include_private: bool = False,
+        verify: bool = False,
+        limit: int | None = None,
+        max_tokens: int = 1_000_000,
+    ) -> Asked:
+        now = self.clock.now()
+        scope = Scope(
+            now=now,
+            classes=self._classes(classes, include_private),
+            sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
+            tags=None if tags is None else checked_tags(tags),
+            session_id=session_id,
+            since=None if within is None else now - within,
+        )
+        return Asked(
+            text=query, user=user, user_id=user_id, scope=scope, limit=limit, max_tokens=max_tokens, verify=verify
+        )
 
     def _classes(self, classes: Collection[PolicyClass] | None, private: bool) -> frozenset[PolicyClass]:
         every = (

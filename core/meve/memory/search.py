@@ -66,7 +66,16 @@ class Searcher:
     cache: "RecallCache"
 
     def search(self, asked: Asked) -> Recall:
-        """The memories that answer.
+        """The memories that answer; the log tells that they were recalled.
+
+        Raises:
+            QueryError: a blank question.
+            ModelError: a model failed.
+        """
+        return self._noted(asked, self.look(asked))
+
+    def look(self, asked: Asked) -> Recall:
+        """The memories that answer, without a trace in log and records.
 
         Raises:
             QueryError: a blank question.
@@ -76,13 +85,13 @@ class Searcher:
         versions = tuple(shelf.version for shelf in shelves)
         known = self.cache.find(asked.key, versions)
         if known is not None and not any(r.expired(asked.scope.now) for r in known.records):
-            return self._noted(asked, replace(known, id=_recall_id()))
+            return replace(known, id=_recall_id())
         found = self._run(asked, shelves)
         while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran
             asked = replace(asked, scope=replace(asked.scope, now=self.kit.clock.now()))
             found = self._run(asked, shelves)
         self.cache.keep(asked.key, versions, found)
-        return self._noted(asked, found)
+        return found
 
     def forget(self, user: str) -> None:
         """Let go of all that memory holds of a user's records; of everybody's recalls, for the shared space's key."""

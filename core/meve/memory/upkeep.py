@@ -297,12 +297,18 @@ def _groups(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
 
 
 class Background:
-    """Does the rounds in a thread, until it is stopped."""
+    """Does rounds in a thread, until it is stopped.
 
-    def __init__(self, round_: Callable[[], object], every: float, failed: Callable[[Exception], None]) -> None:
+    Args:
+        round_: one round.
+        every: seconds between the end of one and the begin of the next.
+    """
+
+    def __init__(self, round_: Callable[[], object], every: float) -> None:
+        self.failed: Exception | None = None
+        """What the last round failed with; None if it didn't."""
         self._round = round_
         self._every = every
-        self._failed = failed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="meve-upkeep", daemon=True)
         self._thread.start()
@@ -316,5 +322,6 @@ class Background:
         while not self._stop.wait(self._every):
             try:
                 self._round()
+                self.failed = None
             except Exception as error:
-                self._failed(error)
+                self.failed = error
