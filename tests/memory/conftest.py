@@ -1,30 +1,16 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock
 
-
-class SetClock:
-    """A clock that a test moves."""
-
-    def __init__(self):
-        self.moment = datetime(2026, 5, 1, 12, tzinfo=UTC)
-        self.seconds = 0.0
-
-    def now(self):
-        return self.moment
-
-    def elapsed(self):
-        return self.seconds
-
-    def move(self, **span):
-        self.moment += timedelta(**span)
+KEY = b"a key of the tests, long enough"
 
 
 @pytest.fixture
 def clock():
-    return SetClock()
+    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -34,5 +20,5 @@ def file(tmp_path):
 
 @pytest.fixture
 def memory(file, clock):
-    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as opened:
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as opened:
         yield opened

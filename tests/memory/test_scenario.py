@@ -1,5 +1,7 @@
 """The gardening scenario of the paper: four sessions, with the scores that it gives."""
 
+from datetime import timedelta
+
 import pytest
 
 
@@ -28,13 +30,13 @@ def test_four_sessions_of_gardening(memory, clock):
     memory.reflect(first, answer=said)
     assert scores(memory, "A", "B", "C") == [60, 60, 45]
 
-    clock.move(days=1)
+    clock.advance(timedelta(days=1))
     second = memory.search("How often should I be watering?", user_id="alice", tags=["gardening"], limit=1)
     assert ids(second) == ["B"]
     memory.reflect(second, answer="Deep watering 2-3 times a week.")
     assert scores(memory, "B") == [70]
 
-    clock.move(days=7)
+    clock.advance(timedelta(days=7))
     with pytest.raises(LookupError):
         memory.get("turn", user_id="alice")
     third = memory.search("Yellow leaves: is it the watering?", user_id="alice", tags=["gardening"], limit=2)
