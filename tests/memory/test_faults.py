@@ -5,6 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -115,8 +116,13 @@ print(memory.audit.verify().ok)
     assert "can't be written" in lines[0]
 
 
-def test_a_read_only_file_is_said(file):
+def test_a_read_only_file_is_said():
     """To whoever may not write it; root may write anything, so a child is somebody else."""
+    with tempfile.TemporaryDirectory() as folder:
+        read_only(Path(folder) / "memory.db")
+
+
+def read_only(file):
     with opened(file) as memory:
         memory.add("One.", user_id="alice")
     file.chmod(0o444)

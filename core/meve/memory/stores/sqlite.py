@@ -56,10 +56,13 @@ class SqliteStore:
             AuditError: the log hangs on another key.
         """
         place, chain = Path(file), chain or Chain()
-        if not place.parent.is_dir():
-            raise StorageError(f"{place.parent} is no folder: make it, or give another place for the memory")
-        if place.is_dir():
-            raise StorageError(f"{place} is a folder: give a file's name for the memory")
+        try:
+            if not place.parent.is_dir():
+                raise StorageError(f"{place.parent} is no folder: make it, or give another place for the memory")
+            if place.is_dir():
+                raise StorageError(f"{place} is a folder: give a file's name for the memory")
+        except OSError as cause:
+            raise StorageError(f"{place} can't be opened: {cause}; look at its permissions and its folder's") from cause
         connections = Connections(place)
         try:
             with connections.first() as connection:
