@@ -6,13 +6,15 @@ from datetime import datetime
 
 import numpy as np
 
-from meve.errors import ConfigurationError, ModelError
-from meve.formulas import cosines
-from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, Opinion, StoredRecord
-from meve.memory.shelf import Scope, Shelf
+from meve.errors import ConfigurationError
+from meve.memory.policy import Likeness, Policy
+from meve.memory.records import MemoryRecord, Opinion
+from meve.memory.shelf import Hit, Scope, Shelf
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
+
+LIKENESS = "likeness"
+"""The name of the score that says how like a memory is to the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,46 +44,40 @@ class MemorySource:
     """Phase 1 over one user's memories, and the shared ones. A user's own record hides a shared one of the same id."""
 
     name: str
-    """`dense` or `lexical`."""
     shelves: Sequence[Shelf]
     """The user's own first."""
     scope: Scope
+    rule: Likeness
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k memories of each shelf that the scope admits.
+        """At most k memories of each shelf that the scope admits, likest first.
 
         Raises:
-            ConfigurationError: a search by vectors, and the query has none.
+            ConfigurationError: the query has no vector.
         """
+        if query.vector is None:
+            raise ConfigurationError("a search in memory needs the query's vector: give the memory an embedder")
         found: dict[str, Candidate] = {}
         for shelf in self.shelves:
             with shelf.lock:
-                hits = self._hits(shelf, query, k)
-            for stored, score in hits:
-                if self.scope.admits(stored.record):
-                    found.setdefault(stored.record.id, _candidate(stored, self.name, score))
+                mask = shelf.admitted(self.scope)
+                hits = shelf.alike(query.text, query.vector, k, mask, self.rule) if mask.any() else []
+            for hit in hits:
+                if self.scope.admits(hit.stored.record):
+                    found.setdefault(hit.stored.record.id, _candidate(hit, self.name))
         return list(found.values())
 
-    def _hits(self, shelf: Shelf, query: Query, k: int) -> list[tuple[StoredRecord, float]]:
-        mask = shelf.admitted(self.scope)
-        if not mask.any():
-            return []
-        if self.name == "lexical":
-            return shelf.sharing_words(query.text, k, mask)
-        if query.vector is None:
-            raise ConfigurationError("a search by vectors needs the query's vector: give the memory an embedder")
-        return shelf.nearest(query.vector, k, mask)
 
-
-def _candidate(stored: StoredRecord, name: str, score: float) -> Candidate:
-    record = stored.record
+def _candidate(hit: Hit, name: str) -> Candidate:
+    record = hit.stored.record
     passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record)
-    return Candidate(passage=passage, origin=name, scores={name: score}, vector=stored.vector, tokens=stored.tokens)
+    scores = {LIKENESS: hit.likeness, "dense": hit.cosine, "lexical": hit.words}
+    return Candidate(passage=passage, origin=name, scores=scores, vector=hit.stored.vector, tokens=hit.stored.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyScorer:
-    """score = similarity · cosine + reflection · score / 100 + boost · the class's boost, the score decayed till now.
+    """score = similarity · likeness + reflection · score / 100 + boost · the class's boost, the score decayed till now.
 
     Source: MemoryArchitect, section C, and `Ranking` for the weights.
     """
@@ -92,20 +88,17 @@ class PolicyScorer:
     """Of shared records, by id."""
     name: str = "policy"
 
-    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
         """Scores, shape (n,).
 
         Raises:
-            ModelError: the query or a candidate has no vector.
+            ConfigurationError: a candidate is no memory, or comes without its likeness.
         """
-        vectors = [c.vector for c in candidates if c.vector is not None]
-        if query.vector is None or len(vectors) != len(candidates):
-            raise ModelError("ranking memories needs a vector of the query and of each: give the memory an embedder")
         weights = self.policy.ranking
         records = [record_of(c) for c in candidates]
         scores = np.array([self.reflection(record) for record in records]) / 100
         boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
-        similar = cosines(query.vector, np.array(vectors))
+        similar = np.array([likeness_of(c) for c in candidates])
         made = weights.similarity * similar + weights.reflection * scores + weights.boost * boosts
         return np.asarray(made, dtype=np.float32)
 
@@ -135,6 +128,17 @@ def decayed(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinio
     score = record.reflection if opinion is None else opinion.reflection
     touched = record.touched_at if opinion is None else opinion.touched_at
     return policy.reflection.decayed(score, now - max(touched or record.created_at, record.created_at))
+
+
+def likeness_of(candidate: Candidate) -> float:
+    """How like a memory is to the question, in [0, 1].
+
+    Raises:
+        ConfigurationError: its source doesn't say.
+    """
+    if LIKENESS not in candidate.scores:
+        raise ConfigurationError(f"candidate {candidate.id!r} comes without its likeness: rank it with another scorer")
+    return candidate.scores[LIKENESS]
 
 
 def record_of(candidate: Candidate) -> MemoryRecord:

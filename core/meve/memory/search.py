@@ -19,7 +19,7 @@ from meve.scorers import VerifierScorer
 from meve.types import Query
 
 CANDIDATES = 50
-"""Memories that are ranked: so many by vectors, and so many by words."""
+"""Memories that are ranked, the likest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +124,12 @@ class Searcher:
         if asked.verify:
             verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
+        rule = self.kit.policy.likeness
         untagged = replace(asked.scope, tags=None)
         pipeline = Pipeline(
-            sources=[MemorySource(name, shelves, asked.scope) for name in ("dense", "lexical")],
+            sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
-            fallback=MemorySource("fallback", shelves, untagged) if asked.scope.tags is not None else None,
+            fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.formulas import cosines
-from meve.memory.policy import PolicyClass, Source
+from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
 from meve.memory.stores.rows import micros
+from meve.parts.lexical.analyzers import stemmed_words
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.types import FloatArray
 
@@ -51,6 +52,17 @@ class Scope:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was found, and how like it is to the question; all in [0, 1]."""
+
+    stored: StoredRecord
+    likeness: float
+    cosine: float
+    words: float
+    """The share of the question's words that it holds, rare ones weighing more."""
+
+
 class Shelf:
     """A user's records as of one version of the store. Not safe to share: `Shelves` locks it.
 
@@ -78,7 +90,11 @@ class Shelf:
         self._live = np.zeros(0, dtype=np.bool_)
         self._tags: dict[str, set[int]] = {}
         self._sessions: dict[str, set[int]] = {}
-        self.words = Bm25Index()
+        self._before = np.zeros(0, dtype=np.int64)
+        self._after = np.zeros(0, dtype=np.int64)
+        """The positions of those beside a record in its session; -1 for none."""
+        self._last: dict[str, int] = {}
+        self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
         """Take over what became of the records."""
@@ -106,25 +122,42 @@ class Shelf:
             mask &= _among(n, self._sessions.get(scope.session_id, set()))
         return mask
 
-    def nearest(self, vector: FloatArray, k: int, mask: Mask) -> list[tuple[StoredRecord, float]]:
-        """At most k records by cosine, best first, equal ones by id."""
-        return self._best(np.flatnonzero(mask), cosines(vector, self._vectors[: len(mask)][mask]), k)
+    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
+        """At most k records that a mask admits, likest first, equal ones by id.
 
-    def sharing_words(self, text: str, k: int, mask: Mask) -> list[tuple[StoredRecord, float]]:
-        """At most k records by BM25, best first, equal ones by id."""
-        allowed = None if mask.all() else np.flatnonzero(mask)
-        found, scores = self.words.search(text, k, allowed)
-        return self._best(found, scores, k)
+        Args:
+            text: the question.
+            vector: its embedding, shape (d,).
+            k: how many at most.
+            mask: which positions may be found, shape (n,); neighbours that it leaves out lend nothing.
+            rule: how likeness is made up.
+        """
+        n = len(mask)
+        near = np.where(mask, np.maximum(cosines(vector, self._vectors[:n]), 0.0), 0.0)
+        shared = np.zeros(n)
+        found, scores = self.words.search(text, max(1, len(self._at)), None if mask.all() else np.flatnonzero(mask))
+        shared[found] = scores
+        shared *= 1 / max(self.words.most(text), 1e-9)
+        own = (near + rule.words * shared) / 2
+        padded = np.append(own, 0.0)  # what has no neighbour points there
+        made = own + rule.before * padded[self._before[:n]] + rule.after * padded[self._after[:n]]
+        made = np.where(mask, np.minimum(made, 1.0), -1.0).astype(np.float32)
+        return [
+            Hit(stored, float(made[p]), float(near[p]), float(shared[p]))
+            for p in self._best(np.flatnonzero(mask), made[mask], k)
+            if (stored := self._stored[p])
+        ]
 
-    def _best(self, positions: npt.NDArray[np.int64], scores: FloatArray, k: int) -> list[tuple[StoredRecord, float]]:
+    def _best(self, positions: npt.NDArray[np.int64], scores: FloatArray, k: int) -> list[int]:
         if len(scores) > 4 * k:
             cut = np.partition(scores, len(scores) - k)[len(scores) - k]
-            chosen = scores >= cut
-            positions, scores = positions[chosen], scores[chosen]
-        found = [
-            (stored, s) for n, s in zip(positions.tolist(), scores.tolist(), strict=True) if (stored := self._stored[n])
-        ]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0].record.id))[:k]
+            positions, scores = positions[scores >= cut], scores[scores >= cut]
+        found = zip(positions.tolist(), scores.tolist(), strict=True)
+        return [p for p, _ in sorted(found, key=lambda pair: (-pair[1], self._id(pair[0])))[:k]]
+
+    def _id(self, position: int) -> str:
+        stored = self._stored[position]
+        return stored.record.id if stored else ""
 
     def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
         if not found:
@@ -146,10 +179,32 @@ class Shelf:
             self._live[n] = record.superseded_by is None
             for tag in record.tags:
                 self._tags.setdefault(tag, set()).add(n)
+            self._before[n] = self._after[n] = -1
             if record.session_id is not None:
-                self._sessions.setdefault(record.session_id, set()).add(n)
+                self._join(record.session_id, n)
         positions = np.arange(first, first + len(found))
-        self.words.add(positions, [stored.record.text for _, stored in found])
+        self.words.add(positions, [spoken(stored.record) for _, stored in found])
+
+    def _join(self, session: str, n: int) -> None:
+        """The newest of a session."""
+        self._sessions.setdefault(session, set()).add(n)
+        last = self._last.get(session, -1)
+        self._before[n] = last
+        if last >= 0:
+            self._after[last] = n
+        self._last[session] = n
+
+    def _leave(self, session: str, n: int) -> None:
+        self._sessions[session].discard(n)
+        before, after = int(self._before[n]), int(self._after[n])
+        if before >= 0:
+            self._after[before] = after
+        if after >= 0:
+            self._before[after] = before
+        elif before >= 0:
+            self._last[session] = before
+        else:
+            self._last.pop(session, None)
 
     def _drop(self, rows: Sequence[int]) -> None:
         positions = [self._at.pop(row) for row in rows]
@@ -162,7 +217,7 @@ class Shelf:
                 for tag in stored.record.tags:
                     self._tags[tag].discard(n)
                 if stored.record.session_id is not None:
-                    self._sessions[stored.record.session_id].discard(n)
+                    self._leave(stored.record.session_id, n)
         if positions:
             self.words.remove(np.array(positions))
         if len(self._stored) > 64 and len(self._at) < len(self._stored) / 2:
@@ -179,6 +234,8 @@ class Shelf:
             self._vectors = _grown(self._vectors, room)
             self._facts = _grown(self._facts, room)
             self._live = _grown(self._live, room)
+            self._before = _grown(self._before, room)
+            self._after = _grown(self._after, room)
 
 
 class Shelves:
@@ -222,6 +279,11 @@ class Shelves:
                     break
                 del self._held[user]
                 total -= len(shelf)
+
+
+def spoken(record: MemoryRecord) -> str:
+    """The words that a record is found by: its text, its tags, and the day that it is of."""
+    return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
 
 
 def _among(n: int, positions: Collection[int]) -> Mask:
