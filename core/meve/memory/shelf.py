@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -148,7 +148,7 @@ class Shelf:
             if (stored := self._stored[p])
         ]
 
-    def _best(self, positions: npt.NDArray[np.int64], scores: FloatArray, k: int) -> list[int]:
+    def _best(self, positions: npt.NDArray[np.int64], scores: npt.NDArray[np.floating[Any]], k: int) -> list[int]:
         if len(scores) > 4 * k:
             cut = np.partition(scores, len(scores) - k)[len(scores) - k]
             positions, scores = positions[scores >= cut], scores[scores >= cut]
