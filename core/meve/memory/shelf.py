@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from meve.formulas import cosines
+from meve.formulas import unit
 from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
@@ -84,7 +84,7 @@ class Shelf:
         self._at: dict[int, int] = {}
         """Row to position."""
         self._stored: list[StoredRecord | None] = []
-        self._vectors = np.zeros((0, self._dimension), dtype=np.float32)
+        self._units = np.zeros((0, self._dimension), dtype=np.float32)
         self._facts = np.zeros((0, 4), dtype=np.int64)
         """Expiry, class, source, creation."""
         self._live = np.zeros(0, dtype=np.bool_)
@@ -133,7 +133,8 @@ class Shelf:
             rule: how likeness is made up.
         """
         n = len(mask)
-        near = np.where(mask, np.maximum(cosines(vector, self._vectors[:n]), 0.0), 0.0)
+        cosines = np.einsum("ij,j->i", self._units[:n], unit(vector))  # row by row: equal ones must tie
+        near = np.where(mask, np.maximum(cosines, 0.0), 0.0)
         shared = np.zeros(n)
         found, scores = self.words.search(text, max(1, len(self._at)), None if mask.all() else np.flatnonzero(mask))
         shared[found] = scores
@@ -168,7 +169,7 @@ class Shelf:
             record = stored.record
             self._at[row] = n
             self._stored.append(stored)
-            self._vectors[n] = stored.vector
+            self._units[n] = unit(stored.vector)
             expires = NEVER if record.expires_at is None else micros(record.expires_at)
             self._facts[n] = (
                 expires,
@@ -212,7 +213,7 @@ class Shelf:
             stored = self._stored[n]
             self._stored[n] = None
             self._live[n] = False
-            self._vectors[n] = 0
+            self._units[n] = 0
             if stored is not None:
                 for tag in stored.record.tags:
                     self._tags[tag].discard(n)
@@ -231,7 +232,7 @@ class Shelf:
     def _reserve(self, size: int) -> None:
         if size > len(self._live):
             room = max(size, 2 * len(self._live), 64)
-            self._vectors = _grown(self._vectors, room)
+            self._units = _grown(self._units, room)
             self._facts = _grown(self._facts, room)
             self._live = _grown(self._live, room)
             self._before = _grown(self._before, room)
