@@ -117,10 +117,15 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def maintain(self):
-        """Takes what is over, and nothing that isn't: texts that are alike are merged into one that says the same."""
-        self.memory._keeper._expire(__import__("meve.memory.upkeep", fromlist=["Upkept"]).Upkept())
+        """Takes what is over, and nothing that isn't but what is said twice, or is too old and of too low a score."""
+        done = self.memory.maintain()
         now = self.clock.now()
-        self.expected = {k: v for k, v in self.expected.items() if now < v[1] or v[2]}
+        over = {k for k, (_, end, hold) in self.expected.items() if now >= end and not hold}
+        assert {(u, i) for u, found in done.expired.items() for i in found} == over
+        taken = [done.expired, done.pruned, done.merged, done.summarised, done.archived]
+        for user, record_id in [(u, i) for part in taken for u, found in part.items() for i in found]:
+            assert not self.expected[user, record_id][2]
+            del self.expected[user, record_id]
 
     @rule()
     def reopen(self):

@@ -389,12 +389,16 @@ class GovernedMemory:
             summariser=self._summariser,
         )
 
-    def maintain(self, *, user_id: UserId | None = None) -> Upkept:
+    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
 
         Reads never wait for it: what is expired isn't handed out, with or without.
+
+        Args:
+            user_id: whose; None for everybody's.
+            dry_run: say what would be done, and do nothing.
         """
-        return self._keeper.maintain(None if user_id is None else [user_key(user_id)])
+        return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
     def maintain_every(self, seconds: float) -> Background:
         """Rounds in a thread of their own, until `stop` is called or the memory closed.

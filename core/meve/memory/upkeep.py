@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
@@ -15,10 +16,6 @@ from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores.ports import Transaction
 from meve.memory.values import differing_value
-
-EXPIRED_AT_ONCE = 500
-"""Records that one transaction erases."""
-STEPS = ("expire", "prune", "merge", "summarise", "archive", "cap", "scrub")
 
 
 class Summariser(Protocol):
@@ -72,30 +69,26 @@ class Keeper:
     forget: Callable[[str], None]
     """Told of each user whose memory changed."""
 
-    def maintain(self, users: Sequence[str] | None = None) -> Upkept:
-        """One round, over these users' keys, or all."""
-        done = Upkept()
-        self._expire(done)
-        for user in self.kit.store.users() if users is None else users:
-            with self.kit.store.writing() as transaction:
-                changed = _Round(self.kit, self.summariser, transaction, user, done).run()
-            if changed:
-                self.forget(user)
-        return replace(done, scrubbed=self.kit.store.scrub())
+    def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> Upkept:
+        """One round, over these users' keys, or all.
 
-    def _expire(self, done: Upkept) -> None:
-        now = self.kit.clock.now()
-        while found := self.kit.store.expired(now, EXPIRED_AT_ONCE):
-            with self.kit.store.writing() as transaction:
-                for user, record_id in found:
-                    stored = transaction.find(user, record_id) or transaction.archived(user, record_id)
-                    if stored is not None and stored.record.expired(now) and not stored.record.hold:
-                        transaction.erase(user, record_id)
-                        because = f"its time was over at {stored.record.expires_at}"
-                        transaction.log(self.kit.event(user, stored.record, "expire", because, now))
-                        done.expired.setdefault(user_of(user), []).append(record_id)
-            for user in {user for user, _ in found}:
-                self.forget(user)
+        Args:
+            users: their keys.
+            dry_run: undo each user's transaction at its end.
+        """
+        done = Upkept()
+        for user in self.kit.store.users() if users is None else users:
+            with suppress(_Undone), self.kit.store.writing() as transaction:
+                changed = _Round(self.kit, self.summariser, transaction, user, done).run()
+                if dry_run:
+                    raise _Undone
+                if changed:
+                    self.forget(user)
+        return done if dry_run else replace(done, scrubbed=self.kit.store.scrub())
+
+
+class _Undone(Exception):  # noqa: N818 - no error: it ends a dry run
+    """Undoes a transaction."""
 
 
 class _Round:
@@ -109,11 +102,12 @@ class _Round:
         self._user = user
         self._done = done
         self._now: datetime = kit.clock.now()
-        self._records = {s.record.id: s for s in transaction.records(user) if not s.record.expired(self._now)}
+        self._records = {s.record.id: s for s in transaction.records(user)}
         self._changed = False
 
     def run(self) -> bool:
         """Whether anything changed."""
+        self._expire()
         self._prune(self._policy.pruning.below, "its score fell below")
         if self._user != SHARED:
             self._merge()
@@ -121,6 +115,17 @@ class _Round:
         self._archive()
         self._cap()
         return self._changed
+
+    def _expire(self) -> None:
+        for stored in [*self._records.values(), *self._transaction.all_archived(self._user)]:
+            record = stored.record
+            if record.expired(self._now):
+                self._records.pop(record.id, None)
+                if not record.hold:
+                    self._transaction.erase(self._user, record.id)
+                    because = f"its time was over at {record.expires_at}"
+                    self._transaction.log(self._kit.event(self._user, record, "expire", because, self._now))
+                    self._note(self._done.expired, record.id)
 
     def _score(self, record: MemoryRecord) -> float:
         return decayed(record, self._policy, self._now)
