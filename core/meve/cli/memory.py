@@ -14,6 +14,7 @@ from meve.cli.render import out, say, show_text, table, write_json
 
 if TYPE_CHECKING:
     from meve.memory import GovernedMemory, MemoryRecord
+    from meve.memory.chain import Action
     from meve.memory.policy import PolicyClass, Source
 
 memory = typer.Typer(
