@@ -4,7 +4,7 @@
 
 The same question to both in turn, over parts that cost next to nothing, so that the wrapper is what differs; medians of
 1,000, in milliseconds, with nobody listening, with a listener, and on an event loop. Imports are those of fresh
-processes, medians of 9, in seconds, over the framework's own import.
+processes in turn, medians of 9, in seconds of processor time, over the framework's own import.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from langchain_meve import MeVeRetriever
 from llama_index_meve import MeVePostprocessor
@@ -37,40 +38,44 @@ def main() -> None:
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
     engine, listener = retriever.engine, {"callbacks": [Listener()]}
-    nodes = [TextNode(text=text) for text in texts]
+    nodes = [TextNode(text=text, metadata={"source": "fields.txt", "page": 3, "title": "Of fields"}) for text in texts]
     over_nodes = NodeRetriever.from_nodes(nodes, **parts)
     given = [NodeWithScore(node=node) for node in nodes[:20]]
-    passages = [Passage(id=node.node_id, text=node.text) for node in nodes[:20]]
+    passages = [Passage(id=node.node_id, text=node.get_content(MetadataMode.EMBED)) for node in nodes[:20]]
     last = MeVePostprocessor.make(**parts)
 
-    async def on_a_loop() -> None:
-        await retriever.ainvoke(QUESTION)
-
+    later: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "ainvoke": lambda: retriever.ainvoke(QUESTION),
+        "aretrieve (nodes)": lambda: over_nodes.aretrieve(QUESTION),
+        "apostprocess_nodes": lambda: last.apostprocess_nodes(given, query_str=QUESTION),
+    }
     ways: dict[str, Callable[[], object]] = {
         "meve": lambda: engine.retrieve(QUESTION),
+        "meve (nodes)": lambda: over_nodes.engine.retrieve(QUESTION),
         "invoke": lambda: retriever.invoke(QUESTION),
         "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
         "retrieve (nodes)": lambda: over_nodes.retrieve(QUESTION),
         "meve.select": lambda: last.engine.select(QUESTION, passages),
         "postprocess_nodes": lambda: last.postprocess_nodes(given, query_str=QUESTION),
     }
-    times: dict[str, list[float]] = {name: [] for name in [*ways, "ainvoke"]}
+    times: dict[str, list[float]] = {name: [] for name in [*ways, *later]}
     loop = asyncio.new_event_loop()
     for _ in range(CALLS):
         for name, way in ways.items():
             times[name].append(timed(way))
-        times["ainvoke"].append(timed(lambda: loop.run_until_complete(on_a_loop())))
+        for name, coroutine in later.items():
+            times[name].append(timed(lambda made=coroutine: loop.run_until_complete(made())))
     loop.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, value in medians.items():
-        than = "meve.select" if name == "postprocess_nodes" else "meve"
+        than = "meve.select" if "postprocess" in name else "meve (nodes)" if "(nodes)" in name else "meve"
         print(f"{name:22} {value:6.3f} ms, {value - medians[than]:+.3f} over {than}")
-    base, both = (
-        imported("import langchain_core.retrievers"),
-        imported("import langchain_core.retrievers, langchain_meve"),
+    base, package, named = imported(
+        "import langchain_core.retrievers",
+        "import langchain_core.retrievers, langchain_meve",
+        "import langchain_core.retrievers; from langchain_meve import MeVeRetriever",
     )
-    named = imported("import langchain_core.retrievers; from langchain_meve import MeVeRetriever")
-    print(f"import langchain_meve adds {both - base:+.3f} s, its retriever {named - base:+.3f} s")
+    print(f"import langchain_meve adds {package - base:+.3f} s to {base:.3f} s, its retriever {named - base:+.3f} s")
 
 
 def timed(way: Callable[[], object]) -> float:
@@ -80,14 +85,15 @@ def timed(way: Callable[[], object]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def imported(code: str) -> float:
-    """Seconds, the median of fresh processes."""
-    told = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
-    runs = [
-        subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-        for _ in range(PROCESSES)
-    ]
-    return statistics.median(float(run.stdout) for run in runs)
+def imported(*codes: str) -> list[float]:
+    """Seconds of processor time for each: medians of fresh processes, in turn."""
+    times: list[list[float]] = [[] for _ in codes]
+    for _ in range(PROCESSES):
+        for code, taken in zip(codes, times, strict=True):
+            told = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
+            run = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+            taken.append(float(run.stdout))
+    return [statistics.median(taken) for taken in times]
 
 
 if __name__ == "__main__":

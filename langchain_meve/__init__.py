@@ -3,9 +3,7 @@
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
 
-from typing import TYPE_CHECKING
-
-from meve.skins import lazily
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
@@ -36,7 +34,10 @@ __all__ = [
 ]
 
 
-__getattr__ = lazily("langchain_meve", _WHERE, needs="langchain_core", extra="langchain")
+def __getattr__(name: str) -> Any:
+    from meve.skins import lazily  # here, since it brings numpy
+
+    return lazily("langchain_meve", _WHERE, needs="langchain_core", extra="langchain")(name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from langchain_meve.stores import store_of
 from meve import Retriever
 from meve.config import RetrieverConfig
 from meve.context import Context
-from meve.engine import Tokens, make_engine
+from meve.engine import Tokens
 from meve.errors import ConfigurationError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
@@ -165,14 +165,18 @@ class MeVeRetriever(BaseRetriever):
             ConfigurationError: documents that the store couldn't be asked for by their id.
             MeveError: parts that can't be had, or a store that failed.
         """
-        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         store = store_of(vectorstore, filter_keyword)
-        engine = StoreRetriever(store, parts)
         if documents is not None:
             store.check_documents(documents)
-            engine.index([store.passage(document) for document in documents])
-        elif words and store.lists:
-            engine.refresh()
+        engine = StoreRetriever.over(
+            store,
+            passages=None if documents is None else [store.passage(document) for document in documents],
+            words=words and store.lists,
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens,
+        )
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
@@ -231,7 +235,6 @@ class MeVeRetriever(BaseRetriever):
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         made = super()._get_ls_params(**kwargs)
-        made["ls_retriever_name"] = "meve"
         made["ls_embedding_model"] = self.engine.embedder.name
         store = getattr(self.engine, "store", None)
         if store is not None:

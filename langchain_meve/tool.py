@@ -11,10 +11,7 @@ from langchain_meve.options import NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.context import Context
 from meve.errors import ConfigurationError, QueryError
-from meve.skins import renamed
-
-NOTHING = "Nothing that was found answers this. Say so rather than guess."
-DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+from meve.skins import DESCRIPTION, NOTHING, renamed
 
 
 class Asked(BaseModel):

@@ -21,7 +21,8 @@ from meve.ports import Embedder, Verifier
 class MeVeVectorStore(VectorStore):
     """Your vector store, seen through MeVe: what goes in and out does so on both sides, vectors and words.
 
-    Its searches are the inner store's own. Verified retrieval is `as_verified_retriever`.
+    Its searches are the inner store's own, and what they return is as it went in, with its id. Any text can be an id,
+    also over Qdrant, whose points have numbers and UUIDs alone. Verified retrieval is `as_verified_retriever`.
 
     Args:
         inner: any vector store; from now on, write to it through this one.
@@ -76,8 +77,10 @@ class MeVeVectorStore(VectorStore):
         with self._engine.changing():
             if not self._store.replaces:
                 self._delete_held(list(latest))
-            given = self.inner.add_documents(list(latest.values()), ids=list(latest), **kwargs)
-            known = dict(zip(latest, map(str, given), strict=True))
+            keys = {i: self._store.key(i) for i in latest}
+            entering = [self._store.entering(document, i) for i, document in latest.items()]
+            given = self.inner.add_documents(entering, ids=list(keys.values()), **kwargs)
+            known = {i: i if key == keys[i] else str(key) for i, key in zip(latest, given, strict=True)}
             self._engine.index([self._passage(known[i], document) for i, document in latest.items()])
         return [known[i] for i in ids]
 
@@ -111,7 +114,7 @@ class MeVeVectorStore(VectorStore):
         with self._engine.changing():
             if ids is not None and not self._store.replaces:
                 return self._delete_held(ids)
-            done = self.inner.delete(ids, **kwargs)
+            done = self.inner.delete(None if ids is None else self._keys(ids), **kwargs)
             if done is False:
                 return done
             if ids is not None:
@@ -134,44 +137,53 @@ class MeVeVectorStore(VectorStore):
         self._engine.forget(ids)
         return True
 
+    def _keys(self, ids: Iterable[str]) -> list[Any]:
+        return [self._store.key(str(i)) for i in ids]
+
     def _passage(self, store_id: str, document: Document) -> DocumentPassage:
         return as_passage(document, self._store.canonical(store_id))
 
+    def _left(self, found: Iterable[Document]) -> list[Document]:
+        return [self._store.leaving(document) for document in found]
+
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The inner store's documents of these ids."""
-        return self.inner.get_by_ids(ids)
+        return self._left(self.inner.get_by_ids(self._keys(ids)))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The same where there is an event loop."""
-        return await self.inner.aget_by_ids(ids)
+        return self._left(await self.inner.aget_by_ids(self._keys(ids)))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The inner store's own search, which verifies nothing."""
-        return self.inner.similarity_search(query, k=k, **kwargs)
+        return self._left(self.inner.similarity_search(query, k=k, **kwargs))
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The same where there is an event loop."""
-        return await self.inner.asimilarity_search(query, k=k, **kwargs)
+        return self._left(await self.inner.asimilarity_search(query, k=k, **kwargs))
 
     def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
         """The inner store's own search, with its scores."""
-        return self.inner.similarity_search_with_score(query, k=k, **kwargs)
+        found = self.inner.similarity_search_with_score(query, k=k, **kwargs)
+        return [(self._store.leaving(document), score) for document, score in found]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         """The inner store's own search."""
-        return self.inner.similarity_search_by_vector(embedding, k=k, **kwargs)
+        return self._left(self.inner.similarity_search_by_vector(embedding, k=k, **kwargs))
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """The inner store's own search."""
-        return self.inner.max_marginal_relevance_search(query, k, fetch_k, lambda_mult, **kwargs)
+        return self._left(self.inner.max_marginal_relevance_search(query, k, fetch_k, lambda_mult, **kwargs))
 
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """The inner store's own search."""
-        return self.inner.max_marginal_relevance_search_by_vector(embedding, k, fetch_k, lambda_mult, **kwargs)
+        return self._left(
+            self.inner.max_marginal_relevance_search_by_vector(embedding, k, fetch_k, lambda_mult, **kwargs)
+        )
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return self.inner._select_relevance_score_fn()

@@ -1,28 +1,31 @@
 """A query engine and a tool over verified retrieval."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool
 
-from llama_index_meve.nodes import NAMES
+from llama_index_meve.events import dispatcher
+from llama_index_meve.loops import off_loop
+from llama_index_meve.nodes import NAMES, as_nodes
 from llama_index_meve.retriever import MeVeRetriever
-from meve.context import Context
-from meve.skins import renamed
+from meve.errors import QueryError
+from meve.skins import DESCRIPTION, NOTHING, renamed
 
-NOTHING = "Nothing that was found answers this."
-DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+EMPTY = "Nothing that was found answers this."
 
 
 def meve_query_engine(
     retriever: MeVeRetriever,
     *,
     llm: Any = None,
-    empty_response: str = NOTHING,
+    empty_response: str = EMPTY,
     node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     **options: Any,
 ) -> RetrieverQueryEngine:
@@ -48,7 +51,7 @@ def create_meve_tool(
     description: str = DESCRIPTION,
     **options: Any,
 ) -> FunctionTool:
-    """A tool for agents: it answers with the context's text, or says that nothing was found.
+    """A tool for agents: it answers with the context's text, or says that nothing was found, or what is amiss.
 
     Args:
         retriever: what searches.
@@ -62,13 +65,26 @@ def create_meve_tool(
     retriever.engine.settings(None, {**retriever.options, **renamed(NAMES, options)})
 
     def search(query: str) -> str:
-        return _told(retriever.context(query, **options))
+        try:
+            with _retrieval(query) as made:
+                found = retriever.context(query, **options)
+                made.extend(as_nodes(found))
+        except QueryError as error:
+            return f"The question can't be used: {error}"
+        return found.text if found.sufficient and found.text else NOTHING
 
     async def asearch(query: str) -> str:
-        return await asyncio.to_thread(search, query)
+        return await off_loop(search, query)
 
     return FunctionTool.from_defaults(fn=search, async_fn=asearch, name=name, description=description)
 
 
-def _told(context: Context) -> str:
-    return context.text if context.sufficient and context.text else NOTHING
+@contextmanager
+def _retrieval(query: str) -> Iterator[list[NodeWithScore]]:
+    """LlamaIndex's events around a retrieval, in pairs whatever happens."""
+    made: list[NodeWithScore] = []
+    dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
+    try:
+        yield made
+    finally:
+        dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=made))

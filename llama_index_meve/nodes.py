@@ -20,11 +20,12 @@ class NodePassage(Passage):
     """A passage over a copy of the node that it was made of."""
 
     node: BaseNode
+    embedded: str
 
     @property
     def content(self) -> str:
         """What an embedder sees of it, and a verifier judges."""
-        return _clean(self.node.get_content(metadata_mode=MetadataMode.EMBED))
+        return self.embedded
 
     @property
     def shown(self) -> str:
@@ -35,7 +36,7 @@ class NodePassage(Passage):
         """Another copy of the node, with other text."""
         cut = self.node.model_copy()
         cut.set_content(text)
-        return replace(self, text=text, node=cut)
+        return replace(self, text=text, node=cut, embedded=_embedded(cut))
 
 
 def as_passage(node: BaseNode) -> NodePassage:
@@ -47,6 +48,7 @@ def as_passage(node: BaseNode) -> NodePassage:
         text=_clean(own.get_content(metadata_mode=MetadataMode.NONE)),
         metadata=plain(own.metadata),
         node=own,
+        embedded=_embedded(own),
     )
 
 
@@ -80,16 +82,25 @@ def copy_of(node: BaseNode) -> BaseNode:
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON holds it; what it can't hold is its text."""
-    made = {}
-    for name, value in metadata.items():
-        try:
-            made[name] = json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError):
-            made[name] = str(value)
-    return made
+    """Metadata as JSON holds it, in UTF-8; what it can't hold is its text."""
+    return {_clean(str(name)): _plain(value) for name, value in metadata.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if value is None or type(value) in (bool, int):
+        return value
+    try:
+        return json.loads(_clean(json.dumps(value, allow_nan=False, ensure_ascii=False)))
+    except (TypeError, ValueError):
+        return _clean(str(value))
+
+
+def _embedded(node: BaseNode) -> str:
+    return _clean(node.get_content(metadata_mode=MetadataMode.EMBED))
 
 
 def _clean(text: str) -> str:
     """Without surrogates that stand for no character."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

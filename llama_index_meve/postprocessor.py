@@ -1,29 +1,34 @@
 """Phases 2 to 5 on nodes that somebody else's retriever found."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import ConfigDict, Field, field_validator
 
 from llama_index_meve.empty import WhenEmpty, best_of
-from llama_index_meve.events import dispatcher, observer, tell
-from llama_index_meve.nodes import NAMES, as_nodes, as_passage, as_passages
+from llama_index_meve.events import dispatcher, listened, observer, tell
+from llama_index_meve.loops import ask, off_loop, own
+from llama_index_meve.nodes import NAMES, as_nodes, as_passages
+from llama_index_meve.tokens import global_tokens, tokens_for
 from meve.config import RetrieverConfig
 from meve.context import Context
-from meve.engine import Tokens, make_engine
+from meve.engine import Engine, Tokens, make_engine
 from meve.ports import Embedder, Verifier
 from meve.skins import overrides
 from meve.types import Candidate, Query
 
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _shipped() -> Engine:
+    return make_engine(tokens=global_tokens())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
@@ -38,7 +43,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(default_factory=make_engine, exclude=True, repr=False)
+    engine: Any = Field(default_factory=_shipped, exclude=True, repr=False)
     """A `meve.engine.Engine`: models and settings, shared by all copies; by default of the models that ship. It isn't
     serialised."""
     top_n: Annotated[int, Field(ge=0)] | None = None
@@ -79,10 +84,18 @@ class MeVePostprocessor(BaseNodePostprocessor):
     ) -> Self:
         """A postprocessor of parts that are named, or of those that ship.
 
+        Args:
+            config: how to decide.
+            embedder: as for `meve.Retriever`; None for the one that ships.
+            verifier: as for `meve.Retriever`; None for the one that ships.
+            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
+            fields: of this class, by name.
+
         Raises:
             MeveError: parts that can't be had.
         """
-        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        counter = tokens_for(tokens, config)
+        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 
     @classmethod
@@ -104,22 +117,29 @@ class MeVePostprocessor(BaseNodePostprocessor):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read back with the models that ship: an engine isn't written."""
         super().__setstate__(state)
-        self.__dict__.setdefault("engine", make_engine())
+        self.__dict__.setdefault("engine", _shipped())
         self.__dict__.setdefault("fallback", None)
 
-    def context(self, nodes: Sequence[NodeWithScore], query: str) -> Context:
-        """What is selected of these nodes, as a context with its trace."""
+    def context(self, nodes: Sequence[NodeWithScore], query: QueryType) -> Context:
+        """What is selected of these nodes, as a context with its trace.
+
+        Raises:
+            MeveError: as `meve.engine.Engine.select`.
+        """
+        bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         passages = as_passages(each.node for each in nodes)
-        fallback = None if self.fallback is None else _Asked(self.fallback)
-        found: Context = self.engine.select(query, passages, fallback=fallback, observer=observer(), **self._options())
+        fallback = None if self.fallback is None else _Asked(self.fallback, bundle, len(passages))
+        found: Context = self.engine.select(
+            bundle.query_str, passages, fallback=fallback, observer=observer(), **self._options()
+        )
         tell(found)
         return found
 
     def _options(self) -> dict[str, Any]:
         return overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
 
-    def _selected(self, nodes: Sequence[NodeWithScore], query: str) -> list[NodeWithScore]:
-        context = self.context(nodes, query)
+    def _selected(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
+        context = self.context(nodes, bundle)
         if context.passages or self.when_empty == "nothing":
             return as_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
@@ -129,42 +149,35 @@ class MeVePostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._checked(nodes, query_bundle)
-        if query is None:
+        if query_bundle is None:
+            raise ValueError("MeVePostprocessor needs the question: give query_bundle or query_str")
+        something = bool(nodes) or self.fallback is not None
+        if not something or self.top_n == 0 or not query_bundle.query_str.strip():
             return []
-        with self._told(query, nodes) as made:
-            made.extend(self._selected(nodes, query))
+        with self._told(query_bundle.query_str, nodes) as made:
+            made.extend(self._selected(nodes, query_bundle))
         return made
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._checked(nodes, query_bundle)
-        if query is None:
-            return []
-        with self._told(query, nodes) as made:
-            made.extend(await asyncio.to_thread(self._selected, nodes, query))
-        return made
+        return await off_loop(self._postprocess_nodes, nodes, query_bundle)
 
     @contextmanager
     def _told(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
         """Events around the work, in pairs whatever happens; what is put into the list is what they tell of."""
         made: list[NodeWithScore] = []
-        dispatcher.event(self._start(query, nodes))
+        heard = listened()
+        if heard:
+            dispatcher.event(self._start(query, nodes))
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
                 yield made
                 event.on_end(payload={EventPayload.NODES: made})
         finally:
-            dispatcher.event(ReRankEndEvent(nodes=made))
-
-    def _checked(self, nodes: Sequence[NodeWithScore], query_bundle: QueryBundle | None) -> str | None:
-        """The question; None where there is nothing to do."""
-        if query_bundle is None:
-            raise ValueError("MeVePostprocessor needs the question: give query_bundle or query_str")
-        something = bool(nodes) or self.fallback is not None
-        return query_bundle.query_str if something and self.top_n != 0 and query_bundle.query_str.strip() else None
+            if heard:
+                dispatcher.event(ReRankEndEvent(nodes=made))
 
     def _start(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
         name = self.engine.verifier.name
@@ -181,12 +194,15 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Another retriever as the fallback's source."""
+    """Another retriever as the fallback's source; what it brings stands behind what was given, where scores tie."""
 
     retriever: BaseRetriever
+    bundle: QueryBundle
+    behind: int
     name: str = "fallback"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        found = self.retriever.retrieve(QueryBundle(query_str=query.text))
-        made = [as_passage(each.node) for each in found]
-        return [Candidate(passage=passage, origin=self.name) for passage in made if passage.text.strip()][:k]
+        bundle = replace(self.bundle) if query.text == self.bundle.query_str else QueryBundle(query.text)
+        native = own(self.retriever, "aretrieve", BaseRetriever, says="_aretrieve")
+        found = as_passages(each.node for each in ask(self.retriever.retrieve, native, bundle))
+        return [Candidate(passage=p, origin=self.name, place=self.behind + n) for n, p in enumerate(found[:k])]

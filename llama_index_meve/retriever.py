@@ -8,19 +8,22 @@ from typing import Any, Self
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index_meve.asking import put, vector_of
 from llama_index_meve.empty import WhenEmpty, best_of
 from llama_index_meve.events import dispatcher, observer, tell
 from llama_index_meve.filters import admits, normal
+from llama_index_meve.loops import off_loop
 from llama_index_meve.nodes import NAMES, as_nodes, as_passages
 from llama_index_meve.stores import store_of
+from llama_index_meve.tokens import tokens_for
 from meve import Retriever
 from meve.config import RetrieverConfig
 from meve.context import Context
-from meve.engine import Engine, Tokens, make_engine
-from meve.errors import ConfigurationError
+from meve.engine import Engine, Tokens
+from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.outside import StoreRetriever
 from meve.ports import Embedder, Verifier
 from meve.skins import overrides, renamed
@@ -40,6 +43,7 @@ class MeVeRetriever(BaseRetriever):
             asks no model; or the best of what was judged, unverified.
         objects: nodes that stand for something else, as for any retriever of LlamaIndex.
         object_map: what they stand for.
+        verbose: whether LlamaIndex prints which of these it enters.
         options: any value of `meve.RetrieverConfig`, by name.
         callback_manager: LlamaIndex's.
 
@@ -57,6 +61,7 @@ class MeVeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> None:
         if not isinstance(engine, Engine) or not callable(getattr(engine, "retrieve", None)):
@@ -68,7 +73,7 @@ class MeVeRetriever(BaseRetriever):
         self.when_empty = when_empty
         self.options = overrides(NAMES, {"top_k": top_k}, options)
         engine.settings(None, self.options)  # what can't be is refused here
-        super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map)
+        super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
     @classmethod
     def from_nodes(
@@ -88,14 +93,18 @@ class MeVeRetriever(BaseRetriever):
             config: how to decide.
             embedder: as for `meve.Retriever`; None for the one that ships.
             verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with; `llama_index.core.utils.get_tokenizer()` wrapped in a count, say.
+            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
         engine = Retriever.from_passages(
-            as_passages(nodes), config=config, embedder=embedder, verifier=verifier, tokens=tokens
+            as_passages(nodes),
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens_for(tokens, config),
         )
         return cls(engine, **options)
 
@@ -115,7 +124,8 @@ class MeVeRetriever(BaseRetriever):
 
         Its words are read once, here, where it can list its nodes; for another, give `nodes`, or do without keyword
         search. What it lets go is never returned; what it takes in later is found by its vectors at once, and by its
-        words after `engine.refresh()`.
+        words after `engine.refresh()`, or `await arefresh()`, which a store with an async client alone needs from the
+        beginning.
 
         Args:
             index: any VectorStoreIndex.
@@ -123,19 +133,22 @@ class MeVeRetriever(BaseRetriever):
             config: how to decide.
             embedder: makes vectors for telling copies apart; None for the one that ships. The index keeps its own.
             verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with.
+            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
             MeveError: parts that can't be had.
         """
-        parts = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         store = store_of(index)
-        engine = StoreRetriever(store, parts)
-        if nodes is not None:
-            engine.index(as_passages(nodes))
-        elif store.lists:
-            engine.refresh()
+        engine = StoreRetriever.over(
+            store,
+            passages=None if nodes is None else as_passages(nodes),
+            words=store.lists,
+            config=config,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens_for(tokens, config),
+        )
         options.setdefault("object_map", index._object_map)
         return cls(engine, **options)
 
@@ -145,24 +158,57 @@ class MeVeRetriever(BaseRetriever):
         other.options = dict(self.options)
         return other
 
-    def context(self, query: str, **options: Any) -> Context:
-        """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
-        where: Any = self.filters
-        if where is not None and not isinstance(self.engine, StoreRetriever):
-            where = admits(where)
-        asked = {**self.options, **renamed(NAMES, options)}
-        found: Context = self.engine.retrieve(query, where=where, observer=observer(), **asked)
+    def context(self, query: QueryType, **options: Any) -> Context:
+        """The same as a context: its text, its tokens, whether it is sufficient, and the trace.
+
+        Args:
+            query: the question, with an embedding that is known or other texts to embed if it is a QueryBundle.
+            options: `top_k`, and any value of `meve.RetrieverConfig`, for this call.
+
+        Raises:
+            MeveError: an unknown option, or what the engine raises.
+        """
+        bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+        asked = {**self.options, **renamed(NAMES, options), "observer": observer()}
+        if isinstance(self.engine, StoreRetriever):
+            with put(bundle):
+                found: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **asked)
+        else:
+            where = None if self.filters is None else admits(self.filters)
+            vector = vector_of(bundle, self.engine.embedder)
+            found = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **asked)
         tell(found)
         return found
 
-    def _found(self, query: str) -> list[NodeWithScore]:
-        if not query.strip():
+    async def arefresh(self) -> int:
+        """Index the words of all that the index holds now, asked on this event loop where that can be.
+
+        Returns:
+            How many nodes.
+
+        Raises:
+            ConfigurationError: it is no retriever over an index, or over one that can't list what it holds.
+            RetrievalError: the vector store failed.
+        """
+        if not isinstance(self.engine, StoreRetriever):
+            raise ConfigurationError("a retriever over nodes has nothing to refresh: call engine.add or engine.remove")
+        return await off_loop(self.engine.refresh)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not query_bundle.query_str.strip():
             return []
-        context = self.context(query)
+        try:
+            context = self.context(query_bundle)
+        except EmptyCorpusError:  # all nodes were removed: an index would find nothing
+            return []
         if context.passages or self.when_empty == "nothing":
             return as_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
         return best_of(judged, self._passages(list(judged)), self.engine, self.options)
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await off_loop(self._retrieve, query_bundle)
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
         if isinstance(self.engine, StoreRetriever):
@@ -185,10 +231,3 @@ class MeVeRetriever(BaseRetriever):
             return resolved
         passages = as_passages(each.node for each in resolved)
         return as_nodes(self.engine.select(query, passages, observer=observer(), **self.options))
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._found(query_bundle.query_str)
-
-    @dispatcher.span
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._found, query_bundle.query_str)

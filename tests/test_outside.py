@@ -9,7 +9,8 @@ from meve import Passage
 from meve.engine import Engine
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.outside import StoreRetriever
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.store_contract import Attached, StoreContract
 
 
 class Shelf:
@@ -48,6 +49,23 @@ class Shelf:
         return len(self.held) if self.counts else None
 
 
+class TestShelf(StoreContract):
+    """The tests below rest on it."""
+
+    @pytest.fixture
+    def attach(self):
+        def attached():
+            shelf = Shelf()
+            return Attached(
+                store=shelf,
+                put=lambda passages: shelf.held.update({p.id: p for p in passages}),
+                drop=lambda ids: [shelf.held.pop(i) for i in ids],
+                english=lambda metadata: metadata["lang"] == "en",
+            )
+
+        return attached
+
+
 def passage(name, text, **metadata):
     return Passage(id=name, text=text, metadata=metadata)
 
@@ -65,6 +83,19 @@ def over(store, *, read=True):
     if read:
         made.refresh()
     return made
+
+
+def test_it_is_made_of_a_store_and_the_names_of_parts():
+    """Its words are read there, or given, or left unread."""
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
+        made = StoreRetriever.over(Shelf(TEXTS, counts=False), **options, **parts)
+        if known:
+            context = made.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
+            assert candidates(context) == {each.id for each in known}
+        else:
+            with pytest.raises(ConfigurationError, match="aren't indexed"):
+                made.retrieve("zebra", sources="lexical")
 
 
 def candidates(context):
@@ -237,10 +268,52 @@ def test_a_store_that_fails_is_named():
         def everything(self):
             raise OSError("gone too")
 
+    class Forgetful(Shelf):
+        def present(self, ids, where):
+            raise OSError("gone by id")
+
+    class Uncountable(Shelf):
+        def size(self):
+            raise OSError("gone to count")
+
     with pytest.raises(RetrievalError, match=r"searching the shelf failed: OSError: gone"):
         over(Broken(TEXTS), read=False).retrieve("blue")
     with pytest.raises(RetrievalError, match=r"reading all of the shelf failed: OSError: gone too"):
         over(Broken(TEXTS))
+    with pytest.raises(RetrievalError, match=r"reading from the shelf failed: OSError: gone by id"):
+        over(Forgetful(TEXTS)).retrieve("blue")
+    with pytest.raises(RetrievalError, match=r"counting what the shelf holds failed: OSError: gone to count"):
+        over(Uncountable(TEXTS)).retrieve("blue")
+
+
+def test_what_was_found_before_is_not_embedded_again():
+    """However many questions bring it; what the store replaced is."""
+    store = Shelf(TEXTS)
+    counted = CountedEmbedder(WordEmbedder())
+    retriever = StoreRetriever(store, Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter()))
+    retriever.refresh()
+    for question in ("blue sky", "zebra facts", "blue sky"):
+        retriever.retrieve(question, mode="no_verification")
+    assert sorted(counted.calls.passages) == sorted(p.content for p in TEXTS)
+    store.held["zebra"] = passage("zebra", "Zoos have zebras.")
+    retriever.retrieve("zebra facts", mode="no_verification")
+    assert counted.calls.passages[3:] == ["Zoos have zebras."]
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_only_what_may_stand_in_the_context_is_embedded(hops):
+    """Vectors tell which of those repeat another; a verifier that reads texts needs none for the rest."""
+    counted = CountedEmbedder(WordEmbedder())
+    engine = Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter())
+    retriever = StoreRetriever(Shelf(TEXTS), engine)
+    retriever.refresh()
+    context = retriever.retrieve("the sky is blue", hops=hops, fallback_k=0)
+    assert candidates(context) == {"sky", "sea", "zebra"}
+    assert sorted(counted.calls.passages) == ["The sea is blue too.", "The sky is blue."]
+    every = CountedEmbedder(WordEmbedder())
+    loose = Engine(embedder=every, verifier=OverlapVerifier(), tokens=WordCounter())
+    loose.select("the sky is blue", TEXTS, exact=False)
+    assert len(every.calls.passages) == 3
 
 
 def test_the_paper_s_keyword_search_is_refused():
@@ -290,6 +363,12 @@ class TestSelect:
     def test_of_the_same_id_the_first_counts(self):
         twice = [passage("a", "blue sky"), passage("a", "grass")]
         assert self.engine().select("blue sky", twice).text == "blue sky"
+
+    def test_equal_scores_keep_the_order_in_which_they_were_given(self):
+        """Also at the cut; their ids say nothing."""
+        given = [passage(name, "blue sky") for name in "dacbe"]
+        context = self.engine().select("blue sky", given, limit=3, redundancy=1.0)
+        assert [p.passage.id for p in context.passages] == ["d", "a", "c"]
 
     def test_nothing_given_nothing_verified(self):
         context = self.engine().select("blue sky", [])

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -122,6 +123,16 @@ class TestModes:
         assert "cheese" in shown(context)
         retriever.remove(["cheese"])
         assert "cheese" not in shown(retriever.retrieve("blue cheese recipe", config=paper, tokens=None))
+
+    def test_the_account_as_data_is_all_of_it_and_shares_nothing_with_the_trace(self, retriever):
+        """Every field of every candidate; what is done to the one doesn't reach the other."""
+        trace = retriever.retrieve("blue sky").trace
+        data = trace.to_dict()
+        assert data == asdict(trace)
+        data["candidates"][0]["scores"]["verifier"] = 7
+        data["phases"][0]["settings"]["sources"].append("mine")
+        data["sufficiency"]["estimate"] = 7
+        assert data != trace.to_dict() == asdict(trace)
 
 
 class TestBudgetAndLimits:
@@ -255,6 +266,17 @@ class TestSources:
         """By vectors the first, by words the rare one; asked for both, as many from each."""
         brought = {s: {c.id for c in self.found(s).candidates} for s in ("dense", "lexical", "hybrid")}
         assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
+
+    def test_a_question_may_bring_its_vector(self):
+        """Then it isn't embedded: candidates come by that vector, verdicts by the words."""
+        embedder = CountedEmbedder(WordEmbedder())
+        retriever = Retriever.from_texts(self.TEXTS, **parts(embedder=embedder))
+        vector = WordEmbedder().embed_query("zebra facts")
+        context = retriever.retrieve("blue sky", vector=vector, sources="dense", candidates=1, fallback_k=0)
+        assert {c.id: c.scores["verifier"] for c in context.trace.candidates} == {"p0000002": 0.0}
+        assert embedder.calls.queries == []
+        with pytest.raises(VectorError, match="the question have shape"):
+            retriever.retrieve("blue sky", vector=vector[:3])
 
     def test_what_only_words_find_is_verified_like_the_rest(self):
         """It isn't a fallback's find; the trace names the sources, and what brought each."""
@@ -419,7 +441,8 @@ class TestChanges:
         """One that was fitted anew is told from the one before; an isotonic one's points are left out."""
         retriever = Retriever.from_texts([SKY, GRASS], **parts())
         told = retriever.retrieve("blue sky").trace.phases[1].settings
-        assert (told["verifier"], told["calibration"]) == ("word-overlap", account(OverlapVerifier().calibration))
+        assert told["verifier"] == "word-overlap"
+        assert told["calibration"] == account(OverlapVerifier().calibration.to_dict())
         points = {"raw": (0.0, 1.0), "probability": (0.1, 0.9)}
         fitted = IsotonicCalibration(**points, fitted_on="mine", pairs=7, error=0.01)
         retriever.verifier = OverlapVerifier(fitted)

@@ -8,7 +8,6 @@ import numpy as np
 
 from meve.errors import CalibrationError
 from meve.formulas import sigmoid
-from meve.ports import Calibration
 from meve.types import FloatArray
 
 
@@ -81,12 +80,12 @@ class IsotonicCalibration:
         return {"method": "isotonic", "raw": list(self.raw), "probability": list(self.probability), **kept}
 
 
-def account(calibration: Calibration) -> dict[str, Any]:
-    """What a trace tells of a calibration: its method, its numbers, where and on how many pairs it was fitted.
+def account(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trace tells of a calibration's `to_dict`: method, numbers, and on what it was fitted.
 
     The points of an isotonic one are left out.
     """
-    return {name: value for name, value in calibration.to_dict().items() if isinstance(value, str | int | float)}
+    return {name: value for name, value in data.items() if isinstance(value, str | int | float)}
 
 
 AnyCalibration: TypeAlias = PlattCalibration | IsotonicCalibration

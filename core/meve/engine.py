@@ -10,6 +10,7 @@ from meve.config import Overrides, RetrieverConfig, checked_config
 from meve.context import Context
 from meve.parts.companions import shipped_estimator, shipped_prior
 from meve.parts.embedders import resolve_embedder
+from meve.parts.embedders.remembering import RememberingEmbedder
 from meve.parts.sentences import sentences
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
@@ -28,7 +29,8 @@ class Engine:
     """Phases, parts and settings; no corpus. Threads may share one.
 
     Args:
-        embedder: makes the vectors of queries, and of passages that come without.
+        embedder: makes the vectors of queries, and of passages that come without; the last few thousand of these are
+            remembered.
         verifier: judges.
         tokens: counts.
         config: how to decide.
@@ -54,7 +56,7 @@ class Engine:
         prior: Prior | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.embedder = embedder
+        self._remembering = RememberingEmbedder(embedder)
         self.verifier = verifier
         self.tokens = tokens
         self.config = checked_config(config)
@@ -62,6 +64,15 @@ class Engine:
         self.prior = prior
         self._clock = clock or SystemClock()
         self._counters = Counters(tokens)
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes vectors; with another one, none of this one's are remembered."""
+        return self._remembering.inner
+
+    @embedder.setter
+    def embedder(self, embedder: Embedder) -> None:
+        self._remembering = RememberingEmbedder(embedder)
 
     def select(
         self,
@@ -77,7 +88,7 @@ class Engine:
 
         Args:
             query: the question.
-            passages: from wherever; of those with the same id, the first.
+            passages: from wherever; of those with the same id, the first. Equal scores keep their order.
             config: instead of the engine's own, for this call.
             fallback: where phase 3 looks if too few are verified; None for nowhere.
             observer: told of each phase while it happens.
@@ -122,12 +133,12 @@ class Engine:
             scorer=VerifierScorer(self.verifier, self.embedder),
             fallback=fallback,
             tokens=self._counters.named(settings.tokens),
-            embedder=self.embedder,
+            embedder=self._remembering,
             estimator=self.estimator or shipped_estimator(self.verifier),
             prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
             split=sentences,
             verifier_name=self.verifier.name,
-            calibration=account(self.verifier.calibration),
+            calibration=account(self.verifier.calibration.to_dict()),
             clock=self._clock,
             notes=notes or {},
             observer=observer,
@@ -164,4 +175,4 @@ class _Given:
     name: str = "given"
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:  # noqa: ARG002
-        return [Candidate(passage=passage, origin=self.name) for passage in self.passages]
+        return [Candidate(passage=passage, origin=self.name, place=n) for n, passage in enumerate(self.passages)]

@@ -4,14 +4,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from meve.config import Overrides, RetrieverConfig
 from meve.context import Context
-from meve.engine import Engine
+from meve.engine import Engine, Tokens, make_engine
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, foreign
 from meve.pipeline import check_query
-from meve.ports import Source
+from meve.ports import Embedder, Source, Verifier
 from meve.trace import Observer
 from meve.types import Candidate, Passage, Query
 from meve.words import Words
@@ -84,6 +84,41 @@ class StoreRetriever(Engine):
         self.store = store
         self._words = Words()
         self._warned = False
+
+    @classmethod
+    def over(
+        cls,
+        store: Store,
+        *,
+        passages: Sequence[Passage] | None = None,
+        words: bool = True,
+        config: RetrieverConfig | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: Tokens | None = None,
+    ) -> Self:
+        """A retriever of parts that are named, or of those that ship, with the words of the store indexed.
+
+        Args:
+            store: where passages are.
+            passages: what it holds, where it can't list that itself; None to read it here.
+            words: whether to read it.
+            config: how to decide.
+            embedder: makes vectors for telling copies apart, as for `meve.Retriever`; the store keeps its own.
+            verifier: as for `meve.Retriever`.
+            tokens: what budgets are counted with.
+
+        Raises:
+            ConfigurationError: parts that can't work, or a store that can't list what it holds.
+            ModelError: a model or a tokenizer that can't be had.
+            RetrievalError: the store failed.
+        """
+        made = cls(store, make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens))
+        if passages is not None:
+            made.index(passages)
+        elif words:
+            made.refresh()
+        return made
 
     @property
     def stale(self) -> bool:

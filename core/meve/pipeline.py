@@ -135,7 +135,7 @@ class Pipeline:
         settings = {"candidates": config.candidates, "sources": names, **self.notes}
         with recorder.phase("retrieve", received=0, settings=settings) as p:
             found = retrieve(query, self.sources, config.candidates)
-            return p.done(self._with_vectors(found))
+            return p.done(self._with_vectors(found) if self._compares(config) else found)
 
     def _verify(
         self, query: Query, found: list[Candidate], config: RetrieverConfig, recorder: Recorder, verifying: bool
@@ -189,7 +189,7 @@ class Pipeline:
                         accepted,
                         judged,
                         evidence,
-                        sources=[_Vectored(source, self) for source in self.sources],
+                        sources=[self._asked(source, config) for source in self.sources],
                         scorer=self.scorer,
                         embed=self._vector,
                         k=config.candidates,
@@ -232,7 +232,7 @@ class Pipeline:
                 query,
                 accepted,
                 judged,
-                source=_Vectored(self.fallback, self),
+                source=self._asked(self.fallback, config),
                 scorer=self.scorer if verifying else SimilarityScorer(),
                 k=config.fallback_k,
                 floor=config.fallback_floor,
@@ -254,6 +254,7 @@ class Pipeline:
             recorder.skip("prioritize", received=len(combined), returned=len(combined), because=f"mode {config.mode}")
             return combined
         with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
+            combined = self._with_vectors(combined)
             return p.done(prioritize(combined, _stacked(combined), config.redundancy))
 
     def _condense(
@@ -297,6 +298,14 @@ class Pipeline:
             estimate = float(self.estimator.estimate(query.text, passages))
         account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
         return verified and estimate >= threshold, account
+
+    def _compares(self, config: RetrieverConfig) -> bool:
+        """Whether vectors of all candidates are compared, and not of those alone that phase 4 orders."""
+        verifying = config.mode in ("full", "no_fallback")
+        return not verifying or not config.exact or getattr(self.scorer, "reads_vectors", True)
+
+    def _asked(self, source: Source, config: RetrieverConfig) -> Source:
+        return _Vectored(source, self) if self._compares(config) else source
 
     def _with_vectors(self, candidates: list[Candidate]) -> list[Candidate]:
         """Candidates from a source that stores no vectors get theirs here, in one batch."""

@@ -226,7 +226,10 @@ class Source(Protocol):
 
 
 class Scorer(Protocol):
-    """Gives candidates the score that orders them."""
+    """Gives candidates the score that orders them.
+
+    One that says of itself `reads_vectors = False` is given candidates without vectors, where their source has none.
+    """
 
     @property
     def name(self) -> str:

@@ -25,7 +25,8 @@ from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Prior, Sou
 from meve.preparation import Progress, as_passages, checked, counted, embedded
 from meve.sources import DenseSource, LexicalSource
 from meve.trace import Observer
-from meve.types import LabelledPair, Passage, Query
+from meve.types import FloatArray, LabelledPair, Passage, Query
+from meve.vectors import checked_vectors
 
 RESERVED = "meve."
 """What names of extra data begin with that are MeVe's own."""
@@ -187,6 +188,7 @@ class Retriever(Engine):
         *,
         config: RetrieverConfig | None = None,
         where: Where | None = None,
+        vector: FloatArray | None = None,
         observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
@@ -197,17 +199,22 @@ class Retriever(Engine):
             config: instead of the retriever's own, for this call.
             where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
                 function of the metadata.
+            vector: shape (d,), what the retriever's embedder makes of the question, where that is known already, or of
+                what stands for it; None to embed the question.
             observer: told of each phase while it happens.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
             QueryError: blank, not text, or longer than a model's window.
+            VectorError: a vector of another dimension, or with NaN or infinity in it.
             ConfigurationError: an unknown option, a value out of range, or a filter that can't be used.
             EmptyCorpusError: there are no passages.
             ModelError: a model failed.
         """
         check_query(query)
         check_where(where)
+        if vector is not None:
+            vector = checked_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.reading() as corpus:
             settings = self.settings(config, overrides)
             if not len(corpus):
@@ -218,7 +225,7 @@ class Retriever(Engine):
             by_words = LexicalSource(corpus, words, counted=own)
             sources: dict[str, Source] = {"dense": DenseSource(corpus, counted=own), "lexical": by_words}
             chosen = list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]]
-            asked = Query(text=query, where=where)
+            asked = Query(text=query, vector=vector, where=where)
             return self._run(asked, settings, chosen, fallback=by_words, observer=observer)
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:

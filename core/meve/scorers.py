@@ -23,6 +23,11 @@ class VerifierScorer:
             else None
         )
 
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether it judges by vectors, where candidates have them."""
+        return self._vectors is not None
+
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Probabilities in [0, 1], shape (n,).
 

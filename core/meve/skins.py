@@ -8,6 +8,12 @@ from typing import Any
 from meve.config import check_names
 from meve.errors import ConfigurationError, missing_extra
 
+NOTHING = "Nothing that was found answers this. Say so rather than guess."
+"""What a tool tells a model where nothing qualifies."""
+DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+"""What a model is told of the tool."""
+_IMMUTABLE = (str, int, float, type(None))
+
 
 def lazily(package: str, where: Mapping[str, str], *, needs: str, extra: str) -> Callable[[str], Any]:
     """A package's `__getattr__`, which loads a name's module when it is first asked for.
@@ -90,6 +96,9 @@ def copied(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that shares nothing with the original but what can't be copied."""
     made = {}
     for name, value in metadata.items():
+        if isinstance(value, _IMMUTABLE):
+            made[name] = value
+            continue
         try:
             made[name] = copy.deepcopy(value)
         except Exception:  # whatever somebody's object does when it's copied

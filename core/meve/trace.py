@@ -1,7 +1,7 @@
 """The account of one retrieval: each phase, each candidate, each reason. Data first; pictures are made from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from meve.types import Origin
@@ -71,4 +71,13 @@ class Trace:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data. Holds ids and scores, but no text of queries or passages."""
-        return asdict(self)
+        made = {name: getattr(self, name) for name in _TRACE}
+        made["phases"] = tuple(asdict(phase) for phase in self.phases)
+        made["sufficiency"] = dict(self.sufficiency)
+        made["candidates"] = tuple(  # asdict would copy each number of each
+            {name: getattr(c, name) for name in _CANDIDATE} | {"scores": dict(c.scores)} for c in self.candidates
+        )
+        return made
+
+
+_TRACE, _CANDIDATE = (tuple(field.name for field in fields(kind)) for kind in (Trace, CandidateTrace))

@@ -79,6 +79,8 @@ class Candidate:
     """The stored token count of its content."""
     sentences: tuple[int, ...] | None = None
     """Which of the passage's sentences are left, counted from 0; None for all."""
+    place: int = 0
+    """Where it stood among given passages: breaks ties between equal scores, before the id does."""
 
     @property
     def id(self) -> str:
@@ -96,6 +98,7 @@ class Candidate:
             vector=self.vector,
             tokens=self.tokens,
             sentences=self.sentences,
+            place=self.place,
         )
 
 
@@ -140,8 +143,8 @@ class LabelledPair:
 
 
 def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Verified before not verified, then by falling score, then by id, so that two runs agree."""
+    """Verified before not verified, then by falling score, place and id, so that two runs agree."""
     return sorted(
         candidates,
-        key=lambda c: (not c.verified, -(c.score if c.score is not None else float("-inf")), c.id),
+        key=lambda c: (not c.verified, -(c.score if c.score is not None else float("-inf")), c.place, c.id),
     )

@@ -76,8 +76,11 @@ def shown(
     """Balanced accuracy by what the context holds, and by what the corpus held, beside "anything verified"."""
     there = held(told) if len(told) == 2 * len(asked) else [enough for *_, enough in told]
     carried = [enough for *_, enough in told]
-    said = [estimator.estimate(question, context.passages) >= estimator.threshold for question, context, _ in told]
     verified = [any(p.verified for p in context.passages) for _, context, _ in told]
+    said = [
+        some and estimator.estimate(question, context.passages) >= estimator.threshold
+        for (question, context, _), some in zip(told, verified, strict=True)
+    ]
     made = {}
     for label, truth in (("in the context", carried), ("in the corpus", there)):
         ours, before = (balanced_accuracy_score(truth, guess) for guess in (said, verified))

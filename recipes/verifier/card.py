@@ -44,7 +44,7 @@ Licence: Apache-2.0. What it was made from, and under which licences, stands in 
    {second:,} in all, in batches of {second_batch} with {second_rate:g}, without dropout. The third: questions made of
    2WikiMultihopQA's passages by patterns (`recipes/verifier/chains.py`), claims that are sentences of abstracts and
    sections held against the rest of them (`recipes/verifier/claims.py`), and some of all the rest, {third:,} in all,
-   with {third_rate:g}.
+   with {third_rate:g}. What ships is the mean of the second's weights and the third's (Wortsman et al. 2022).
 3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs kept out of training (expected calibration error on those kept out of the fit:
    {error:.3f}).

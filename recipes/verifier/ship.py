@@ -1,6 +1,6 @@
 """Makes of the trained verifier what ships: a graph of 8-bit weights, its calibration, and nothing else.
 
-    python -m recipes.verifier.ship --work WORK --model WORK/stage-3 --to FOLDER
+    python -m recipes.verifier.ship --work WORK --model WORK/model --to FOLDER
 
 Nothing is put in the folder unless all of it is fit. The graph must order the passages of questions kept out of
 training as the whole model does (Kendall's tau, mean over questions). The calibration is fitted on `dev.jsonl`, by the

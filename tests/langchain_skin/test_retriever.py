@@ -7,6 +7,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.prompts import PromptTemplate, format_document
@@ -131,8 +132,9 @@ def test_a_filter_holds_in_every_phase(retriever, documents, parts):
     german = MeVeRetriever.from_documents(documents, filter={"lang": "de"}, **parts)
     assert ids(german.invoke("zebra facts")) == ["zebra"]
     assert ids(retriever.invoke("zebra facts", filter=lambda metadata: metadata["lang"] == "de")) == ["zebra"]
-    with pytest.raises(ConfigurationError, match="the filter"):
-        retriever.invoke(BLUE, filter=3)
+    for nonsense in (3, [], ""):
+        with pytest.raises(ConfigurationError, match="the filter"):
+            retriever.invoke(BLUE, filter=nonsense)
 
 
 def test_nothing_is_built_anew_by_copies_bindings_and_configured_versions(retriever, monkeypatch):
@@ -179,6 +181,50 @@ def test_of_two_alike_the_better_stays(parts):
     context = found.context("a blue sky today truly", sources="lexical", fallback_floor=0.0)
     assert [p.passage.id for p in context.passages] == ["better"]
     assert "other" not in {c.id for c in context.trace.candidates}
+
+
+def test_words_are_found_in_any_case_also_those_that_most_texts_have(parts):
+    """And `k` counts: a stock keyword search knows neither."""
+    made = MeVeRetriever.from_texts(["A Zebra.", "The ZEBRA ran.", "zebra facts", "grass"], **parts)
+    found = made.invoke("zEbRa", sources="lexical")
+    assert sorted(d.page_content for d in found) == ["A Zebra.", "The ZEBRA ran.", "zebra facts"]
+    assert len(made.invoke("zEbRa", sources="lexical", k=2)) == 2
+
+
+def test_where_too_few_are_verified_the_next_best_are_returned_and_say_so(retriever):
+    """LangChain's own fallbacks step in for errors alone, not for results that are too poor."""
+    found = retriever.invoke("wide blue water", threshold=0.6, fallback_floor=0.1)
+    assert {(d.metadata["meve_source"], d.metadata["meve_verified"]) for d in found[1:]} == {("fallback", False)}
+    assert retriever.invoke("wide blue water", threshold=0.6, mode="no_fallback") == found[:1]
+
+
+def test_equal_scores_fall_alike_in_whatever_order_documents_came(parts):
+    documents = [Document(f"blue sky {n}", id=n) for n in "cabd"]
+    one, other = (MeVeRetriever.from_documents(given, **parts) for given in (documents, documents[::-1]))
+    assert ids(one.invoke(BLUE)) == ids(other.invoke(BLUE)) == ["a", "b", "c", "d"]
+
+
+def test_the_name_and_tags_of_a_call_are_those_of_its_run(retriever):
+    """As of any retriever; an error is told of the same run."""
+    told = []
+
+    class Listener(BaseCallbackHandler):
+        def on_retriever_start(self, serialized, query, *, run_id, tags=None, metadata=None, **kwargs):
+            told.append((run_id, kwargs["name"], tags, metadata["tenant"], metadata["ls_retriever_name"]))
+
+        def on_retriever_error(self, error, *, run_id, **kwargs):
+            told.append((run_id, type(error)))
+
+    config = {"callbacks": [Listener()], "run_name": "mine", "tags": ["t"], "metadata": {"tenant": "x"}}
+    retriever.invoke(BLUE, config)
+    assert told[0][1:] == ("mine", ["t"], "x", "meve")
+    with pytest.raises(ConfigurationError):
+        retriever.invoke(BLUE, config, thresold=1)
+    assert told[2] == (told[1][0], ConfigurationError)
+
+
+def test_a_stream_is_the_whole_list_at_once(retriever):
+    assert list(retriever.stream(BLUE)) == [retriever.invoke(BLUE)]
 
 
 def test_langchains_own_tool_of_a_retriever(retriever):

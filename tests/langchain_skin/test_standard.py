@@ -47,6 +47,14 @@ class TestRetriever(RetrieversIntegrationTests):
         return "blue sky"
 
 
+class TestRetrieverOverAStore(TestRetriever):
+    @property
+    def retriever_constructor_params(self) -> dict:
+        store = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
+        store.add_texts(TEXTS)
+        return {"engine": MeVeRetriever.from_vectorstore(store, **PARTS).engine}
+
+
 class _Tool:
     @property
     def tool_constructor(self) -> BaseTool:
@@ -85,6 +93,12 @@ class TestOverFaiss(_VectorStore):
 
 class TestOverChroma(_VectorStore):
     kind = KINDS[2]
+
+
+class TestOverQdrant(_VectorStore):
+    """Whose points have numbers and UUIDs for ids, and tell of themselves in the metadata."""
+
+    kind = KINDS[3]
 
 
 class TestOverNothingOfTheirs(VectorStoreIntegrationTests):

@@ -4,13 +4,14 @@ import asyncio
 from operator import itemgetter
 
 import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 
-from langchain_meve import MeVeCompressor, create_meve_tool
+from langchain_meve import MeVeCompressor, MeVeRetriever, create_meve_tool
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 
@@ -103,12 +104,41 @@ def test_ensemble_retriever(retriever):
     assert asyncio.run(ensemble.ainvoke(BLUE))[0].id == "sky"
 
 
+def test_ensemble_retriever_leaves_twins_their_metadata(parts):
+    """Told apart by a key; by default it takes equal texts for one, and one's metadata is lost."""
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    twins = [Document("blue sky", metadata={"source": name}) for name in "ab"]
+    mine = MeVeRetriever.from_documents(twins, **parts)
+    told = retrievers.EnsembleRetriever(retrievers=[mine, mine], id_key="source")
+    assert sorted(d.metadata["source"] for d in told.invoke(BLUE)) == ["a", "b"]
+    assert len(retrievers.EnsembleRetriever(retrievers=[mine, mine]).invoke(BLUE)) == 1
+
+
 def test_multi_query_retriever(retriever):
     """The model asks three ways; each is verified by itself."""
     multi = pytest.importorskip("langchain_classic.retrievers.multi_query")
     fake = model("blue sky\nzebra facts\nopen sky")
     found = multi.MultiQueryRetriever.from_llm(retriever=retriever, llm=fake).invoke("everything?")
     assert {"sky", "zebra"} <= {d.id for d in found}
+
+
+def test_a_compressor_behind_multi_query_takes_each_document_once(retriever, parts):
+    """Found by two questions it has two scores, and LangChain takes it for two; the question's own is left."""
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    multi = pytest.importorskip("langchain_classic.retrievers.multi_query")
+
+    def asking():
+        return multi.MultiQueryRetriever.from_llm(retriever=retriever, llm=model("blue sky\nopen sky\nblue sea"))
+
+    twice = [d.id for d in asking().invoke(BLUE)]
+    assert len(twice) > len(set(twice))
+    behind = retrievers.ContextualCompressionRetriever(
+        base_compressor=MeVeCompressor.make(**parts), base_retriever=asking()
+    )
+    once = behind.invoke(BLUE)
+    assert sorted(d.id for d in once) == sorted(set(twice))
+    assert once[0].metadata["relevance_score"] == 1.0
+    assert [d.metadata["meve_rank"] for d in once] == list(range(1, len(once) + 1))
 
 
 def test_contextual_compression(retriever, parts, documents):
@@ -119,6 +149,32 @@ def test_contextual_compression(retriever, parts, documents):
     found = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=stock)
     assert [d.id for d in found.invoke(BLUE)] == ["sky"]
     assert [d.id for d in asyncio.run(found.ainvoke(BLUE))] == ["sky"]
+
+
+def test_a_pipeline_of_compressors(parts, documents):
+    """Beside a stock one, before it or after."""
+    stock = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+
+    class First(BaseDocumentCompressor):
+        def compress_documents(self, documents, query, callbacks=None):
+            return documents[:2]
+
+    mine = MeVeCompressor.make(**parts)
+    for order in ([First(), mine], [mine, First()]):
+        pipeline = stock.DocumentCompressorPipeline(transformers=order)
+        assert pipeline.compress_documents(documents, BLUE)[0].id == "sky"
+
+
+def test_what_is_configured_is_lost_in_contextual_compression_and_fields_are_not(retriever, parts):
+    """It hands its base retriever callbacks, and nothing else of the configuration."""
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    mine = retriever.model_copy(update={"k": 2, "filter": {"lang": "en"}})
+    configurable = mine.configurable_fields(k=ConfigurableField(id="k"), filter=ConfigurableField(id="filter"))
+    asked = {"configurable": {"k": 1, "filter": {"lang": "de"}}}
+    open_to_all = MeVeCompressor.make(threshold=0.0, **parts)
+    wrapped = retrievers.ContextualCompressionRetriever(base_compressor=open_to_all, base_retriever=configurable)
+    assert [d.metadata["lang"] for d in wrapped.invoke(BLUE, asked)] == ["en", "en"]
+    assert [d.metadata["lang"] for d in configurable.invoke("zebra facts", asked)] == ["de"]
 
 
 def test_piped_from_a_dict(retriever):

@@ -1,11 +1,12 @@
 """A vector store whose words keep in step: additions, replacements, removals, and LangChain's indexing API."""
 
 import asyncio
+import threading
 import uuid
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
@@ -64,6 +65,73 @@ def test_of_equal_ids_the_last_counts_on_both_sides(store):
     assert by_words(store, "yak") == {i}
 
 
+def test_any_text_can_be_an_id(store, parts):
+    """Also where the store itself takes numbers and UUIDs alone; a retriever that is made later knows it too."""
+    names = ["report.txt#3", "007", str(2**64), "²"]
+    documents = [Document(f"zebra {n}", id=i, metadata={"n": n}) for n, i in enumerate(names)]
+    assert store.add_documents(documents) == names
+    assert {d.id for d in store.get_by_ids(names)} == set(names)
+    later = MeVeRetriever.from_vectorstore(store.inner, **parts)
+    for made in (store.as_verified_retriever(), later):
+        for sources in ("dense", "lexical"):
+            assert {d.id for d in made.invoke("zebra", sources=sources)} == set(names)
+    store.delete(names[:3])
+    assert by_words(store, "zebra") == {"²"}
+    assert [d.id for d in store.similarity_search("zebra", k=9)] == ["²"]
+
+
+def test_what_its_searches_return_is_what_went_in(store):
+    """Id and metadata, whichever search, and without what the store adds of its own."""
+    one = Document("blue sky", id=uid("b"), metadata={"lang": "en"})
+    store.add_documents([one])
+    vector = store.embeddings.embed_query("blue sky")
+    assert store.similarity_search("blue sky") == [one]
+    assert asyncio.run(store.asimilarity_search("blue sky")) == [one]
+    assert [document for document, _ in store.similarity_search_with_score("blue sky")] == [one]
+    assert store.similarity_search_by_vector(vector) == [one]
+    assert store.max_marginal_relevance_search("blue sky", k=1) == [one]
+    assert store.max_marginal_relevance_search_by_vector(vector, k=1) == [one]
+    assert store.get_by_ids([one.id]) == asyncio.run(store.aget_by_ids([one.id])) == [one]
+    assert one.metadata == {"lang": "en"}
+
+
+def test_words_are_indexed_off_the_event_loop(store, monkeypatch):
+    """Adding and deleting alike."""
+    where = []
+    for name in ("index", "forget"):
+        whole = getattr(store._engine, name)
+        monkeypatch.setattr(
+            store._engine, name, lambda told, whole=whole: (where.append(threading.get_ident()), whole(told))
+        )
+
+    async def change():
+        await store.aadd_documents([Document("blue sky", id=uid("b"))])
+        await store.adelete([uid("b")])
+
+    asyncio.run(change())
+    assert len(where) >= 2
+    assert threading.get_ident() not in where
+
+
+def test_what_the_store_did_not_delete_is_not_forgotten(parts):
+    """Deleting may fail, and says so by False; all is deleted where the store takes None for all."""
+
+    class Reluctant(InMemoryVectorStore):
+        def delete(self, ids=None, **kwargs):
+            if ids is not None:
+                return False
+            self.store.clear()
+            return True
+
+    store = MeVeVectorStore(Reluctant(MeVeEmbeddings(WordEmbedder())), **parts)
+    store.add_documents([Document("zebra facts", id="z")])
+    assert store.delete(["z"]) is False
+    assert by_words(store, "zebra") == {"z"}
+    assert store.delete()
+    assert by_words(store, "zebra") == set()
+    assert not store.as_verified_retriever().engine.stale
+
+
 def test_its_retrievers_verify_and_share_one_engine(store):
     store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
     one, other = store.as_verified_retriever(k=1), store.as_verified_retriever()
@@ -104,5 +172,21 @@ def test_langchains_indexing_works_and_its_cleanup_reaches_the_words(store):
     assert put("zebra facts", "blue sky")["num_added"] == 2
     assert put("zebra facts", "blue sky")["num_skipped"] == 2
     assert put("blue sky")["num_deleted"] == 1
+    assert by_words(store, "zebra") == set()
+    assert len(by_words(store, "blue")) == 1
+
+
+def test_langchains_indexing_works_on_a_loop_and_with_long_keys(store):
+    """Keys by SHA-256 are no UUIDs, and every store takes them here."""
+    manager = InMemoryRecordManager("test")
+    manager.create_schema()
+
+    async def put(*texts):
+        documents = [Document(text, metadata={"source": "s"}) for text in texts]
+        how = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
+        return await aindex(documents, manager, store, **how)
+
+    assert asyncio.run(put("zebra facts", "blue sky"))["num_added"] == 2
+    assert asyncio.run(put("blue sky"))["num_deleted"] == 1
     assert by_words(store, "zebra") == set()
     assert len(by_words(store, "blue")) == 1

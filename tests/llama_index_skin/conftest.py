@@ -1,11 +1,14 @@
 """Nodes, and parts that are quick and sure."""
 
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
 pytest.importorskip("llama_index.core")
 
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from meve import RetrieverConfig
@@ -22,6 +25,24 @@ def node(name, text, **metadata):
     made.excluded_embed_metadata_keys = made.excluded_llm_metadata_keys = list(metadata)
     made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc-{name}")
     return made
+
+
+class Listener(BaseEventHandler):
+    heard: list = []  # noqa: RUF012 - pydantic's
+
+    def handle(self, event, **kwargs):
+        self.heard.append(event)
+
+
+@contextmanager
+def listening(listener):
+    """A listener at the root, as tracers are."""
+    root = get_dispatcher()
+    root.add_event_handler(listener)
+    try:
+        yield listener
+    finally:
+        root.event_handlers.remove(listener)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -19,7 +18,8 @@ from pydantic import ValidationError
 from llama_index_meve import MeVePostprocessor, events
 from llama_index_meve.events import MeVePhaseEvent, MeVeTraceEvent
 from meve.errors import ModelError
-from tests.llama_index_skin.conftest import uid
+from meve.trace import Trace
+from tests.llama_index_skin.conftest import Listener, listening, uid
 
 BLUE = "blue sky"
 
@@ -204,24 +204,13 @@ def test_a_blank_question_selects_nothing(parts, found):
     assert both(MeVePostprocessor.make(**parts), found, "  ") == []
 
 
-class Listener(BaseEventHandler):
-    heard: list = []  # noqa: RUF012 - pydantic's
-
-    def handle(self, event, **kwargs):
-        self.heard.append(event)
-
-
 def test_events_come_in_pairs_with_phases_between_and_no_text(parts, found):
     """And none for a call that has nothing to do."""
-    root, listener = get_dispatcher(), Listener(heard=[])
-    root.add_event_handler(listener)
-    try:
+    with listening(Listener(heard=[])) as listener:
         made = MeVePostprocessor.make(**parts)
         both(made, [])
         assert listener.heard == []
         both(made, found)
-    finally:
-        root.event_handlers.remove(listener)
     kinds = [type(event) for event in listener.heard]
     assert kinds.count(ReRankStartEvent) == kinds.count(ReRankEndEvent) == kinds.count(MeVeTraceEvent) == 2
     phases = [event.phase["name"] for event in listener.heard if isinstance(event, MeVePhaseEvent)]
@@ -231,23 +220,21 @@ def test_events_come_in_pairs_with_phases_between_and_no_text(parts, found):
 
 
 def test_events_come_in_pairs_also_where_it_fails(parts, found, monkeypatch):
-    root, listener = get_dispatcher(), Listener(heard=[])
     made = MeVePostprocessor.make(**parts)
     monkeypatch.setattr(made.engine.verifier, "score", lambda query, passages: 1 / 0)
-    root.add_event_handler(listener)
-    try:
-        with pytest.raises(ModelError):
-            made.postprocess_nodes(found, query_str=BLUE)
-    finally:
-        root.event_handlers.remove(listener)
+    with listening(Listener(heard=[])) as listener, pytest.raises(ModelError):
+        made.postprocess_nodes(found, query_str=BLUE)
     kinds = [type(event) for event in listener.heard]
     assert kinds.count(ReRankStartEvent) == kinds.count(ReRankEndEvent) == 1
     assert [e.phase["skipped"] for e in listener.heard if isinstance(e, MeVePhaseEvent)] == ["", "failed: ModelError"]
 
 
 def test_where_nobody_listens_no_event_is_made(parts, found, monkeypatch):
+    for kind in ("ReRankStartEvent", "ReRankEndEvent"):
+        monkeypatch.setattr(f"llama_index_meve.postprocessor.{kind}", None)
     monkeypatch.setattr(events, "MeVePhaseEvent", None)
     monkeypatch.setattr(events, "MeVeTraceEvent", None)
+    monkeypatch.setattr(Trace, "to_dict", None)
     assert both(MeVePostprocessor.make(**parts), found)
 
 

@@ -8,16 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import IndexNode, QueryBundle, TextNode
-from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.schema import IndexNode, MetadataMode, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_meve import MeVeEmbedding, MeVeRetriever
+from llama_index_meve import MeVeRetriever
+from llama_index_meve.events import MeVeTraceEvent
+from llama_index_meve.nodes import as_passage
 from llama_index_meve.stores import AnyIndex, store_of
-from meve.errors import ConfigurationError, StaleWarning
-from meve.testing.fakes import WordEmbedder
-from tests.llama_index_skin.conftest import node, uid
+from meve import Retriever
+from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
+from tests.llama_index_skin.conftest import Listener, listening, node, uid
+from tests.llama_index_skin.stores import DELETING, STORES, indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
@@ -32,27 +36,6 @@ EITHER = MetadataFilters(
 )
 
 
-def simple():
-    return SimpleVectorStore()
-
-
-def faiss():
-    import faiss as library
-    from llama_index.vector_stores.faiss import FaissMapVectorStore
-
-    return FaissMapVectorStore(library.IndexIDMap2(library.IndexFlatIP(WordEmbedder().dimension)))
-
-
-def qdrant():
-    from llama_index.vector_stores.qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-
-    return QdrantVectorStore("c", client=QdrantClient(":memory:"))
-
-
-STORES = {"SimpleVectorStore": simple, "FaissMapVectorStore": faiss, "QdrantVectorStore": qdrant}
-
-
 def ids(found):
     return [each.node.node_id for each in found]
 
@@ -64,11 +47,6 @@ def candidates(context):
 @pytest.fixture(params=STORES)
 def kind(request):
     return request.param
-
-
-def indexed(kind, nodes):
-    storage = StorageContext.from_defaults(vector_store=STORES[kind]())
-    return VectorStoreIndex(nodes, storage_context=storage, embed_model=MeVeEmbedding(WordEmbedder()))
 
 
 @pytest.fixture
@@ -92,6 +70,26 @@ class TestOverNodes:
         assert uid("zebra") not in ids(found)
         assert all(type(each.score) is float for each in found)
         assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(found)
+
+    def test_old_callbacks_and_new_tracers_hear_of_each_retrieval_in_pairs(self, nodes, parts):
+        debug, spans, root = LlamaDebugHandler(print_trace_on_end=False), SimpleSpanHandler(), get_dispatcher()
+        made = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
+        root.add_span_handler(spans)
+        try:
+            with listening(Listener(heard=[])) as listener:
+                made.retrieve(BLUE)
+                asyncio.run(made.aretrieve(BLUE))
+        finally:
+            root.span_handlers.remove(spans)
+        pairs = debug.get_event_pairs(CBEventType.RETRIEVE)
+        assert [len(pair) for pair in pairs] == [2, 2]
+        kinds = [event.class_name() for event in listener.heard]
+        once = ["RetrievalStartEvent", *["MeVePhaseEvent"] * 5, "MeVeTraceEvent", "RetrievalEndEvent"]
+        assert kinds == once * 2
+        names = {span.id_.partition("-")[0] for span in spans.completed_spans}
+        assert {"MeVeRetriever._retrieve", "MeVeRetriever._aretrieve"} <= names
+        inner = next(event for event in listener.heard if isinstance(event, MeVeTraceEvent)).span_id
+        assert inner.startswith("MeVeRetriever._retrieve")
 
     def test_the_question_is_not_written_to(self, retriever):
         bundle = QueryBundle(BLUE)
@@ -124,6 +122,8 @@ class TestOverNodes:
         assert found[0].node.text == "A blue sky. …"
         assert long.text.endswith("kind.")
         assert found[0].node.node_id == long.node_id
+        cut = as_passage(long).with_text("A blue sky.")
+        assert cut.text == cut.content == cut.shown == cut.node.text == "A blue sky."
 
     def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
         where, whole = [], type(retriever.engine).retrieve
@@ -157,6 +157,18 @@ class TestOverNodes:
         made = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
         assert sum(len(each.node.get_content().split()) for each in made.retrieve(BLUE)) <= 10
 
+    def test_what_it_enters_is_printed_if_one_likes(self, parts, capsys):
+        stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky"))
+        MeVeRetriever.from_nodes([stands], verbose=True, objects=[stands], **parts).retrieve(BLUE)
+        assert "entering t" in capsys.readouterr().out
+
+    def test_metadata_that_was_not_counted_is_not_sent(self, parts):
+        """Over a corpus whose passages are no nodes."""
+        engine = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
+        found = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
+        assert found[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
+        assert found[0].node.metadata["note"].startswith("many words")
+
     def test_where_nothing_qualifies_the_best_can_be_given(self, retriever):
         strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
         assert ids(strict.retrieve("zebra facts among nothing")) == [uid("zebra")]
@@ -168,6 +180,23 @@ class TestOverNodes:
             MeVeRetriever(retriever.engine, filters={"lang": "en"})
         with pytest.raises(ConfigurationError, match="VectorStoreIndex"):
             MeVeRetriever.from_index("an index")
+
+    def test_what_is_removed_is_gone_from_the_next_question_on_also_the_last(self, nodes, parts):
+        made = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
+        made.engine.remove([uid("sky")])
+        assert uid("sky") not in candidates(made.context("blue sky today", threshold=0.0))
+        made.engine.remove([uid("sea")])
+        assert made.retrieve(BLUE) == asyncio.run(made.aretrieve(BLUE)) == []
+        with pytest.raises(EmptyCorpusError, match="give some"):
+            MeVeRetriever.from_nodes([], **parts)
+
+    def test_words_that_nobody_has_bring_nobody(self, nodes, parts):
+        """The stock keyword search brings k nodes all the same, with 0; and of Chinese it sees no words."""
+        chinese = [TextNode(id_="sky", text="今天天气很好,天空是蓝色的。"), TextNode(text="面包是用面粉做的。")]
+        made = MeVeRetriever.from_nodes([*nodes, *chinese], sources="lexical", threshold=0.0, **parts)
+        assert made.retrieve("quantum chromodynamics") == []
+        scores = {c.id: c.scores["lexical"] for c in made.context("天空是什么颜色").trace.candidates}
+        assert max(scores, key=scores.get) == "sky"
 
     def test_nodes_without_text_are_left_out(self, parts):
         made = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
@@ -209,6 +238,7 @@ class TestOverAnIndex:
                 assert not left & {uid(i) for i in out}, (filters, sources)
                 assert left
 
+    @pytest.mark.parametrize("kind", DELETING, indirect=True)
     def test_what_is_deleted_is_gone_from_every_phase(self, index, over_index):
         """By its document, which leaves the node in the document store; the words lag, and say so."""
         index.delete_ref_doc("doc-zebra")
@@ -217,6 +247,7 @@ class TestOverAnIndex:
         assert uid("zebra") not in candidates(context)
         assert over_index.engine.refresh() == 3
 
+    @pytest.mark.parametrize("kind", DELETING, indirect=True)
     @pytest.mark.parametrize("how", ["through the index", "from the vector store"])
     def test_what_is_deleted_by_node_is_gone_too(self, how, kind, index, over_index):
         """Whichever side let it go."""

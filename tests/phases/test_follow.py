@@ -122,7 +122,7 @@ def test_nothing_accepted_is_judged_again():
 
 def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
     """And keeps its reason; one that stood no chance by itself may be judged beside the evidence."""
-    retriever.add(["emma book by austen lady"] * ROUND, ids=[f"copy{n}" for n in range(ROUND)])
+    retriever.add([Passage(id=f"copy{n}", text=TEXTS[0]) for n in range(ROUND)])
     read = []
 
     class Reading(Bridge):

@@ -10,6 +10,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import langchain_meve
 from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, MeVeVectorStore, create_meve_tool
 
+LOADED = {"faiss", "onnxruntime", "sentence_transformers", "tiktoken", "tokenizers", "torch", "transformers"}
+assert not LOADED & set(sys.modules), "importing it and its names loads no model and no index"
 for other in (
     "torch",
     "langchain",
