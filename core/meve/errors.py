@@ -19,7 +19,13 @@
     │   ├── IndexNotFoundError        no index at that path
     │   ├── IndexCorruptError         an index with missing, cut or altered files
     │   ├── IndexMismatchError        an index of another format, model or tokenizer
-    │   └── IndexBusyError            another process is writing it
+    │   ├── IndexBusyError            another process is writing it
+    │   ├── StoreBusyError            other processes kept a memory's file locked for too long
+    │   ├── StoreCorruptError         a memory's file that isn't one, or was damaged
+    │   └── StoreVersionError         a memory's file of a newer version
+    ├── PolicyError                   a policy that can't be used, or what a policy forbids
+    │   └── HoldError                 a record on hold, which nothing may change or erase
+    ├── AuditError                    an audit log that was altered, cut or reordered
     ├── IngestError                   files that can't be read into passages
     ├── TrainingError                 a model that can't be trained on what was given, or in that folder
     └── EvaluationError               an evaluation that can't be carried out
@@ -110,6 +116,30 @@ class IndexMismatchError(StorageError):
 
 class IndexBusyError(StorageError):
     """Another process is writing this index."""
+
+
+class StoreBusyError(StorageError):
+    """Other processes kept a memory's file locked for longer than one waits."""
+
+
+class StoreCorruptError(StorageError):
+    """A memory's file isn't one, or was damaged."""
+
+
+class StoreVersionError(StorageError):
+    """A memory's file was written by a newer version."""
+
+
+class PolicyError(MeveError, ValueError):
+    """A policy that can't be used, or what a policy forbids."""
+
+
+class HoldError(PolicyError):
+    """A record is on hold: nothing may change or erase it."""
+
+
+class AuditError(MeveError):
+    """An audit log was altered, cut or reordered."""
 
 
 class IngestError(MeveError):

@@ -12,6 +12,7 @@ from meve.cli.demo import demo
 from meve.cli.guard import any_text_can_be_written, guarded
 from meve.cli.index import index
 from meve.cli.info import info
+from meve.cli.memory import memory
 from meve.cli.render import write
 from meve.cli.train_verifier import train_verifier
 from meve.version import __version__
@@ -28,6 +29,7 @@ app = typer.Typer(
 for command in (index, ask, calibrate, train_verifier, info, demo):
     app.command()(guarded(command))
 app.add_typer(bench)
+app.add_typer(memory)
 
 
 def _version(wanted: bool) -> None:

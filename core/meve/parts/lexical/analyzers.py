@@ -3,7 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import cache, lru_cache
+from threading import Lock
+from typing import Any, TypeAlias
 
 from meve.errors import ConfigurationError, IndexMismatchError
 
@@ -69,7 +71,34 @@ def whitespace(text: str) -> list[str]:
     return text.lower().split()
 
 
-NAMED: tuple[Analyzer, ...] = (content_words, words, whitespace)
+_ONE_AT_A_TIME = Lock()
+
+
+def stemmed_words(text: str) -> list[str]:
+    """The `content_words` of an English text, without their endings: a memory says `painted`, a question `painting`.
+
+    Source: Porter, Snowball: a language for stemming algorithms (2001).
+
+    >>> stemmed_words("Who was painting the horses?")
+    ['paint', 'hors']
+    """
+    return [_stem(word) for word in content_words(text)]
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str) -> str:
+    with _ONE_AT_A_TIME:  # a stemmer keeps the word that it works on
+        return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> Any:  # noqa: ANN401 - it has no types
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")
+
+
+NAMED: tuple[Analyzer, ...] = (content_words, words, whitespace, stemmed_words)
 """Those that an index file can call by name."""
 
 

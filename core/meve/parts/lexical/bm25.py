@@ -128,6 +128,13 @@ class Bm25Index:
         positions, scores = ranked(terms, k, norms=norms, least=least, k1=self._k1, mask=mask)
         return best(held.rows[positions], scores.astype(np.float32), k)
 
+    def most(self, text: str) -> float:
+        """What no score for this query exceeds: that of a text made of its words, those that no text holds included."""
+        asked = Counter(self._analyzer(text))
+        terms = [self._held.vocabulary.get(word) for word in asked]
+        held = np.array([0 if term is None else self._containing(term) for term in terms], dtype=np.int64)
+        return float((bm25_idf(held, len(self)) * list(asked.values())).sum() * (self._k1 + 1))
+
     def save(self, path: Path) -> None:
         """Write everything to one new file; of removed texts nothing, not even a word that only they held.
 
@@ -210,6 +217,11 @@ class Bm25Index:
             Asked(weight=times * weight, positions=positions, counts=counts)
             for (times, positions, counts), weight in zip(found, idf, strict=True)
         ]
+
+    def _containing(self, term: int) -> int:
+        """How many live texts hold a term."""
+        positions, _ = self._held.postings.of(term)
+        return int(self._held.rows.alive[positions].sum()) if self._held.rows.dead else len(positions)
 
     def _norms(self) -> tuple[Scores, float]:
         """What counts are weighed against at each position, and the least of it."""

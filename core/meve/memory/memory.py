@@ -1,0 +1,472 @@
+"""The public face of governed memory: one user's records at a time, every read and every change by policy."""
+
+import builtins
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from meve.clock import Clock, SystemClock
+from meve.errors import ConfigurationError, ValidationError
+from meve.memory.auditing import AuditLog
+from meve.memory.chain import Chain
+from meve.memory.drafts import Classifier, NoTags, SourceClassifier, Tagger
+from meve.memory.explaining import Explained, explained, exported
+from meve.memory.kit import Kit
+from meve.memory.policy import Policy, PolicyClass, Source
+from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
+from meve.memory.records import SHARED, MemoryRecord, UserId, checked_choice, checked_tags, checked_text, user_key
+from meve.memory.reflecting import Reflected, Reflector
+from meve.memory.reflection import RuleUsageJudge, UsageJudge
+from meve.memory.search import Asked, Recall, RecallCache, Searcher
+from meve.memory.shelf import Scope, Shelves
+from meve.memory.stores.ports import Counts
+from meve.memory.stores.sqlite import SqliteStore
+from meve.memory.upkeep import Background, ExtractiveSummariser, Keeper, Summariser, Upkept
+from meve.memory.values import Contradiction, RuleContradiction
+from meve.memory.writing import Erased, Writer, unknown
+from meve.parts.embedders import resolve_embedder
+from meve.parts.tokenizers import resolve_tokens
+from meve.parts.verifiers import resolve_verifier
+from meve.ports import Embedder, TokenCounter, Verifier
+
+
+class GovernedMemory:
+    """Remembers by policy. Safe to share between threads; several processes may have one file open.
+
+    Args are parts; `open` makes them.
+    """
+
+    def __init__(self, kit: Kit, summariser: Summariser | None = None) -> None:
+        self.policy = kit.policy
+        self.clock = kit.clock
+        self.audit = AuditLog(kit.store, kit.clock)
+        self._kit = kit
+        self._summariser = summariser or ExtractiveSummariser(kit.embedder.embed_passages)
+        self._writer = Writer(kit)
+        self._reflector = Reflector(kit)
+        self._searcher = Searcher(
+            kit=kit,
+            shelves=Shelves(kit.store, kit.embedder.dimension, kit.policy.limits.vectors),
+            cache=RecallCache(kit.policy.limits.recalls),
+        )
+        self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
+        self._background: builtins.list[Background] = []
+
+    @classmethod
+    def open(
+        cls,
+        file: str | Path,
+        *,
+        policy: Policy | None = None,
+        embedder: Embedder | str | None = None,
+        verifier: Verifier | str | None = None,
+        tokens: TokenCounter | str | None = None,
+        clock: Clock | None = None,
+        audit_key: bytes | None = None,
+        contradiction: Contradiction | None = None,
+        usage: UsageJudge | None = None,
+        classifier: Classifier | None = None,
+        tagger: Tagger | None = None,
+        summariser: Summariser | None = None,
+        verify_threshold: float = 0.5,
+    ) -> Self:
+        """The memory in a file, which is made if it isn't there.
+
+        Args:
+            file: where it is kept; beside it stand SQLite's `-wal` and `-shm` while it is open.
+            policy: by which it is governed; the default one if None.
+            embedder: as for a `Retriever`: None for the one that ships.
+            verifier: likewise; it judges where a search asks for `verify`.
+            tokens: counts budgets, as for a `Retriever`.
+            clock: where the time comes from.
+            audit_key: what the audit log hangs on, 16 bytes or more, to be kept elsewhere; without one the log shows
+                accidents, and not intent.
+            contradiction: tells whether two statements contradict each other; by rules if None.
+            usage: tells what an answer made of memories; by rules if None.
+            classifier: tells the class of what is added without one.
+            tagger: tells the tags of what is added without.
+            summariser: makes one text of related memories or of older turns; extracts sentences if None.
+            verify_threshold: the probability from which on a verifier lets a memory through, in [0, 1].
+
+        Raises:
+            StorageError: the file can't be opened, is damaged, or of a newer version.
+            AuditError: its log hangs on another key.
+            ConfigurationError: a part that can't be, or another embedder than the file was made with.
+        """
+        found = resolve_embedder(embedder)
+        judge = contradiction or RuleContradiction()
+        chain = Chain(audit_key)
+        store = SqliteStore.open(file, chain)
+        try:
+            store.claim_embedder(found.name, found.dimension)
+            kit = Kit(
+                store=store,
+                policy=policy or Policy(),
+                embedder=found,
+                verifier=resolve_verifier(verifier, found),
+                verify_threshold=verify_threshold,
+                tokens=resolve_tokens(tokens),
+                clock=clock or SystemClock(),
+                chain=chain,
+                contradiction=judge,
+                usage=usage or RuleUsageJudge(embedder=found, contradiction=judge),
+                classifier=classifier or SourceClassifier(),
+                tagger=tagger or NoTags(),
+            )
+            return cls(kit, summariser)
+        except BaseException:
+            store.close()
+            raise
+
+    def add(
+        self,
+        text: str,
+        *,
+        user_id: UserId,
+        source: Source = "chat_user",
+        policy_class: PolicyClass | None = None,
+        id: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] | None = None,
+        ttl: timedelta | None = None,
+        expires_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        reason: str = "asked to",
+    ) -> MemoryRecord:
+        """Remember something of a user's. When this returns, it survives a power cut.
+
+        Args:
+            text: what to remember.
+            user_id: whose it is; a string or an int.
+            source: where it is from.
+            policy_class: how it is governed; told by the classifier if None.
+            id: its name among the user's records; one is made if None.
+            session_id: the conversation that it is from.
+            tags: what it is about; told by the tagger if None.
+            ttl: how long it lives; by its class if None.
+            expires_at: when its life ends, instead.
+            metadata: JSON-plain values of your own.
+            reason: for the audit log; holds no content.
+
+        Raises:
+            ValidationError: an argument that can't be; nothing is stored.
+            DuplicateIdError: the id is taken.
+            ModelError: the embedder failed; nothing is stored.
+            StorageError: the file can't be written.
+        """
+        return self._writer.add(
+            user_key(user_id), user_id, text, reason, source=source, policy_class=policy_class, id=id,
+            session_id=session_id, tags=tags, ttl=ttl, expires_at=expires_at, metadata=metadata,
+        )  # fmt: skip
+
+    def add_shared(
+        self,
+        text: str,
+        *,
+        source: Source = "doc",
+        policy_class: PolicyClass = "canonical",
+        id: str | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        reason: str = "asked to",
+    ) -> MemoryRecord:
+        """Remember something that every user recalls. Only classes that the policy lets be shared.
+
+        Raises:
+            PolicyError: a class that may not be shared.
+            ValidationError: as for `add`.
+        """
+        return self._writer.add(
+            SHARED, None, text, reason, source=source, policy_class=policy_class, id=id, tags=tags, metadata=metadata
+        )
+
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: UserId,
+        tags: Collection[str] | None = None,
+        classes: Collection[PolicyClass] | None = None,
+        sources: Collection[Source] | None = None,
+        session_id: str | None = None,
+        within: timedelta | None = None,
+        include_private: bool = False,
+        verify: bool = False,
+        limit: int | None = 10,
+        max_tokens: int = 512,
+    ) -> Recall:
+        """What a user's memory holds on a question: numbered facts under a budget, and the account of each.
+
+        Args:
+            query: the question.
+            user_id: whose memory.
+            tags: any of these; if nothing with them reaches the threshold, memories without them are looked at too.
+            classes: only these.
+            sources: only these.
+            session_id: only of this conversation.
+            within: only what was added so long ago at most.
+            include_private: whether private memories may come back.
+            verify: whether a verifier must let a memory through.
+            limit: how many memories at most; None for as many as fit.
+            max_tokens: the most tokens that the text may have.
+
+        Raises:
+            QueryError: a blank question.
+            ValidationError: a user, class, source or tag that can't be.
+        """
+        return self._searcher.search(
+            self._asked(
+                query, user_key(user_id), user_id, tags=tags, classes=classes, sources=sources, session_id=session_id,
+                within=within, include_private=include_private, verify=verify, limit=limit, max_tokens=max_tokens,
+            )
+        )  # fmt: skip
+
+    def reflect(self, recall: Recall, *, answer: str) -> Reflected:
+        """Move the scores of what was recalled by what the answer made of it: used, unused, contradicted.
+
+        Args:
+            recall: what `search` returned.
+            answer: what was answered with it.
+
+        Raises:
+            ValidationError: no recall, or no text.
+        """
+        return self._reflector.reflect(recall, answer)
+
+    def update(
+        self,
+        id: str,
+        *,
+        user_id: UserId,
+        text: str | None = None,
+        policy_class: PolicyClass | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | None = None,
+        expires_at: datetime | None = None,
+        if_version: int | None = None,
+        reason: str = "asked to",
+    ) -> MemoryRecord:
+        """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
+
+        With `if_version`, only if nobody has changed it since that version.
+
+        Raises:
+            UnknownIdError: the user has none of that id.
+            HoldError: it is on hold.
+            ValidationError: a value that can't be, or another version.
+        """
+        return self._writer.update(
+            user_key(user_id), id, reason, text=text, policy_class=policy_class, tags=tags, metadata=metadata, ttl=ttl,
+            expires_at=expires_at, if_version=if_version,
+        )  # fmt: skip
+
+    def delete(self, id: str, *, user_id: UserId, reason: str = "asked to") -> Erased:
+        """Erase a record, and what was merged or summarised from it: text, vector, words, caches, archive, for good.
+
+        Raises:
+            UnknownIdError: the user has none of that id.
+        """
+        user = user_key(user_id)
+        done = self._writer.delete(user, id, reason)
+        self._searcher.forget(user)
+        return done
+
+    def forget_user(self, *, user_id: UserId, reason: str = "asked to") -> Erased:
+        """Erase all records of a user, but for those on hold, which are named."""
+        user = user_key(user_id)
+        done = self._writer.forget(user, reason)
+        self._searcher.forget(user)
+        return done
+
+    def delete_shared(self, id: str, *, reason: str = "asked to") -> Erased:
+        """Erase a shared record, and what every user's answers made of it.
+
+        Raises:
+            UnknownIdError: no such shared record.
+        """
+        done = self._writer.delete(SHARED, id, reason)
+        self._searcher.forget(SHARED)
+        return done
+
+    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "asked to") -> MemoryRecord:
+        """Let nothing change or erase a record, `forget_user` and expiry included, until `release`.
+
+        An expired record on hold stays erased from every read; it is kept, and not handed out.
+
+        Raises:
+            UnknownIdError: the user has none of that id.
+        """
+        return self._writer.hold(user_key(user_id), id, checked_text(why, "why"), reason)
+
+    def release(self, id: str, *, user_id: UserId, reason: str = "asked to") -> MemoryRecord:
+        """End a hold.
+
+        Raises:
+            UnknownIdError: the user has none of that id.
+        """
+        return self._writer.hold(user_key(user_id), id, "", reason)
+
+    def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
+        """One record: the user's own, or a shared one.
+
+        Raises:
+            UnknownIdError: the user has none of that id; what is expired is not there.
+        """
+        user, now = user_key(user_id), self.clock.now()
+        for key in (user, SHARED):
+            found = self._kit.store.find(key, id)
+            if found is not None and not found.record.expired(now):
+                return found.record
+        raise unknown(id)
+
+    def list(self, *, user_id: UserId, include_archived: bool = False) -> builtins.list[MemoryRecord]:
+        """All records of a user that aren't expired, by id; not the shared ones."""
+        user, now = user_key(user_id), self.clock.now()
+        found = [stored for _, stored in self._kit.store.changes(user, 0).records]
+        if include_archived:
+            found += self._kit.store.archived(user)
+        return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
+
+    def export(self, *, user_id: UserId) -> dict[str, Any]:
+        """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
+
+        What is expired or erased isn't among them.
+        """
+        return exported(self._kit, user_key(user_id), user_id)
+
+    def explain(self, about: str, *, user_id: UserId, limit: int = 10) -> builtins.list[Explained]:
+        """What is remembered about something, private records included, and why: each with its entries in the log.
+
+        Raises:
+            QueryError: a blank text.
+        """
+        user = user_key(user_id)
+        recall = self._searcher.look(self._asked(about, user, user_id, include_private=True, limit=limit))
+        scores = {p.passage.id: float(p.score or 0.0) for p in recall.passages}
+        return explained(self._kit, user, [(r, scores[r.id]) for r in recall.records])
+
+    def prompt(
+        self,
+        query: str,
+        *,
+        user_id: UserId,
+        history: Sequence[Turn | Mapping[str, str] | str] = (),
+        system: str = "",
+        max_tokens: int = 2_048,
+        budget: Budget | None = None,
+        **search: Any,  # noqa: ANN401
+    ) -> Prompt:
+        """A prompt within a budget: facts from memory, older turns in brief, the last ones verbatim, the question.
+
+        Args:
+            query: the question.
+            user_id: whose memory.
+            history: turns so far, oldest first: (role, text), {"role": …, "content": …}, or texts that alternate.
+            system: stands above all; never cut.
+            max_tokens: of the whole prompt.
+            budget: how they are shared; `max_tokens` goes before its own.
+            search: as for `search`.
+
+        Raises:
+            ConfigurationError: system text and question alone don't fit.
+            ValidationError: a turn that is none.
+        """
+        shared = replace(budget or Budget(), max_tokens=max_tokens)
+        turns = checked_turns(history)
+        room = room_for_facts(system, query, shared, self._kit.tokens)
+        recall = self.search(query, user_id=user_id, max_tokens=room, **search)
+        return composed(
+            recall,
+            turns,
+            system=system,
+            query=query,
+            budget=shared,
+            tokens=self._kit.tokens,
+            summariser=self._summariser,
+        )
+
+    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
+        """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
+
+        Reads never wait for it: what is expired isn't handed out, with or without.
+
+        Args:
+            user_id: whose; None for everybody's.
+            dry_run: say what would be done, and do nothing.
+        """
+        return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
+
+    def maintain_every(self, seconds: float) -> Background:
+        """Rounds in a thread of their own, until `stop` is called or the memory closed.
+
+        Raises:
+            ConfigurationError: no positive number of seconds.
+        """
+        if not seconds > 0:
+            raise ConfigurationError(f"a round every {seconds!r} s can't be: give a positive number")
+        made = Background(self.maintain, seconds)
+        self._background.append(made)
+        return made
+
+    def stats(self) -> Counts:
+        """How much there is."""
+        return self._kit.store.counts()
+
+    def close(self) -> None:
+        """Stop what runs beside, and let go of the file."""
+        for each in self._background:
+            each.stop()
+        self._kit.store.close()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+    def _asked(
+        self,
+        query: str,
+        user: str,
+        user_id: UserId,
+        *,
+        tags: Collection[str] | None = None,
+        classes: Collection[PolicyClass] | None = None,
+        sources: Collection[Source] | None = None,
+        session_id: str | None = None,
+        within: timedelta | None = None,
+        include_private: bool = False,
+        verify: bool = False,
+        limit: int | None = None,
+        max_tokens: int = 1_000_000,
+    ) -> Asked:
+        now = self.clock.now()
+        scope = Scope(
+            now=now,
+            classes=self._classes(classes, include_private),
+            sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
+            tags=None if tags is None else checked_tags(tags),
+            session_id=session_id,
+            since=None if within is None else now - within,
+        )
+        return Asked(
+            text=query, user=user, user_id=user_id, scope=scope, limit=limit, max_tokens=max_tokens, verify=verify
+        )
+
+    def _classes(self, classes: Collection[PolicyClass] | None, private: bool) -> frozenset[PolicyClass]:
+        every = (
+            frozenset(self.policy.classes) if classes is None else frozenset(_choices(classes, "classes", PolicyClass))
+        )
+        return every if private else frozenset(name for name in every if not self.policy.rule(name).on_request)
+
+
+def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
+    if isinstance(values, str):
+        raise ValidationError(f"{name} are {values!r}: give a list")
+    return [checked_choice(value, name, kind) for value in values]

@@ -1,0 +1,211 @@
+"""What is remembered: one record, its owner, and the checks that anything must pass to become one."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, get_args
+
+from meve.errors import PassageError, ValidationError
+from meve.memory.policy import PolicyClass, Source
+from meve.types import FloatArray
+
+UserId: TypeAlias = str | int
+"""Who a memory belongs to; 1 and "1" are two."""
+
+SHARED = ""
+"""The key of the space that every user recalls from; no user's key is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """One memory. Times are aware, in UTC."""
+
+    id: str
+    """Unique among its user's."""
+    user_id: UserId | None
+    """Its owner; None in the shared space."""
+    text: str
+    source: Source
+    policy_class: PolicyClass
+    created_at: datetime
+    expires_at: datetime | None
+    """From this moment on it is never handed out; None for never."""
+    session_id: str | None = None
+    tags: tuple[str, ...] = ()
+    """Sorted, in lower case, each once."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-plain values."""
+    reflection: float = 50.0
+    """How useful it has been, from 0 to 100. Decays with idle time when read; stored as it was at `touched_at`."""
+    touched_at: datetime | None = None
+    """When it was recalled last; None for not yet."""
+    used_at: datetime | None = None
+    """When an answer used it last."""
+    uses: int = 0
+    """How many answers used it."""
+    superseded_by: str | None = None
+    """The id of the memory that contradicts it and won; such a one isn't recalled."""
+    flagged: str = ""
+    """Why somebody should look at it; empty for no reason."""
+    hold: str = ""
+    """Why nothing may erase it; empty where something may."""
+    derived_from: tuple[str, ...] = ()
+    """The ids of the memories that it was merged or summarised from."""
+    version: int = 1
+    """Rises with each change."""
+
+    def expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and now >= self.expires_at
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data, times in ISO 8601."""
+        made: dict[str, Any] = {}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            made[name] = value.isoformat() if isinstance(value, datetime) else value
+        return {**made, "tags": list(self.tags), "derived_from": list(self.derived_from), "metadata": {**self.metadata}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record with what is computed of it."""
+
+    record: MemoryRecord
+    vector: FloatArray
+    """Its embedding, shape (d,)."""
+    tokens: int
+    """Of its text, by the memory's own tokenizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opinion:
+    """What one user's answers made of a shared record."""
+
+    reflection: float
+    touched_at: datetime | None = None
+    used_at: datetime | None = None
+    uses: int = 0
+
+
+def user_key(user_id: object) -> str:
+    """The key under which a user's records are stored; different for every user.
+
+    Raises:
+        ValidationError: None, blank, or neither a string nor an int.
+
+    >>> user_key("alice"), user_key(1), user_key("1")
+    ('s:alice', 'i:1', 's:1')
+    """
+    if isinstance(user_id, bool) or not isinstance(user_id, str | int):
+        raise ValidationError(
+            f"user_id is {user_id!r:.80}: every memory has an owner; give a string or an int, and for what all users "
+            "share the calls that say so"
+        )
+    if isinstance(user_id, int):
+        return f"i:{user_id}"
+    if not user_id.strip():
+        raise ValidationError(f"user_id is blank ({user_id!r:.40}): give the user's id")
+    return f"s:{checked_text(user_id, 'user_id')}"
+
+
+def user_of(key: str) -> UserId | None:
+    """Whose key it is; None for the shared space."""
+    kind, _, name = key.partition(":")
+    return None if key == SHARED else int(name) if kind == "i" else name
+
+
+def checked_text(value: object, name: str, most: int | None = None) -> str:
+    """A text that can be stored.
+
+    Raises:
+        PassageError: no text, blank, with characters that UTF-8 can't hold or a NUL, or longer than `most` characters.
+    """
+    if not isinstance(value, str):
+        raise PassageError(f"{name} is {value!r:.80}: give text")
+    if not value.strip():
+        raise PassageError(f"{name} is blank ({value!r:.40}): give text")
+    if "\x00" in value:
+        raise PassageError(f"{name} {value!r:.80} holds a NUL character: take it out")
+    try:
+        value.encode()
+    except UnicodeEncodeError as cause:
+        raise PassageError(f"{name} {value!r:.80} is no valid text: it can't be written as UTF-8") from cause
+    if most is not None and len(value) > most:
+        raise PassageError(
+            f"{name} has {len(value):,} characters, at most {most:,} are kept: split it, or raise limits.text"
+        )
+    return value
+
+
+def checked_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
+    """One of a Literal's values.
+
+    Raises:
+        ValidationError: something else.
+    """
+    if value not in get_args(kind):
+        raise ValidationError(f"{name} is {value!r:.80}: choose one of {', '.join(get_args(kind))}")
+    return value
+
+
+def checked_tags(tags: object) -> tuple[str, ...]:
+    """Tags as they are stored: in lower case, sorted, each once.
+
+    Raises:
+        ValidationError: not a collection of texts.
+
+    >>> checked_tags(["Gardening", " soil ", "gardening"])
+    ('gardening', 'soil')
+    """
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise ValidationError(f"tags are {tags!r:.80}: give a list of texts")
+    return tuple(sorted({checked_text(tag, "a tag").strip().lower() for tag in tags}))
+
+
+def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata as it comes back from JSON.
+
+    Raises:
+        PassageError: values that JSON can't hold, or that it wouldn't give back.
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise PassageError(f"metadata is {metadata!r:.80}: give a mapping from names to plain values")
+    try:
+        made: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise PassageError(f"metadata {metadata!r:.120} can't be stored as JSON: {cause}") from cause
+    return made
+
+
+def checked_moment(value: object, name: str) -> datetime:
+    """A moment in UTC.
+
+    Raises:
+        ValidationError: no datetime, or one without a time zone.
+    """
+    if not isinstance(value, datetime):
+        raise ValidationError(f"{name} is {value!r:.80}: give a datetime with a time zone")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValidationError(f"{name} is {value.isoformat()} without a time zone: give one, such as datetime.now(UTC)")
+    return value.astimezone(UTC)
+
+
+def checked_score(value: object) -> float:
+    """A reflection score.
+
+    Raises:
+        ValidationError: no number from 0 to 100.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value <= 100
+    ):
+        raise ValidationError(f"the score is {value!r:.40}: give a number from 0 to 100")
+    return float(value)

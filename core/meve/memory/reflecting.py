@@ -1,0 +1,95 @@
+"""Scores after an answer: moved, contradictions flagged, all in one transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meve.errors import ValidationError
+from meve.memory.chain import Action
+from meve.memory.kit import Kit
+from meve.memory.recall import decayed
+from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
+from meve.memory.reflection import Judged, moved
+from meve.memory.search import Recall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reflected:
+    """What an answer made of the memories that were recalled for it."""
+
+    recall: str
+    """The recall's id."""
+    judged: Mapping[str, Judged]
+    """By the memory's id."""
+    scores: Mapping[str, tuple[float, float]]
+    """By the memory's id: before, after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflector:
+    """Moves scores."""
+
+    kit: Kit
+
+    def reflect(self, recall: Recall, answer: str) -> Reflected:
+        """Judge what was recalled by the answer, and move its scores.
+
+        What is gone or on hold by now is judged and left. A shared record's score moves for this user alone.
+
+        Raises:
+            ValidationError: no recall of a memory's, or an answer that is no text.
+        """
+        if not isinstance(recall, Recall):
+            raise ValidationError(f"{recall!r:.60} is no recall: give what search() returned")
+        if not isinstance(answer, str):
+            raise ValidationError(f"the answer is {answer!r:.60}: give text")
+        if not recall.records:
+            return Reflected(recall=recall.id, judged={}, scores={})
+        records = recall.records
+        vectors = np.array([self.kit.stored(record).vector for record in records])
+        verdicts = self.kit.usage.judge(recall.query, answer, [r.text for r in records], vectors)
+        judged = dict(zip((r.id for r in records), verdicts, strict=True))
+        scores = self._moved(user_key(recall.user_id), records, judged, recall.id)
+        return Reflected(recall=recall.id, judged=judged, scores=scores)
+
+    def _moved(
+        self, user: str, records: tuple[MemoryRecord, ...], judged: Mapping[str, Judged], recall: str
+    ) -> dict[str, tuple[float, float]]:
+        kit, now = self.kit, self.kit.clock.now()
+        scores: dict[str, tuple[float, float]] = {}
+        with kit.store.writing() as transaction:
+            for old in records:
+                verdict = judged[old.id]
+                key = SHARED if old.user_id is None else user
+                found = transaction.find(key, old.id)
+                if found is None or found.record.expired(now) or found.record.hold:
+                    continue
+                record = found.record
+                opinion = transaction.opinion(user, old.id) if key == SHARED else None
+                before = decayed(record, kit.policy, now, opinion)
+                after = moved(before, verdict.outcome, kit.policy.reflection)
+                scores[old.id] = (before, after)
+                used = verdict.outcome == "used"
+                uses = (opinion.uses if opinion else 0 if key == SHARED else record.uses) + used
+                used_at = now if used else opinion.used_at if opinion else record.used_at
+                if key == SHARED:
+                    rated = Opinion(reflection=after, touched_at=now, used_at=used_at, uses=uses)
+                    transaction.rate(user, old.id, rated)
+                else:
+                    flagged = "contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged
+                    made = replace(
+                        record,
+                        reflection=after,
+                        touched_at=now,
+                        used_at=used_at,
+                        uses=uses,
+                        flagged=flagged,
+                        version=record.version + 1,
+                    )
+                    transaction.replace(user, replace(found, record=made))
+                detail = {"outcome": verdict.outcome, "before": round(before, 4), "after": round(after, 4)}
+                action: Action = "use" if used else "update"
+                because = f"{verdict.outcome}: {verdict.because}; recall {recall}"
+                transaction.log(kit.event(user, record, action, because, now, **detail))
+        return scores

@@ -1,0 +1,95 @@
+"""After the answer: which of the recalled memories were used, which weren't, which does it contradict?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from meve.formulas import cosines
+from meve.memory.policy import Reflection
+from meve.memory.values import Contradiction
+from meve.parts.lexical.analyzers import content_words
+from meve.parts.sentences import sentences
+from meve.ports import Embedder
+from meve.types import FloatArray
+
+Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What an answer made of a memory."""
+
+    outcome: Outcome
+    because: str
+    """In a few words, without the memory's or the answer's."""
+
+
+class UsageJudge(Protocol):
+    """Tells what an answer made of the memories that were recalled for it."""
+
+    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[Judged]:
+        """One verdict for each memory.
+
+        Args:
+            query: what was asked.
+            answer: what was answered.
+            memories: their texts.
+            vectors: their embeddings, shape (n, d).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleUsageJudge:
+    """By distinctive words that memory and answer share and the question lacks, and by the likest sentence.
+
+    Distinctive is a word that not every one of the memories holds.
+    """
+
+    embedder: Embedder
+    contradiction: Contradiction
+    words: float = 0.5
+    """The share of a memory's distinctive words that the answer must hold; two at least, if it has two."""
+    likeness: float = 0.8
+    """The cosine with a sentence of the answer from which on a memory counts as used."""
+
+    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[Judged]:
+        """One verdict for each memory: contradicted goes before used."""
+        said = [sentence for sentence in sentences(answer) if sentence.strip()]
+        if not said:
+            return [Judged(outcome="unused", because="the answer is empty") for _ in memories]
+        spoken = self.embedder.embed_passages(said)
+        known, heard = set(content_words(query)), set(content_words(answer))
+        held = [set(content_words(text)) for text in memories]
+        common = set.intersection(*held) if len(held) > 1 else set()
+        return [
+            self._one(text, said, own - known - common or own, heard, cosines(vector, spoken))
+            for text, own, vector in zip(memories, held, np.asarray(vectors), strict=True)
+        ]
+
+    def _one(self, text: str, said: Sequence[str], own: set[str], heard: set[str], near: FloatArray) -> Judged:
+        for sentence in said:
+            found = self.contradiction.between(text, sentence)
+            if found:
+                return Judged(outcome="contradicted", because=f"another {found.partition(':')[0]}")
+        shared = len(own & heard)
+        if own and shared >= min(2, len(own)) and shared >= self.words * len(own):
+            return Judged(outcome="used", because=f"{shared} of {len(own)} distinctive words")
+        if near.max() >= self.likeness:
+            return Judged(outcome="used", because=f"a sentence of cosine {near.max():.2f}")
+        return Judged(outcome="unused", because=f"{shared} of {len(own)} distinctive words, cosine {near.max():.2f}")
+
+
+def moved(score: float, outcome: Outcome, rules: Reflection) -> float:
+    """A reflection score after an answer, from 0 to 100.
+
+    >>> [moved(50, outcome, Reflection()) for outcome in ("used", "unused", "contradicted")]
+    [60.0, 45.0, 20.0]
+
+    Source: MemoryArchitect, section D.
+    """
+    if outcome == "used":
+        return rules.used(score)
+    return float(max(0.0, score - (rules.unused if outcome == "unused" else rules.contradicted)))

@@ -1,0 +1,216 @@
+"""A recall: one user's memories through the five phases, cached until something changes."""
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from meve.config import RetrieverConfig
+from meve.context import Context
+from meve.memory.kit import Kit
+from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, VerifiedScorer
+from meve.memory.records import SHARED, MemoryRecord, UserId
+from meve.memory.shelf import Scope, Shelf, Shelves
+from meve.pipeline import Pipeline
+from meve.ports import Scorer
+from meve.scorers import VerifierScorer
+from meve.types import Query
+
+CANDIDATES = 50
+"""Memories that are ranked, the likest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Context):
+    """A context of memories, and whose."""
+
+    id: str
+    """Names this recall in the audit log."""
+    user_id: UserId
+
+    @property
+    def records(self) -> tuple[MemoryRecord, ...]:
+        """The memories that stand in it, in its order."""
+        return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question to one user's memory."""
+
+    text: str
+    user: str
+    """The user's key."""
+    user_id: UserId
+    scope: Scope
+    limit: int | None
+    max_tokens: int
+    verify: bool
+    candidates: int = CANDIDATES
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two questions must share to have one answer; the moment isn't in it."""
+        scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
+        return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, self.candidates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searcher:
+    """Answers questions from shelves."""
+
+    kit: Kit
+    shelves: Shelves
+    cache: "RecallCache"
+
+    def search(self, asked: Asked) -> Recall:
+        """The memories that answer; the log tells that they were recalled.
+
+        Raises:
+            QueryError: a blank question.
+            ModelError: a model failed.
+        """
+        return self._noted(asked, self.look(asked))
+
+    def look(self, asked: Asked) -> Recall:
+        """The memories that answer, without a trace in log and records.
+
+        Raises:
+            QueryError: a blank question.
+            ModelError: a model failed.
+        """
+        shelves = [self.shelves.of(asked.user), self.shelves.of(SHARED)]
+        versions = tuple(shelf.version for shelf in shelves)
+        known = self.cache.find(asked.key, versions)
+        if known is not None and not any(r.expired(asked.scope.now) for r in known.records):
+            return replace(known, id=_recall_id())
+        found = self._run(asked, shelves)
+        while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran
+            asked = replace(asked, scope=replace(asked.scope, now=self.kit.clock.now()))
+            found = self._run(asked, shelves)
+        self.cache.keep(asked.key, versions, found)
+        return found
+
+    def forget(self, user: str) -> None:
+        """Let go of all that memory holds of a user's records; of everybody's recalls, for the shared space's key."""
+        self.shelves.forget(user)
+        self.cache.forget(user)
+
+    def _noted(self, asked: Asked, recall: Recall) -> Recall:
+        """In the log, and in the records: recalled now."""
+        query = self.kit.chain.content(asked.text)
+        events = [
+            self.kit.event(
+                asked.user, record, "retrieve", f"recall {recall.id}", asked.scope.now,
+                score=round(float(passage.score or 0.0), 4), query=query,
+            )
+            for record, passage in zip(recall.records, recall.passages, strict=True)
+        ]  # fmt: skip
+        if events:
+            with self.kit.store.writing(durable=False) as transaction:
+                transaction.touch(asked.user, [r.id for r in recall.records if r.user_id is not None], asked.scope.now)
+                transaction.log(*events)
+        return recall
+
+    def _run(self, asked: Asked, shelves: list[Shelf]) -> Recall:
+        policy = PolicyScorer(
+            policy=self.kit.policy,
+            now=asked.scope.now,
+            opinions=self.kit.store.opinions(asked.user) if len(shelves[1]) else {},
+        )
+        scorer: Scorer = policy
+        if asked.verify:
+            verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
+            scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
+        rule = self.kit.policy.likeness
+        untagged = replace(asked.scope, tags=None)
+        pipeline = Pipeline(
+            sources=[MemorySource("memory", shelves, asked.scope, rule)],
+            scorer=scorer,
+            fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
+            tokens=self.kit.tokens,
+            embedder=self.kit.embedder,
+            verifier_name=self.kit.verifier.name if asked.verify else "",
+            clock=self.kit.clock,
+            notes=self._notes(asked, shelves),
+        )
+        context = pipeline.run(Query(text=asked.text), self._config(asked))
+        return Recall(**_values(context), id=_recall_id(), user_id=asked.user_id)
+
+    def _config(self, asked: Asked) -> RetrieverConfig:
+        ranking = self.kit.policy.ranking
+        return RetrieverConfig(
+            candidates=asked.candidates,
+            limit=asked.limit,
+            threshold=ranking.threshold,
+            min_verified=1,
+            fallback_k=asked.candidates,
+            fallback_floor=ranking.threshold,
+            redundancy=self.kit.policy.merging.similarity,
+            max_tokens=asked.max_tokens,
+            separator="\n",
+            citations=True,
+        )
+
+    def _notes(self, asked: Asked, shelves: list[Shelf]) -> Mapping[str, Any]:
+        return {
+            "records": len(shelves[0]),
+            "shared": len(shelves[1]),
+            "per_user": self.kit.policy.limits.per_user,
+            "classes": sorted(asked.scope.classes),
+            "tags": sorted(asked.scope.tags) if asked.scope.tags is not None else None,
+        }
+
+
+class RecallCache:
+    """The recalls of late, until a memory of their user changes.
+
+    Args:
+        most: how many; 0 for none.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[tuple[Any, ...], tuple[tuple[int, ...], Recall]] = OrderedDict()
+        self._guard = threading.Lock()
+        self.hits = 0
+        self.misses = 0
+
+    def find(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> Recall | None:
+        """What was recalled for this question, if nothing has changed since."""
+        with self._guard:
+            found = self._held.get(key)
+            if found is None or found[0] != versions:
+                self._held.pop(key, None)
+                self.misses += 1
+                return None
+            self._held.move_to_end(key)
+            self.hits += 1
+            return found[1]
+
+    def keep(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: Recall) -> None:
+        """Remember a recall."""
+        with self._guard:
+            self._held[key] = (versions, recall)
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+
+    def forget(self, user: str) -> None:
+        """Let go of all that holds a user's memories; of everything, for the shared space's key."""
+        with self._guard:
+            for key in [key for key in self._held if user == SHARED or key[0] == user]:
+                del self._held[key]
+
+
+def _recall_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _values(context: Context) -> dict[str, Any]:
+    return {f.name: getattr(context, f.name) for f in fields(Context)}
+
+
+def _plain(value: object) -> object:
+    return tuple(sorted(map(str, value))) if isinstance(value, set | frozenset | list | tuple) else value

@@ -1,0 +1,299 @@
+"""One user's memories as they are searched: vectors, words, and what a policy asks of each, in arrays."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from meve.formulas import unit
+from meve.memory.policy import Likeness, PolicyClass, Source
+from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory.stores.ports import Changes, MemoryStore
+from meve.memory.stores.rows import micros
+from meve.parts.lexical.analyzers import stemmed_words
+from meve.parts.lexical.bm25 import Bm25Index
+from meve.types import FloatArray
+
+NEVER = np.iinfo(np.int64).max
+_CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
+_SOURCES = {name: n for n, name in enumerate(get_args(Source))}
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which memories may be recalled, before any likeness is looked at. None asks for nothing."""
+
+    now: datetime
+    classes: Collection[PolicyClass]
+    sources: Collection[Source] | None = None
+    tags: Collection[str] | None = None
+    """Any of these; in lower case."""
+    session_id: str | None = None
+    since: datetime | None = None
+    """Created from then on."""
+
+    def admits(self, record: MemoryRecord) -> bool:
+        """The same question, of one record."""
+        return (
+            not record.expired(self.now)
+            and record.superseded_by is None
+            and record.policy_class in self.classes
+            and (self.sources is None or record.source in self.sources)
+            and (self.tags is None or not set(self.tags).isdisjoint(record.tags))
+            and (self.session_id is None or record.session_id == self.session_id)
+            and (self.since is None or record.created_at >= self.since)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was found, and how like it is to the question; all in [0, 1]."""
+
+    stored: StoredRecord
+    likeness: float
+    cosine: float
+    words: float
+    """The share of the question's words that it holds, rare ones weighing more."""
+
+
+class Shelf:
+    """A user's records as of one version of the store. Not safe to share: `Shelves` locks it.
+
+    Args:
+        dimension: the length d of a vector.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.version = 0
+        self.lock = threading.RLock()
+        self._dimension = dimension
+        self._empty()
+
+    def __len__(self) -> int:
+        """How many records it holds."""
+        return len(self._at)
+
+    def _empty(self) -> None:
+        self._at: dict[int, int] = {}
+        """Row to position."""
+        self._stored: list[StoredRecord | None] = []
+        self._units = np.zeros((0, self._dimension), dtype=np.float32)
+        self._facts = np.zeros((0, 4), dtype=np.int64)
+        """Expiry, class, source, creation."""
+        self._live = np.zeros(0, dtype=np.bool_)
+        self._tags: dict[str, set[int]] = {}
+        self._sessions: dict[str, set[int]] = {}
+        self._before = np.zeros(0, dtype=np.int64)
+        self._after = np.zeros(0, dtype=np.int64)
+        """The positions of those beside a record in its session; -1 for none."""
+        self._last: dict[str, int] = {}
+        self.words = Bm25Index(analyzer=stemmed_words)
+
+    def apply(self, changes: Changes) -> None:
+        """Take over what became of the records."""
+        if changes.whole:
+            self._empty()
+        self._drop([row for row in changes.gone if row in self._at])
+        self._drop([row for row, _ in changes.records if row in self._at])
+        self._take(changes.records)
+        self.version = changes.version
+
+    def admitted(self, scope: Scope) -> Mask:
+        """Which positions a scope admits, shape (n,)."""
+        n = len(self._stored)
+        facts = self._facts[:n]
+        mask: Mask = self._live[:n] & (facts[:, 0] > micros(scope.now))
+        if len(scope.classes) < len(_CLASSES):
+            mask &= np.isin(facts[:, 1], [_CLASSES[name] for name in scope.classes])
+        if scope.sources is not None:
+            mask &= np.isin(facts[:, 2], [_SOURCES[name] for name in scope.sources])
+        if scope.since is not None:
+            mask &= facts[:, 3] >= micros(scope.since)
+        if scope.tags is not None:
+            mask &= _among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
+        if scope.session_id is not None:
+            mask &= _among(n, self._sessions.get(scope.session_id, set()))
+        return mask
+
+    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
+        """At most k records that a mask admits, likest first, equal ones by id.
+
+        Args:
+            text: the question.
+            vector: its embedding, shape (d,).
+            k: how many at most.
+            mask: which positions may be found, shape (n,); neighbours that it leaves out lend nothing.
+            rule: how likeness is made up.
+        """
+        n = len(mask)
+        cosines = np.einsum("ij,j->i", self._units[:n], unit(vector))  # row by row: equal ones must tie
+        near = np.where(mask, np.maximum(cosines, 0.0), 0.0)
+        shared = np.zeros(n)
+        found, scores = self.words.search(text, max(1, len(self._at)), None if mask.all() else np.flatnonzero(mask))
+        shared[found] = scores
+        shared *= 1 / max(self.words.most(text), 1e-9)
+        own = (near + rule.words * shared) / 2
+        padded = np.append(own, 0.0)  # what has no neighbour points there
+        made = own + rule.before * padded[self._before[:n]] + rule.after * padded[self._after[:n]]
+        made = np.where(mask, np.minimum(made, 1.0), -1.0).astype(np.float32)
+        return [
+            Hit(stored, float(made[p]), float(near[p]), float(shared[p]))
+            for p in self._best(np.flatnonzero(mask), made[mask], k)
+            if (stored := self._stored[p])
+        ]
+
+    def _best(self, positions: npt.NDArray[np.int64], scores: npt.NDArray[np.floating[Any]], k: int) -> list[int]:
+        if len(scores) > 4 * k:
+            cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+            positions, scores = positions[scores >= cut], scores[scores >= cut]
+        found = zip(positions.tolist(), scores.tolist(), strict=True)
+        return [p for p, _ in sorted(found, key=lambda pair: (-pair[1], self._id(pair[0])))[:k]]
+
+    def _id(self, position: int) -> str:
+        stored = self._stored[position]
+        return stored.record.id if stored else ""
+
+    def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
+        if not found:
+            return
+        first = len(self._stored)
+        self._reserve(first + len(found))
+        for n, (row, stored) in enumerate(found, start=first):
+            record = stored.record
+            self._at[row] = n
+            self._stored.append(stored)
+            self._units[n] = unit(stored.vector)
+            expires = NEVER if record.expires_at is None else micros(record.expires_at)
+            self._facts[n] = (
+                expires,
+                _CLASSES[record.policy_class],
+                _SOURCES[record.source],
+                micros(record.created_at),
+            )
+            self._live[n] = record.superseded_by is None
+            for tag in record.tags:
+                self._tags.setdefault(tag, set()).add(n)
+            self._before[n] = self._after[n] = -1
+            if record.session_id is not None:
+                self._join(record.session_id, n)
+        positions = np.arange(first, first + len(found))
+        self.words.add(positions, [spoken(stored.record) for _, stored in found])
+
+    def _join(self, session: str, n: int) -> None:
+        """The newest of a session."""
+        self._sessions.setdefault(session, set()).add(n)
+        last = self._last.get(session, -1)
+        self._before[n] = last
+        if last >= 0:
+            self._after[last] = n
+        self._last[session] = n
+
+    def _leave(self, session: str, n: int) -> None:
+        self._sessions[session].discard(n)
+        before, after = int(self._before[n]), int(self._after[n])
+        if before >= 0:
+            self._after[before] = after
+        if after >= 0:
+            self._before[after] = before
+        elif before >= 0:
+            self._last[session] = before
+        else:
+            self._last.pop(session, None)
+
+    def _drop(self, rows: Sequence[int]) -> None:
+        positions = [self._at.pop(row) for row in rows]
+        for n in positions:
+            stored = self._stored[n]
+            self._stored[n] = None
+            self._live[n] = False
+            self._units[n] = 0
+            if stored is not None:
+                for tag in stored.record.tags:
+                    self._tags[tag].discard(n)
+                if stored.record.session_id is not None:
+                    self._leave(stored.record.session_id, n)
+        if positions:
+            self.words.remove(np.array(positions))
+        if len(self._stored) > 64 and len(self._at) < len(self._stored) / 2:
+            self._compact()
+
+    def _compact(self) -> None:
+        kept = [(row, stored) for row, n in self._at.items() if (stored := self._stored[n])]
+        self._empty()
+        self._take(kept)
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._live):
+            room = max(size, 2 * len(self._live), 64)
+            self._units = _grown(self._units, room)
+            self._facts = _grown(self._facts, room)
+            self._live = _grown(self._live, room)
+            self._before = _grown(self._before, room)
+            self._after = _grown(self._after, room)
+
+
+class Shelves:
+    """The users' shelves that are in memory, as fresh as the store; those asked for least recently go first.
+
+    Args:
+        store: what they are read from.
+        dimension: the length of a vector.
+        most: records that are held, over all users; a single user's shelf is held however large.
+    """
+
+    def __init__(self, store: MemoryStore, dimension: int, most: int) -> None:
+        self._store = store
+        self._dimension = dimension
+        self._most = most
+        self._held: OrderedDict[str, Shelf] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def of(self, user: str) -> Shelf:
+        """A user's shelf, with all that the store holds by now."""
+        with self._guard:
+            shelf = self._held.setdefault(user, Shelf(self._dimension))
+            self._held.move_to_end(user)
+        with shelf.lock:
+            if self._store.version(user) != shelf.version:
+                shelf.apply(self._store.changes(user, shelf.version))
+        self._shrink(user)
+        return shelf
+
+    def forget(self, user: str) -> None:
+        """Let go of a user's shelf."""
+        with self._guard:
+            self._held.pop(user, None)
+
+    def _shrink(self, asked: str) -> None:
+        with self._guard:
+            total = sum(map(len, self._held.values()))
+            while total > self._most and len(self._held) > 1:
+                user, shelf = next(iter(self._held.items()))
+                if user == asked:
+                    break
+                del self._held[user]
+                total -= len(shelf)
+
+
+def spoken(record: MemoryRecord) -> str:
+    """The words that a record is found by: its text, its tags, and the day that it is of."""
+    return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
+
+
+def _among(n: int, positions: Collection[int]) -> Mask:
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[list(positions)] = True
+    return mask
+
+
+def _grown(array: npt.NDArray, room: int) -> npt.NDArray:  # type: ignore[type-arg]
+    made = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
+    made[: len(array)] = array
+    return made

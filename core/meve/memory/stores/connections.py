@@ -1,0 +1,146 @@
+"""Connections to a memory's file: who may use one, how they are set, and SQLite's errors as ours."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from meve.errors import StorageError, StoreBusyError, StoreCorruptError
+
+WAIT_SECONDS = 60.0
+"""How long a writer waits for others before it gives up."""
+SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
+    "PRAGMA secure_delete = ON",  # what is erased is overwritten
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",  # no content in files that we don't know of
+    "PRAGMA cache_size = -16000",
+)
+
+
+class Connections:
+    """Hands out connections: one that writes, to one thread at a time, and as many that read as are asked for."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._idle: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._writers = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._closed = False
+        self._durable = True
+
+    @contextmanager
+    def first(self) -> Iterator[sqlite3.Connection]:
+        """One in autocommit mode, to look after the tables."""
+        connection = self.opened()
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One that sees a single state of the file from its first question on."""
+        with self._mapped("read"):
+            connection = self._taken()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                connection.rollback()
+                self._given_back(connection)
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """The one that writes, in a transaction: kept when the block ends, undone when it raises."""
+        with self._mapped("written"), self._writers:
+            if self._closed:
+                raise StorageError(f"{self.file} is closed: open it again")
+            if self._writer is None:
+                self._writer = self.opened()
+            connection = self._writer
+            if durable != self._durable:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            try:
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.rollback()
+                raise
+
+    def checkpointed(self) -> bool:
+        """Write all that is in the log file back, and empty it; False if somebody still reads an older state."""
+        with self._mapped("written"), self._writers:
+            if self._writer is None:
+                self._writer = self.opened()
+            busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
+    def opened(self) -> sqlite3.Connection:
+        """A fresh connection, in autocommit mode."""
+        connection = sqlite3.connect(
+            self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            for setting in SETTINGS:
+                connection.execute(setting)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        """Close those that are idle; the others when they are given back."""
+        with self._writers, self._guard:
+            self._closed = True
+            for connection in [*self._idle, *([self._writer] if self._writer else [])]:
+                connection.close()
+            self._idle.clear()
+            self._writer = None
+
+    def _taken(self) -> sqlite3.Connection:
+        with self._guard:
+            if self._closed:
+                raise StorageError(f"{self.file} is closed: open it again")
+            if self._idle:
+                return self._idle.pop()
+        return self.opened()
+
+    def _given_back(self, connection: sqlite3.Connection) -> None:
+        with self._guard:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def _mapped(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as cause:
+            raise mapped(cause, self.file, doing) from cause
+
+
+def mapped(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageError:
+    """SQLite's error as one of ours that names the file and the next step."""
+    code = getattr(cause, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusyError(f"{file} is kept locked by others for over {WAIT_SECONDS:.0f} s: try again")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreCorruptError(f"{file} is damaged or no memory at all ({cause}): restore it from a copy")
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageError(f"{file} can't be {doing}: the disk is full ({cause}); nothing was changed")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StorageError(f"{file} can't be {doing}: {cause}; look at its permissions and its folder's")
+    return StorageError(f"{file} can't be {doing}: {type(cause).__name__}: {cause}")

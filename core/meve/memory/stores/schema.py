@@ -1,0 +1,123 @@
+"""The tables of a memory's file, and how an older file becomes one of today's.
+
+Each migration and the note that it was made are one transaction, so that a crash leaves a file of one version or the
+other.
+"""
+
+import sqlite3
+
+from meve.errors import StoreVersionError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE users (
+        no INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE,
+        version INTEGER NOT NULL DEFAULT 0,
+        complete_from INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE memories (
+        row INTEGER PRIMARY KEY AUTOINCREMENT,
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        source TEXT NOT NULL,
+        class TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        expires INTEGER,
+        session TEXT,
+        tags TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        reflection REAL NOT NULL,
+        touched INTEGER,
+        used INTEGER,
+        uses INTEGER NOT NULL,
+        superseded TEXT,
+        flagged TEXT NOT NULL,
+        hold TEXT NOT NULL,
+        derived TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        changed INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        vector BLOB NOT NULL,
+        UNIQUE (user, id)
+    ) STRICT;
+    CREATE INDEX memories_changed ON memories (user, changed);
+    CREATE INDEX memories_expire ON memories (expires) WHERE expires IS NOT NULL;
+    CREATE TABLE gone (
+        user INTEGER NOT NULL REFERENCES users (no),
+        changed INTEGER NOT NULL,
+        row INTEGER NOT NULL,
+        PRIMARY KEY (user, changed, row)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE opinions (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        reflection REAL NOT NULL,
+        touched INTEGER,
+        used INTEGER,
+        uses INTEGER NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX opinions_of ON opinions (id);
+    CREATE TABLE archive (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        expires INTEGER,
+        hold INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT;
+    CREATE INDEX archive_expire ON archive (expires) WHERE expires IS NOT NULL;
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        user TEXT NOT NULL,
+        record TEXT NOT NULL,
+        action TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        digest BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_record ON audit (user, record, seq);
+    CREATE INDEX audit_action ON audit (action, at);
+    CREATE TABLE audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, digest BLOB NOT NULL,
+        seal BLOB NOT NULL) STRICT;
+    """,
+)
+"""From nothing to version 1, from 1 to 2, and so on."""
+
+
+def migrate(connection: sqlite3.Connection, file: str) -> int:
+    """Bring a file to the newest version; the version that it had.
+
+    Args:
+        connection: in autocommit mode.
+        file: for messages.
+
+    Raises:
+        StoreVersionError: the file is of a newer version than this one.
+    """
+    had = _version(connection)
+    while (version := _version(connection)) < len(MIGRATIONS):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection) == version:  # nobody else did it meanwhile
+                for statement in MIGRATIONS[version].split(";"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{file} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: upgrade meve"
+        )
+    return had
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,422 @@
+"""Memories in one file of SQLite's: a write-ahead log, a row a record, the audit log beside them."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError
+from meve.memory.chain import START, AuditEvent, Chain, Entry, Event, Head, Verification, told
+from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.stores.connections import Connections, mapped
+from meve.memory.stores.ports import Changes, Counts
+from meve.memory.stores.rows import (
+    COLUMNS,
+    from_row,
+    micros,
+    moment,
+    opinion_of,
+    opinion_row,
+    packed,
+    to_row,
+    unpacked,
+)
+from meve.memory.stores.schema import migrate
+
+REMEMBERED = 10_000
+"""How many rows that are gone a user's readers are told of one by one; beyond, they read all anew."""
+
+_OPINION = "reflection, touched, used, uses"
+_ALL = ", ".join(COLUMNS)
+_INSERT = f"INSERT INTO memories (user, changed, {_ALL}) VALUES (?, ?{', ?' * len(COLUMNS)})"
+_REPLACE = f"UPDATE memories SET changed = ?, {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE user = ? AND id = ?"
+
+
+class SqliteStore:
+    """See `meve.memory.stores.ports.MemoryStore`."""
+
+    def __init__(self, connections: Connections, chain: Chain) -> None:
+        self._connections = connections
+        self._chain = chain
+        self.chain = chain
+
+    @classmethod
+    def open(cls, file: str | Path, chain: Chain | None = None) -> Self:
+        """The store in a file, which is made if it isn't there.
+
+        Args:
+            file: where; its folder must be there.
+            chain: what the log hangs on; without one, a chain without a key.
+
+        Raises:
+            StorageError: the file can't be opened, is damaged, or of a newer version.
+            AuditError: the log hangs on another key.
+        """
+        place, chain = Path(file), chain or Chain()
+        try:
+            if not place.parent.is_dir():
+                raise StorageError(f"{place.parent} is no folder: make it, or give another place for the memory")
+            if place.is_dir():
+                raise StorageError(f"{place} is a folder: give a file's name for the memory")
+        except OSError as cause:
+            raise StorageError(f"{place} can't be opened: {cause}; look at its permissions and its folder's") from cause
+        connections = Connections(place)
+        try:
+            with connections.first() as connection:
+                migrate(connection, str(place))
+        except sqlite3.DatabaseError as cause:
+            raise mapped(cause, place, "opened") from cause
+        made = cls(connections, chain)
+        try:
+            made._claim()
+        except BaseException:
+            connections.close()
+            raise
+        return made
+
+    def _claim(self) -> None:
+        """The log's first head, or a look whether it hangs on our key."""
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT value FROM meta WHERE name = 'audit_key'").fetchone()
+        if found is None:
+            with self._connections.writing() as connection:
+                found = connection.execute("SELECT value FROM meta WHERE name = 'audit_key'").fetchone()
+                if found is None:
+                    mine = self._chain.fingerprint
+                    connection.execute("INSERT INTO meta VALUES ('audit_key', ?)", (mine,))
+                    connection.execute(
+                        "INSERT INTO audit_head VALUES (1, 0, ?, ?)", (START, self._chain.seal(0, START))
+                    )
+                    found = (mine,)
+        if found[0] != self._chain.fingerprint:
+            had, have = ("a key" if name else "no key" for name in (found[0], self._chain.fingerprint))
+            other = "another key" if had == have else f"{had}, and you gave {have}"
+            raise AuditError(
+                f"the audit log of {self._connections.file} hangs on {other}: give the one it was made with"
+            )
+
+    def claim_embedder(self, name: str, dimension: int) -> None:
+        """Note by which model vectors are made, if it isn't noted yet.
+
+        Raises:
+            IndexMismatchError: the store's vectors are another model's.
+        """
+        mine = f"{name} {dimension}"
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").fetchone()
+        if found is None:
+            with self._connections.writing() as connection:
+                connection.execute("INSERT INTO meta VALUES ('embedder', ?) ON CONFLICT DO NOTHING", (mine,))
+                found = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").fetchone()
+        if found[0] != mine:
+            raise IndexMismatchError(
+                f"{self._connections.file} holds vectors of {found[0]!r} (name, dimension), and the embedder is "
+                f"{mine!r}: open it with the one that it was made with"
+            )
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator["SqliteTransaction"]:
+        """A transaction: kept when the block ends, undone when it raises."""
+        with self._connections.writing(durable=durable) as connection:
+            transaction = SqliteTransaction(connection, self._chain)
+            yield transaction
+            transaction.finish()
+
+    def version(self, user: str) -> int:
+        """Rises with every change of the user's records; 0 for one who has none."""
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT version FROM users WHERE key = ?", (user,)).fetchone()
+        return int(found[0]) if found else 0
+
+    def changes(self, user: str, since: int) -> Changes:
+        """What became of a user's records since a version."""
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT no, version, complete_from FROM users WHERE key = ?", (user,)).fetchone()
+            if found is None:
+                return Changes(version=0, whole=since > 0, records=(), gone=())
+            no, version, complete_from = found
+            whole = since < complete_from or since > version or since == 0
+            begin = 0 if whole else since
+            rows = connection.execute(
+                f"SELECT row, {_ALL} FROM memories WHERE user = ? AND changed > ? ORDER BY row", (no, begin)
+            ).fetchall()
+            gone = [] if whole else connection.execute(
+                "SELECT row FROM gone WHERE user = ? AND changed > ?", (no, begin)
+            ).fetchall()  # fmt: skip
+        return Changes(
+            version=version,
+            whole=whole,
+            records=[(row[0], from_row(user, row[1:])) for row in rows],
+            gone=[row[0] for row in gone],
+        )
+
+    def find(self, user: str, record_id: str) -> StoredRecord | None:
+        """One record, archived or not."""
+        with self._connections.reading() as connection:
+            return _found(connection, user, record_id) or _archived(connection, user, record_id)
+
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """What a user's answers made of shared records, by id."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id, {_OPINION} FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,)
+            ).fetchall()
+        return {row[0]: opinion_of(row[1:]) for row in rows}
+
+    def archived(self, user: str) -> list[StoredRecord]:
+        """A user's archived records, by id."""
+        with self._connections.reading() as connection:
+            return _all_archived(connection, user)
+
+    def users(self) -> list[str]:
+        """The keys of all users that have a record."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                "SELECT key FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
+                "OR EXISTS (SELECT 1 FROM archive WHERE user = no) ORDER BY key"
+            ).fetchall()
+        return [key for (key,) in rows]
+
+    def expired(self, now: datetime, most: int) -> list[tuple[str, str]]:
+        """At most so many records whose time is over and that no hold keeps, as (user's key, id)."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                "SELECT key, id FROM memories JOIN users ON no = user WHERE expires <= ?1 AND hold = '' UNION ALL "
+                "SELECT key, id FROM archive JOIN users ON no = user WHERE expires <= ?1 AND NOT hold LIMIT ?2",
+                (micros(now), most),
+            ).fetchall()
+        return [(key, record_id) for key, record_id in rows]
+
+    def events(
+        self,
+        *,
+        user: str | None = None,
+        record: str | None = None,
+        actions: Sequence[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditEvent]:
+        """The log's entries that match, oldest first."""
+        asked: list[tuple[str, Any]] = [
+            ("user = ?", user),
+            ("record = ?", record),
+            ("at >= ?", None if since is None else micros(since)),
+            ("at < ?", None if until is None else micros(until)),
+        ]
+        wanted = [(clause, value) for clause, value in asked if value is not None]
+        clauses = [clause for clause, _ in wanted]
+        values = [value for _, value in wanted]
+        if actions:
+            clauses.append(f"action IN ({', '.join('?' * len(actions))})")
+            values += list(actions)
+        where = f"WHERE {' AND '.join(clauses)}" if clauses else ""
+        with self._connections.reading() as connection:
+            for row in connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", values):
+                entry = Entry(*row)
+                yield told(entry, moment(entry.at))
+
+    def head(self) -> Head:
+        """The newest entry."""
+        with self._connections.reading() as connection:
+            seq, digest = connection.execute("SELECT seq, digest FROM audit_head").fetchone()
+        return Head(seq=seq, digest=digest.hex())
+
+    def verify(self, kept: Head | None = None) -> Verification:
+        """Hold the log against itself, and against a head that was kept elsewhere."""
+        with self._connections.reading() as connection:
+            found = connection.execute("SELECT seq, digest, seal FROM audit_head").fetchone()
+            if found is None:
+                return Verification(
+                    ok=False, events=0, keyed=self._chain.keyed, at=1, problem="the log's head is missing"
+                )
+            rows = connection.execute("SELECT * FROM audit ORDER BY seq")
+            seq, digest, seal = found
+            return self._chain.check((Entry(*row) for row in rows), seq, digest, seal, kept)
+
+    def scrub(self) -> bool:
+        """Empty the write-ahead log, so that no file holds what was erased; False if others are reading."""
+        return self._connections.checkpointed()
+
+    def counts(self) -> Counts:
+        """How much there is."""
+        tables = ("memories", "archive", "users", "audit")
+        with self._connections.reading() as connection:
+            found = [connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables]
+        file = self._connections.file
+        files = [file, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
+        size = sum(each.stat().st_size for each in files if each.is_file())
+        return Counts(records=found[0], archived=found[1], users=found[2], events=found[3], bytes=size)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connections.close()
+
+
+class SqliteTransaction:
+    """See `meve.memory.stores.ports.Transaction`."""
+
+    def __init__(self, connection: sqlite3.Connection, chain: Chain) -> None:
+        self._connection = connection
+        self._chain = chain
+        self._versions: dict[str, tuple[int, int]] = {}
+        self._events: list[Event] = []
+
+    def find(self, user: str, record_id: str) -> StoredRecord | None:
+        """One record that isn't archived."""
+        return _found(self._connection, user, record_id)
+
+    def records(self, user: str) -> list[StoredRecord]:
+        """All of a user that aren't archived, by id."""
+        rows = self._connection.execute(
+            f"SELECT {_ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
+        ).fetchall()
+        return [from_row(user, row) for row in rows]
+
+    def insert(self, user: str, stored: StoredRecord) -> None:
+        """A new record.
+
+        Raises:
+            DuplicateIdError: the user has one of that id, archived or not.
+        """
+        taken = self.archived(user, stored.record.id)
+        if taken is None:
+            no, version = self._changing(user)
+            try:
+                self._connection.execute(_INSERT, (no, version, *to_row(stored)))
+            except sqlite3.IntegrityError as cause:
+                raise _taken(stored.record.id) from cause
+            return
+        raise _taken(stored.record.id)
+
+    def replace(self, user: str, stored: StoredRecord) -> None:
+        """The record of that id becomes this one."""
+        no, version = self._changing(user)
+        done = self._connection.execute(_REPLACE, (version, *to_row(stored), no, stored.record.id))
+        if done.rowcount != 1:
+            raise StorageError(f"no record {stored.record.id!r} to replace")
+
+    def erase(self, user: str, record_id: str) -> bool:
+        """Nothing is left of the record, archived or not; whether there was one."""
+        no, version = self._changing(user)
+        gone = self._connection.execute("DELETE FROM memories WHERE user = ? AND id = ? RETURNING row", (no, record_id))
+        rows = gone.fetchall()
+        self._connection.executemany("INSERT INTO gone VALUES (?, ?, ?)", [(no, version, row) for (row,) in rows])
+        if user == SHARED:
+            self._connection.execute("DELETE FROM opinions WHERE id = ?", (record_id,))
+        kept = self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record_id)).rowcount
+        return bool(rows or kept)
+
+    def archive(self, user: str, stored: StoredRecord) -> None:
+        """The record is compressed, and out of every index."""
+        record = stored.record
+        self.erase(user, record.id)
+        no, _ = self._changing(user)
+        expires = None if record.expires_at is None else micros(record.expires_at)
+        self._connection.execute(
+            "INSERT INTO archive VALUES (?, ?, ?, ?, ?)", (no, record.id, expires, bool(record.hold), packed(stored))
+        )
+
+    def archived(self, user: str, record_id: str) -> StoredRecord | None:
+        """One archived record."""
+        return _archived(self._connection, user, record_id)
+
+    def all_archived(self, user: str) -> list[StoredRecord]:
+        """All archived records of a user, by id."""
+        return _all_archived(self._connection, user)
+
+    def forget_opinions(self, user: str) -> None:
+        """Nothing is left of what a user's answers made of shared records."""
+        self._connection.execute("DELETE FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
+
+    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """These were recalled then. No change that readers must hear of."""
+        self._connection.executemany(
+            "UPDATE memories SET touched = ? WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
+            [(micros(at), user, record_id) for record_id in record_ids],
+        )
+
+    def opinion(self, user: str, record_id: str) -> Opinion | None:
+        """What a user's answers made of a shared record."""
+        row = self._connection.execute(
+            f"SELECT {_OPINION} FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
+            (user, record_id),
+        ).fetchone()
+        return None if row is None else opinion_of(row)
+
+    def rate(self, user: str, record_id: str, opinion: Opinion) -> None:
+        """A user's opinion of a shared record becomes this one."""
+        no, _ = self._changing(user)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
+        )
+
+    def log(self, *events: Event) -> None:
+        """Entries for the log, in this order."""
+        self._events += events
+
+    def finish(self) -> None:
+        """Write what the transaction gathered: the users' versions, and the log."""
+        for no, version in self._versions.values():
+            self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, no))
+            self._trim(no)
+        if not self._events:
+            return
+        seq, digest = self._connection.execute("SELECT seq, digest FROM audit_head").fetchone()
+        rows = []
+        for event in self._events:
+            seq += 1
+            detail = json.dumps(dict(event.detail), sort_keys=True, separators=(",", ":"), allow_nan=False)
+            fields = (seq, micros(event.at), event.user, event.record, event.action, event.reason, detail)
+            digest = self._chain.digest(digest, fields)
+            rows.append((*fields, digest))
+        self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._connection.execute(
+            "UPDATE audit_head SET seq = ?, digest = ?, seal = ?", (seq, digest, self._chain.seal(seq, digest))
+        )
+
+    def _changing(self, user: str) -> tuple[int, int]:
+        """The user's number, and the version that this transaction makes; the same however often it is asked."""
+        if user not in self._versions:
+            self._connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (user,))
+            no, version = self._connection.execute("SELECT no, version FROM users WHERE key = ?", (user,)).fetchone()
+            self._versions[user] = (no, version + 1)
+        return self._versions[user]
+
+    def _trim(self, no: int) -> None:
+        """Forget which rows went long ago: who last looked before that reads all anew."""
+        count = self._connection.execute("SELECT count(*) FROM gone WHERE user = ?", (no,)).fetchone()[0]
+        if count > REMEMBERED:
+            at = self._connection.execute(
+                "SELECT changed FROM gone WHERE user = ? ORDER BY changed LIMIT 1 OFFSET ?",
+                (no, count - REMEMBERED // 2),
+            ).fetchone()[0]
+            self._connection.execute("DELETE FROM gone WHERE user = ? AND changed <= ?", (no, at))
+            self._connection.execute("UPDATE users SET complete_from = ? WHERE no = ?", (at, no))
+
+
+def _found(connection: sqlite3.Connection, user: str, record_id: str) -> StoredRecord | None:
+    row = connection.execute(
+        f"SELECT {_ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?", (user, record_id)
+    ).fetchone()
+    return None if row is None else from_row(user, row)
+
+
+def _archived(connection: sqlite3.Connection, user: str, record_id: str) -> StoredRecord | None:
+    row = connection.execute(
+        "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?", (user, record_id)
+    ).fetchone()
+    return None if row is None else unpacked(user, row[0])
+
+
+def _all_archived(connection: sqlite3.Connection, user: str) -> list[StoredRecord]:
+    rows = connection.execute(
+        "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
+    ).fetchall()
+    return [unpacked(user, body) for (body,) in rows]
+
+
+def _taken(record_id: str) -> DuplicateIdError:
+    return DuplicateIdError(f"the id {record_id!r} is taken: give another, or update that record")

@@ -1,0 +1,214 @@
+"""What changes records because somebody asks: add, update, delete, forget a user, hold and release."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
+from meve.memory.drafts import drafted, end_of_life
+from meve.memory.kit import Kit
+from meve.memory.policy import PolicyClass, Source
+from meve.memory.records import (
+    SHARED,
+    MemoryRecord,
+    StoredRecord,
+    UserId,
+    checked_choice,
+    checked_metadata,
+    checked_tags,
+    checked_text,
+)
+from meve.memory.stores.ports import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What an erasure did."""
+
+    erased: tuple[str, ...]
+    """Ids of records of which nothing is left."""
+    held: Mapping[str, str]
+    """Ids of records that stay, and why."""
+    scrubbed: bool
+    """Whether no file holds a byte of them any more; False while others are reading, and `maintain` sees to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Changes records. Each change and its entry in the log are one transaction."""
+
+    kit: Kit
+
+    def add(self, user: str, user_id: UserId | None, text: str, reason: str, **draft: Any) -> MemoryRecord:  # noqa: ANN401
+        """A new record.
+
+        Raises:
+            PolicyError: a class that may not be shared, for the shared space.
+            ValidationError: what can't be stored.
+            DuplicateIdError: the id is taken.
+        """
+        kit, now = self.kit, self.kit.clock.now()
+        record = drafted(
+            text,
+            user_id=user_id,
+            policy=kit.policy,
+            now=now,
+            classifier=kit.classifier,
+            tagger=kit.tagger,
+            **draft,
+        )
+        if user == SHARED and not kit.policy.rule(record.policy_class).share:
+            able = [name for name, rule in kit.policy.classes.items() if rule.share]
+            raise PolicyError(
+                f"a {record.policy_class} memory may not be shared: the policy lets {', '.join(able) or 'none'} be"
+            )
+        stored = kit.stored(record)
+        with kit.store.writing() as transaction:
+            _clear_expired(transaction, user, record.id, now)
+            transaction.insert(user, stored)
+            transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
+        return record
+
+    def update(
+        self,
+        user: str,
+        record_id: str,
+        reason: str,
+        *,
+        text: str | None = None,
+        policy_class: PolicyClass | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | None = None,
+        expires_at: datetime | None = None,
+        if_version: int | None = None,
+    ) -> MemoryRecord:
+        """A record with other values; its owner, id, source and creation stay.
+
+        Raises:
+            UnknownIdError: no such record.
+            HoldError: it is on hold.
+            ValidationError: a value that can't be, or another version than expected.
+        """
+        kit, now = self.kit, self.kit.clock.now()
+        changes: dict[str, Any] = {}
+        if text is not None:
+            changes["text"] = checked_text(text, "text", kit.policy.limits.text)
+        if policy_class is not None:
+            changes["policy_class"] = checked_choice(policy_class, "policy_class", PolicyClass)
+        if tags is not None:
+            changes["tags"] = checked_tags(tags)
+        if metadata is not None:
+            changes["metadata"] = checked_metadata(metadata)
+        before = self._one(user, record_id, now)
+        if policy_class is not None or ttl is not None or expires_at is not None:
+            class_now = changes.get("policy_class", before.record.policy_class)
+            source: Source = before.record.source
+            changes["expires_at"] = end_of_life(kit.policy, class_now, source, now, ttl, expires_at)
+        fresh = None if text is None else kit.stored(replace(before.record, text=changes["text"]))
+        with kit.store.writing() as transaction:
+            found = self._found(transaction, user, record_id, now)
+            record = found.record
+            if record.hold:
+                raise HoldError(f"memory {record_id!r} is on hold ({record.hold}): release it first")
+            if if_version is not None and record.version != if_version:
+                raise ValidationError(
+                    f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
+                )
+            made = replace(record, **changes, version=record.version + 1)
+            stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
+            transaction.replace(user, stored)
+            transaction.log(kit.event(user, made, "update", reason, now, changed=sorted(changes)))
+        if text is not None:
+            kit.store.scrub()
+        return made
+
+    def delete(self, user: str, record_id: str, reason: str) -> Erased:
+        """Nothing is left of a record and of what was made of it, unless it is on hold.
+
+        One that was merged or summarised lives on in another: then that one goes.
+
+        Raises:
+            UnknownIdError: no such record.
+        """
+        kit, now = self.kit, self.kit.clock.now()
+        with kit.store.writing() as transaction:
+            every = [*transaction.records(user), *transaction.all_archived(user)]
+            found = [s for s in every if s.record.id == record_id or record_id in s.record.derived_from]
+            if not found:
+                raise unknown(record_id)
+            erased, held = self._erased(transaction, user, found, reason, now)
+        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub() if erased else True)
+
+    def forget(self, user: str, reason: str) -> Erased:
+        """Nothing is left of a user's records, but for those on hold."""
+        kit, now = self.kit, self.kit.clock.now()
+        with kit.store.writing() as transaction:
+            found = [*transaction.records(user), *transaction.all_archived(user)]
+            erased, held = self._erased(transaction, user, found, reason, now)
+            transaction.forget_opinions(user)
+        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub())
+
+    def _erased(
+        self, transaction: Transaction, user: str, found: Iterable[StoredRecord], reason: str, now: datetime
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The ids that went, and those on hold with why."""
+        gone: list[str] = []
+        held: dict[str, str] = {}
+        for record in (stored.record for stored in found):
+            if record.hold:
+                held[record.id] = record.hold
+                continue
+            transaction.erase(user, record.id)
+            transaction.log(self.kit.event(user, record, "delete", reason, now))
+            gone.append(record.id)
+        return tuple(sorted(gone)), held
+
+    def hold(self, user: str, record_id: str, why: str, reason: str) -> MemoryRecord:
+        """Nothing may change or erase a record from now on; an empty `why` releases it.
+
+        Raises:
+            UnknownIdError: no such record.
+        """
+        kit, now = self.kit, self.kit.clock.now()
+        with kit.store.writing() as transaction:
+            found = transaction.find(user, record_id)
+            if found is None:
+                found = transaction.archived(user, record_id)
+                if found is None:
+                    raise unknown(record_id)
+                transaction.erase(user, record_id)  # out of the archive: what is on hold is at hand
+                transaction.insert(user, found)
+            made = replace(found.record, hold=why, version=found.record.version + 1)
+            transaction.replace(user, replace(found, record=made))
+            transaction.log(kit.event(user, made, "hold" if why else "release", reason, now))
+        return made
+
+    def _one(self, user: str, record_id: str, now: datetime) -> StoredRecord:
+        found = self.kit.store.find(user, record_id)
+        if found is None or found.record.expired(now):
+            raise unknown(record_id)
+        return found
+
+    def _found(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> StoredRecord:
+        found = transaction.find(user, record_id)
+        if found is None and (packed := transaction.archived(user, record_id)) is not None:
+            transaction.erase(user, record_id)  # a change brings it back from the archive
+            transaction.insert(user, packed)
+            found = packed
+        if found is None or found.record.expired(now):
+            raise unknown(record_id)
+        return found
+
+
+def unknown(record_id: object) -> UnknownIdError:
+    """The error for an id that a user doesn't have."""
+    return UnknownIdError(f"no memory {record_id!r:.80} of this user: list() tells which there are")
+
+
+def _clear_expired(transaction: Transaction, user: str, record_id: str, now: datetime) -> None:
+    """An expired record doesn't keep its id from being used again."""
+    for found in (transaction.find(user, record_id), transaction.archived(user, record_id)):
+        if found is not None and found.record.expired(now) and not found.record.hold:
+            transaction.erase(user, record_id)

@@ -1,0 +1,24 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock
+
+KEY = b"a key of the tests, long enough"
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(file, clock):
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as opened:
+        yield opened

@@ -1,0 +1,131 @@
+"""The log: what was changed, cut off or put in another order is found, and where."""
+
+import sqlite3
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import AuditError
+from meve.memory import GovernedMemory
+
+KEY = b"a key of the tests, long enough"
+
+
+@pytest.fixture
+def filled(file, clock):
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
+        for n in range(6):
+            memory.add(f"Fact {n}.", user_id="alice", id=f"f{n}")
+        memory.delete("f2", user_id="alice", reason="asked")
+        head = memory.audit.head()
+    return file, head
+
+
+def tampered(file, *statements):
+    with sqlite3.connect(file) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statements", "at"),
+    [
+        (["UPDATE audit SET reason = 'other' WHERE seq = 3"], 3),
+        (["UPDATE audit SET at = at + 1 WHERE seq = 5"], 5),
+        (["UPDATE audit SET user = 's:bob' WHERE seq = 1"], 1),
+        (["UPDATE audit SET detail = '{}' WHERE seq = 7"], 7),
+        (["DELETE FROM audit WHERE seq = 4"], 4),
+        (["DELETE FROM audit WHERE seq = 7"], 7),
+        (["DELETE FROM audit"], 1),
+        (["UPDATE audit SET seq = 99 WHERE seq = 2", "UPDATE audit SET seq = 2 WHERE seq = 3",
+          "UPDATE audit SET seq = 3 WHERE seq = 99"], 2),
+        (["DELETE FROM audit WHERE seq = 7", "UPDATE audit_head SET seq = 6, digest = (SELECT digest FROM audit WHERE "
+          "seq = 6)"], 7),
+        (["UPDATE audit_head SET seq = 9"], 8),
+        (["DELETE FROM audit_head"], 1),
+    ],
+)  # fmt: skip
+def test_tampering_is_found_and_located(filled, statements, at):
+    file, _ = filled
+    tampered(file, *statements)
+    with GovernedMemory.open(file, audit_key=KEY) as memory:
+        found = memory.audit.verify()
+    assert (found.ok, found.at, found.keyed) == (False, at, True)
+    assert found.problem
+
+
+def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock, tmp_path):
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
+        memory.add("One.", user_id="alice")
+    older = file.read_bytes()
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
+        memory.add("Two.", user_id="alice")
+        head = memory.audit.head()
+    file.write_bytes(older)
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
+        assert memory.audit.verify().ok
+        found = memory.audit.verify(head)
+        assert (found.ok, found.at) == (False, 2)
+
+
+def test_a_log_that_nobody_touched_holds_against_any_head_of_its_own(filled):
+    file, head = filled
+    with GovernedMemory.open(file, audit_key=KEY) as memory:
+        memory.add("More.", user_id="bob")
+        assert memory.audit.verify().ok
+        assert memory.audit.verify(head).ok
+        assert memory.audit.verify().events == 8
+
+
+@pytest.mark.parametrize("key", [None, b"another key that is long enough"])
+def test_another_key_is_told_at_once(filled, key):
+    with pytest.raises(AuditError, match="hangs on"):
+        GovernedMemory.open(filled[0], audit_key=key)
+
+
+def test_without_a_key_accidents_show_and_it_says_that_intent_does_not(file):
+    with GovernedMemory.open(file) as memory:
+        memory.add("One.", user_id="alice")
+    tampered(file, "UPDATE audit SET reason = 'x'")
+    with GovernedMemory.open(file) as memory:
+        found = memory.audit.verify()
+        assert (found.ok, found.keyed) == (False, False)
+
+
+def test_a_change_and_its_entry_are_one(memory, monkeypatch):
+    """If the entry can't be written, the change isn't made."""
+    monkeypatch.setattr(type(memory._kit.chain), "digest", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        memory.add("One.", user_id="alice")
+    monkeypatch.undo()
+    assert memory.list(user_id="alice") == []
+    assert memory.audit.verify().events == 0
+
+
+def test_the_three_questions(memory, clock):
+    """What is remembered and why; what went in the last 30 days and why; why an answer used a memory."""
+    memory.add("Tomatoes need sun.", user_id="alice", id="t", source="doc", reason="a manual was read")
+    memory.add("Old news.", user_id="alice", id="old", ttl=timedelta(days=1))
+    recall = memory.search("What do tomatoes need?", user_id="alice")
+    memory.reflect(recall, answer="Tomatoes need sun.")
+    clock.advance(timedelta(days=2))
+    memory.maintain()
+    (about,) = memory.explain("tomatoes", user_id="alice")
+    assert "a manual was read" in about.why
+    gone = memory.audit.events(user_id="alice", action=["delete", "expire", "prune"], since=timedelta(days=30))
+    assert [(e.record_id, e.action) for e in gone] == [("old", "expire")]
+    assert "its time was over" in gone[0].reason
+    used = memory.audit.events(user_id="alice", action="use")
+    assert [e.record_id for e in used] == ["t"]
+    assert recall.id in used[0].reason
+
+
+def test_events_are_found_by_user_record_action_and_time(memory, clock):
+    memory.add("One.", user_id="alice", id="a")
+    clock.advance(timedelta(days=40))
+    memory.add("Two.", user_id="bob", id="b")
+    assert [e.record_id for e in memory.audit.events(since=timedelta(days=30))] == ["b"]
+    assert [e.record_id for e in memory.audit.events(user_id="alice")] == ["a"]
+    assert [e.user_id for e in memory.audit.events(record_id="b", action="add")] == ["bob"]
+    assert memory.audit.events(until=clock.now() - timedelta(days=50)) == []

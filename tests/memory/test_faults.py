@@ -1,0 +1,199 @@
+"""Processes that are killed, many that write at once, disks that are full, files that are broken."""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from meve.errors import StorageError, StoreCorruptError, StoreVersionError
+from meve.memory import GovernedMemory
+from meve.testing.fakes import WordCounter, WordEmbedder
+
+CHILD = Path(__file__).with_name("writing_child.py")
+KEY = b"a key of the tests, long enough"
+KILLS = int(os.environ.get("MEVE_KILLS", "50"))
+
+
+def opened(file, **parts):
+    parts = {"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY, **parts}
+    return GovernedMemory.open(file, **parts)
+
+
+def child(file, name, count, threads=1):
+    command = [sys.executable, str(CHILD), str(file), name, str(count), str(threads)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def acknowledged(output):
+    """What a child said before it ended: ids that are there, with their users, and ids that went."""
+    whole = [line.split(" ", 1) for line in output.splitlines(keepends=True) if line.endswith("\n")]
+    kept = {line.strip().rpartition("/")[2] for word, line in whole if word == "kept"}
+    return kept, {line.strip() for word, line in whole if word == "gone"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_processes_lose_no_acknowledged_write(file):
+    """Whatever they were doing: what was said to be there is there, what was said to be gone is gone."""
+    rng = random.Random(7)
+    kept, gone = set(), set()
+    for n in range(KILLS):
+        process = child(file, f"p{n}", 10_000, threads=2)
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(rng.randrange(1, 12))]
+        time.sleep(rng.random() * 0.02)
+        process.kill()
+        rest, _ = process.communicate()
+        mine, lost = acknowledged("".join(lines) + rest)
+        kept |= mine
+        gone |= lost
+    with opened(file) as memory:
+        there = {r.id: r for user in range(3) for r in memory.list(user_id=f"user {user}")}
+        assert kept <= there.keys()
+        assert gone.isdisjoint(there)
+        assert memory.audit.verify().ok
+        added = {e.record_id for e in memory.audit.events(action="add")}
+        deleted = {e.record_id for e in memory.audit.events(action="delete")}
+        assert added - deleted == there.keys()
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_processes_and_threads_that_write_one_file_lose_nothing(file):
+    """Eight processes of four threads each; no lock of the database reaches a caller."""
+    processes = [child(file, f"p{n}", 40, threads=4) for n in range(8)]
+    kept, gone = set(), set()
+    for process in processes:
+        output, errors = process.communicate(timeout=600)
+        assert (process.returncode, errors) == (0, "")
+        mine, lost = acknowledged(output)
+        kept |= mine
+        gone |= lost
+    assert len(kept) + len(gone) == 8 * 40
+    with opened(file) as memory:
+        there = {r.id: r.text for user in range(3) for r in memory.list(user_id=f"user {user}")}
+        assert there.keys() == kept
+        for name, text in there.items():
+            process, _, n = name.partition("-")
+            changed = "changed " if int(n) % 5 == 4 else ""
+            assert text == f"{changed}fact {n} of {process}"
+        assert memory.audit.verify().ok
+
+
+def test_a_full_disk_is_said_and_loses_nothing(file):
+    """A limit on how large files may grow stands for it: the same writes fail."""
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_faults import opened
+from meve.errors import StorageError
+memory = opened({str(file)!r})
+memory.add("kept", user_id="alice", id="kept")
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
+n = 0
+try:
+    while True:
+        memory.add("x" * 20_000, user_id="alice", id=f"n{{n}}")
+        n += 1
+except StorageError as error:
+    print(n, error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+memory.add("after", user_id="alice", id="after")
+print(sorted(r.id for r in memory.list(user_id="alice")) == sorted(["kept", "after", *(f"n{{i}}" for i in range(n))]))
+print(memory.audit.verify().ok)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert lines[1:] == ["True", "True"], done.stderr
+    assert "can't be written" in lines[0]
+
+
+def test_a_read_only_file_is_said():
+    """To whoever may not write it; root may write anything, so a child is somebody else."""
+    with tempfile.TemporaryDirectory() as folder:
+        read_only(Path(folder) / "memory.db")
+
+
+def read_only(file):
+    with opened(file) as memory:
+        memory.add("One.", user_id="alice")
+    file.chmod(0o444)
+    file.parent.chmod(0o555)
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_faults import opened
+from meve.errors import StorageError
+if os.geteuid() == 0:
+    os.seteuid(65534)
+try:
+    opened({str(file)!r}).add("Two.", user_id="alice")
+except StorageError as error:
+    print(error)
+"""
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    finally:
+        file.parent.chmod(0o755)
+    assert "permissions" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("content", [b"not a database, but long enough to be looked at" * 100, b"short"])
+def test_what_is_no_memory_is_said_and_left_alone(file, content):
+    file.write_bytes(content)
+    with pytest.raises(StoreCorruptError, match=r"memory\.db"):
+        opened(file)
+    assert file.read_bytes() == content
+
+
+def test_a_damaged_file_is_said(file):
+    with opened(file) as memory:
+        for n in range(200):
+            memory.add(f"Fact number {n} " * 10, user_id="alice", id=f"f{n}")
+    data = bytearray(file.read_bytes())
+    for at in range(4096, len(data), 4096):
+        data[at : at + 512] = b"\xff" * 512
+    file.write_bytes(data)
+    with pytest.raises(StorageError, match=r"memory\.db"), opened(file) as memory:
+        memory.list(user_id="alice")
+
+
+def test_a_file_of_a_newer_version_is_left_alone(file):
+    opened(file).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    with pytest.raises(StoreVersionError, match=r"version 999.*upgrade meve"):
+        opened(file)
+
+
+@pytest.mark.parametrize("wrong", ["nowhere/memory.db", "."])
+def test_a_place_that_can_not_be_is_named(tmp_path, wrong):
+    with pytest.raises(StorageError, match="folder"):
+        opened(tmp_path / wrong)
+
+
+def test_a_memory_that_is_closed_says_so(file):
+    memory = opened(file)
+    memory.close()
+    memory.close()
+    with pytest.raises(StorageError, match="closed"):
+        memory.add("One.", user_id="alice")
+    with pytest.raises(StorageError, match="closed"):
+        memory.list(user_id="alice")
+
+
+def test_another_embedder_than_the_file_s_is_refused(file):
+    from meve.errors import IndexMismatchError
+
+    opened(file).close()
+    with pytest.raises(IndexMismatchError, match="words-by-initial"):
+        GovernedMemory.open(file, audit_key=KEY)

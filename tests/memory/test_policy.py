@@ -1,0 +1,89 @@
+"""The default policy is the specification's; every value can be changed, and what can't be is named by its key."""
+
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import PolicyError
+from meve.memory import Policy
+from meve.memory.reflection import moved
+
+
+def test_the_default_is_as_specified():
+    policy = Policy()
+    lives = {name: rule.ttl for name, rule in policy.classes.items()}
+    assert lives == {
+        "canonical": None,
+        "factual": timedelta(days=30),
+        "intent_bound": timedelta(hours=24),
+        "ephemeral": timedelta(hours=6),
+        "private": timedelta(days=7),
+    }
+    boosts = {name: rule.boost for name, rule in policy.classes.items()}
+    assert boosts == {"canonical": 1.0, "factual": 0.5, "intent_bound": 0.2, "ephemeral": -0.5, "private": 0.0}
+    assert [name for name, rule in policy.classes.items() if rule.share] == ["canonical"]
+    assert [name for name, rule in policy.classes.items() if not rule.prune] == ["canonical"]
+    assert [name for name, rule in policy.classes.items() if rule.on_request] == ["private"]
+    assert policy.chat_ttl == timedelta(days=7)
+    weights = policy.ranking
+    assert (weights.similarity, weights.reflection, weights.boost) == (0.7, 0.2, 0.1)
+    assert (policy.reflection.start, policy.reflection.chat_start) == (50, 30)
+    assert (policy.limits.per_user, policy.limits.recalls) == (10_000, 1_024)
+
+
+def test_scores_rise_by_ten_five_and_two_and_stop_at_a_hundred():
+    rules = Policy().reflection
+    scores = [50.0]
+    while scores[-1] < 100:
+        scores.append(moved(scores[-1], "used", rules))
+    assert scores == [50, 60, 70, 75, 80, 85, 90, 92, 94, 96, 98, 100]
+    assert moved(3, "unused", rules) == 0
+    assert moved(40, "contradicted", rules) == 10
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    policy = Policy.from_dict({"classes": {"factual": {"ttl": "90s"}}, "ranking": {"threshold": 0.2}, "chat_ttl": None})
+    file = tmp_path / "policy.yaml"
+    file.write_text(policy.to_yaml())
+    assert Policy.from_yaml(file) == policy
+    assert policy.rule("factual").boost == 0.5
+
+
+def test_an_empty_file_is_the_default(tmp_path):
+    (tmp_path / "policy.yaml").write_text("# nothing yet\n")
+    assert Policy.from_yaml(tmp_path / "policy.yaml") == Policy()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("classes: {factual: {ttl: -3d}}", r"classes\.factual\.ttl: .*length of time such as"),
+        ("classes: {factual: {ttl: 0s}}", r"classes\.factual\.ttl: .*longer than nothing"),
+        ("classes: {factual: {ttl: soon}}", r"classes\.factual\.ttl: .*90s, 30m, 24h, 7d or 2w"),
+        ("classes: {factul: {ttl: 3d}}", r"classes\.factul: .*'canonical', 'factual'"),
+        ("classes: {factual: {ttll: 3d}}", r"classes\.factual\.ttll is unknown; known there: boost, on_request, prune"),
+        ("classes: {private: {boost: 3}}", r"classes\.private\.boost: .*less than or equal to 1 \(it is 3\)"),
+        ("rankin: {}", r"rankin is unknown; known there: archiving, chat_ttl, classes"),
+        ("ranking: {similarit: 1}", r"ranking\.similarit is unknown; known there: boost, reflection, similarity"),
+        ("reflection: {steps: [[90, 5], [70, 10]]}", "steps must rise"),
+        ("limits: {per_user: many}", r"limits\.per_user: .*integer"),
+        ("[1, 2]", "holds a list: give keys and values"),
+        ("a: [", "can't be read: .*line 1"),
+        ("\tx", "can't be read"),
+    ],
+)
+def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path, text, told):
+    (tmp_path / "policy.yaml").write_text(text)
+    with pytest.raises(PolicyError, match=f"(?s){told}"):
+        Policy.from_yaml(tmp_path / "policy.yaml")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(PolicyError, match=r"nowhere\.yaml"):
+        Policy.from_yaml(tmp_path / "nowhere.yaml")
+
+
+def test_code_in_yaml_is_not_run(tmp_path):
+    (tmp_path / "policy.yaml").write_text("!!python/object/apply:os.system ['true']")
+    with pytest.raises(PolicyError, match="can't be read"):
+        Policy.from_yaml(tmp_path / "policy.yaml")

@@ -1,0 +1,58 @@
+"""The gardening scenario of the paper: four sessions, with the scores that it gives."""
+
+from datetime import timedelta
+
+import pytest
+
+
+def scores(memory, *ids):
+    return [memory.get(i, user_id="alice").reflection for i in ids]
+
+
+def ids(recall):
+    return [r.id for r in recall.records]
+
+
+def test_four_sessions_of_gardening(memory, clock):
+    """Scores rise with use and fall without, turns expire, and a memory of cooking never shows up."""
+    add = dict(user_id="alice", source="doc", policy_class="canonical")
+    memory.add("Tomatoes grow best with 6-8 hours of direct sun a day.", id="A", tags=["gardening"], **add)
+    memory.add("Tomatoes want deep watering 2-3 times a week.", id="B", tags=["gardening"], **add)
+    memory.add("To grow tomatoes, plant them in soil warmer than 18 °C.", id="C", tags=["gardening"], **add)
+    memory.add("Yellow leaves come from too much watering or a lack of nutrients.", id="D", tags=["gardening"], **add)
+    memory.add("Compost and sand improve the drainage of heavy soil.", id="E", tags=["gardening"], **add)
+    memory.add("A carbonara needs eggs, guanciale and pecorino.", id="K", tags=["cooking"], **add)
+
+    first = memory.search("How do I grow tomatoes?", user_id="alice", tags=["gardening"], limit=3)
+    assert sorted(ids(first)) == ["A", "B", "C"]
+    memory.add("How do I grow tomatoes?", user_id="alice", source="chat_user", id="turn")
+    said = "Give them 6-8 hours of direct sun a day, and deep watering 2-3 times a week."
+    memory.reflect(first, answer=said)
+    assert scores(memory, "A", "B", "C") == [60, 60, 45]
+
+    clock.advance(timedelta(days=1))
+    second = memory.search("How often should I be watering?", user_id="alice", tags=["gardening"], limit=1)
+    assert ids(second) == ["B"]
+    memory.reflect(second, answer="Deep watering 2-3 times a week.")
+    assert scores(memory, "B") == [70]
+
+    clock.advance(timedelta(days=7))
+    with pytest.raises(LookupError):
+        memory.get("turn", user_id="alice")
+    third = memory.search("Yellow leaves: is it the watering?", user_id="alice", tags=["gardening"], limit=2)
+    assert sorted(ids(third)) == ["B", "D"]
+    memory.reflect(third, answer="Yellow leaves come from too much watering: deep watering 2-3 times a week will do.")
+    assert scores(memory, "D", "B") == [60, 75]
+
+    history = [
+        ("user", "My leaves turn yellow."),
+        ("assistant", "Too much watering, or a lack of nutrients."),
+        ("user", "I'll water less."),
+        ("assistant", "Good: 2-3 times a week."),
+    ]
+    made = memory.prompt("How do I improve drainage of my soil?", user_id="alice", history=history, limit=1)
+    assert ids(made.recall) == ["E"]
+    assert all(text in made.text for _, text in history)
+    assert scores(memory, "A", "B", "C", "D") == [60, 75, 45, 60]
+    for query in ("How do I grow tomatoes?", "watering", "soil", "yellow leaves"):
+        assert "K" not in ids(memory.search(query, user_id="alice", limit=None, max_tokens=2_000))

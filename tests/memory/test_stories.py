@@ -1,0 +1,166 @@
+"""Random stories of operations, checked against a dict: isolation, expiry, deletion, holds, and the chain."""
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from meve.errors import DuplicateIdError, HoldError, UnknownIdError
+from meve.memory import GovernedMemory, Policy
+from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
+
+KEY = b"a key of the tests, long enough"
+USERS = ("alice", "bob", 1, "1")
+IDS = st.sampled_from([f"m{n}" for n in range(5)])
+WORDS = ("apple", "bread", "cloud", "dream", "eagle", "flame")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+POLICY = Policy.from_dict({"ranking": {"threshold": 0.0}})
+
+
+class Story(RuleBasedStateMachine):
+    """What the memory should hold, by (user, id): text, end, hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = FakeClock(datetime(2026, 5, 1, tzinfo=UTC))
+        self.expected = {}
+        self.gone = []
+        self.open()
+
+    def open(self):
+        self.memory = GovernedMemory.open(
+            Path(self.folder.name) / "memory.db",
+            policy=POLICY,
+            clock=self.clock,
+            embedder=WordEmbedder(),
+            tokens=WordCounter(),
+            audit_key=KEY,
+        )
+
+    def there(self, user):
+        now = self.clock.now()
+        return {
+            i: text
+            for (u, i), (text, end, _) in self.expected.items()
+            if (type(u), u) == (type(user), user) and now < end
+        }
+
+    def live(self, user, record_id):
+        found = self.expected.get((user, record_id))
+        return found is not None and self.clock.now() < found[1]
+
+    @rule(user=st.sampled_from(USERS), record_id=IDS, text=TEXTS, hours=st.integers(1, 48))
+    def add(self, user, record_id, text, hours):
+        end = self.clock.now() + timedelta(hours=hours)
+        before = self.expected.get((user, record_id))
+        taken = before is not None and (self.clock.now() < before[1] or before[2])
+        try:
+            self.memory.add(text, user_id=user, id=record_id, ttl=timedelta(hours=hours))
+        except DuplicateIdError:
+            assert taken
+        else:
+            assert not taken
+            self.expected[user, record_id] = (text, end, False)
+
+    @rule(user=st.sampled_from(USERS), record_id=IDS, text=TEXTS)
+    def update(self, user, record_id, text):
+        try:
+            self.memory.update(record_id, user_id=user, text=text)
+        except UnknownIdError:
+            assert not self.live(user, record_id)
+        except HoldError:
+            assert self.expected[user, record_id][2]
+        else:
+            assert self.live(user, record_id)
+            _, end, hold = self.expected[user, record_id]
+            self.expected[user, record_id] = (text, end, hold)
+
+    @rule(user=st.sampled_from(USERS), record_id=IDS)
+    def delete(self, user, record_id):
+        try:
+            done = self.memory.delete(record_id, user_id=user)
+        except UnknownIdError:
+            assert not self.live(user, record_id)
+        else:
+            _, _, hold = self.expected[user, record_id]
+            assert (record_id in done.held) is hold
+            if not hold:
+                del self.expected[user, record_id]
+
+    @rule(user=st.sampled_from(USERS), record_id=IDS, on=st.booleans())
+    def hold(self, user, record_id, on):
+        call = self.memory.hold if on else self.memory.release
+        try:
+            call(record_id, user_id=user)
+        except UnknownIdError:
+            assert (user, record_id) not in self.expected or not self.live(user, record_id)
+        else:
+            text, end, _ = self.expected[user, record_id]
+            self.expected[user, record_id] = (text, end, on)
+
+    @rule(user=st.sampled_from(USERS))
+    def forget_user(self, user):
+        done = self.memory.forget_user(user_id=user)
+        for key in [k for k in self.expected if (type(k[0]), k[0]) == (type(user), user)]:
+            if self.expected[key][2]:
+                assert key[1] in done.held
+            else:
+                del self.expected[key]
+
+    @rule(hours=st.integers(1, 30))
+    def wait(self, hours):
+        self.clock.advance(timedelta(hours=hours))
+
+    @rule()
+    def maintain(self):
+        """Takes what is over, and nothing that isn't but what is said twice, or is too old and of too low a score."""
+        done = self.memory.maintain()
+        now = self.clock.now()
+        over = {k for k, (_, end, hold) in self.expected.items() if now >= end and not hold}
+        assert {(u, i) for u, found in done.expired.items() for i in found} == over
+        taken = [done.expired, done.pruned, done.merged, done.summarised, done.archived]
+        for user, record_id in [(u, i) for part in taken for u, found in part.items() for i in found]:
+            assert not self.expected[user, record_id][2]
+            del self.expected[user, record_id]
+
+    @rule()
+    def reopen(self):
+        self.memory.close()
+        self.open()
+
+    @rule(user=st.sampled_from(USERS), query=TEXTS)
+    def search(self, user, query):
+        found = self.memory.search(query, user_id=user, limit=None, max_tokens=10_000)
+        there = self.there(user)
+        assert {r.id for r in found.records} <= there.keys()
+        for record in found.records:
+            assert record.text == there[record.id]
+            assert record.user_id == user
+
+    @invariant()
+    def every_user_has_what_is_expected(self):
+        for user in USERS:
+            assert {r.id: r.text for r in self.memory.list(user_id=user)} == self.there(user)
+
+    @invariant()
+    def the_chain_holds(self):
+        assert self.memory.audit.verify().ok
+
+    @precondition(lambda self: self.expected)
+    @rule()
+    def single_records_agree(self):
+        for (user, record_id), (text, _, _) in self.expected.items():
+            if self.live(user, record_id):
+                assert self.memory.get(record_id, user_id=user).text == text
+
+    def teardown(self):
+        self.memory.close()
+        self.folder.cleanup()
+
+
+TestStories = Story.TestCase
+TestStories.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

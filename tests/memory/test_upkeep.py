@@ -1,0 +1,147 @@
+"""What maintenance takes away, merges and puts aside; and what it never touches."""
+
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import ConfigurationError
+from meve.memory import GovernedMemory, Policy
+from meve.memory.recall import decayed
+
+LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
+
+
+def ids(memory):
+    return sorted(r.id for r in memory.list(user_id="alice"))
+
+
+def reflected(memory, score, **record):
+    """A record with a score of its own."""
+    made = memory.add(**record)
+    from dataclasses import replace
+
+    with memory._kit.store.writing() as transaction:
+        stored = transaction.find("s:alice", made.id)
+        transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
+    return made
+
+
+def test_scores_decay_after_a_fortnight_by_half_in_ninety_days_and_to_twenty_at_most(memory, clock):
+    made = memory.add("Tomatoes need sun.", id="t", **LASTING)
+    for days, expected in ((0, 50), (14, 50), (104, 25), (1_000, 20)):
+        assert decayed(made, memory.policy, made.created_at + timedelta(days=days)) == pytest.approx(expected)
+
+
+def test_a_recall_begins_the_idle_time_anew(memory, clock):
+    memory.add("Tomatoes need sun.", id="t", **LASTING)
+    clock.advance(timedelta(days=13))
+    memory.search("What do tomatoes need?", user_id="alice")
+    clock.advance(timedelta(days=13))
+    record = memory.get("t", user_id="alice")
+    assert decayed(record, memory.policy, clock.now()) == 50
+
+
+def test_a_low_score_is_pruned_after_a_week_and_not_before(memory, clock):
+    reflected(memory, 10, text="Tomatoes need sun.", id="low", **LASTING)
+    reflected(memory, 20, text="Bread is baked.", id="enough", **LASTING)
+    reflected(memory, 0, text="Water is wet.", id="canon", **{**LASTING, "policy_class": "canonical"})
+    assert memory.maintain().counts()["pruned"] == 0
+    clock.advance(timedelta(days=7))
+    assert memory.maintain().pruned == {"alice": ["low"]}
+    assert ids(memory) == ["canon", "enough"]
+    (event,) = memory.audit.events(user_id="alice", action="prune")
+    assert (event.record_id, event.detail["score"]) == ("low", 10)
+
+
+def test_the_same_twice_becomes_one_with_the_best_of_both(memory, clock):
+    memory.add("Tomatoes need a lot of sun.", id="a", tags=["x"], **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add("Tomatoes need a lot of sun!", id="b", tags=["y"], **LASTING)
+    assert memory.maintain().merged == {"alice": ["a"]}
+    (left,) = memory.list(user_id="alice")
+    assert (left.id, left.tags, left.derived_from) == ("b", ("x", "y"), ("a",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The shop on the corner opens at 9 in the morning.", "The shop on the corner opens at 10 in the morning."),
+        ("The weekly team meeting is on Friday.", "The weekly team meeting is on Monday."),
+        ("The weekly team meeting is held on site.", "The weekly team meeting is not held on site."),
+    ],
+)
+def test_another_value_is_a_conflict_and_the_newer_one_wins(memory, clock, old, new):
+    memory.add(old, id="old", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add(new, id="new", **LASTING)
+    assert memory.maintain().superseded == {"alice": ["old"]}
+    assert ids(memory) == ["new", "old"]
+    assert memory.get("old", user_id="alice").superseded_by == "new"
+    assert [r.id for r in memory.search(new, user_id="alice").records] == ["new"]
+
+
+def test_memories_of_other_users_and_classes_are_never_merged(memory):
+    memory.add("Tomatoes need a lot of sun.", id="a", **LASTING)
+    memory.add("Tomatoes need a lot of sun.", id="b", **{**LASTING, "user_id": "bob"})
+    memory.add("Tomatoes need a lot of sun.", id="c", **{**LASTING, "policy_class": "intent_bound"})
+    assert memory.maintain().counts()["merged"] == 0
+
+
+def test_related_ones_of_low_score_become_one_summary(memory, clock):
+    facts = [
+        "Tomatoes want sun in the garden.",
+        "Tomatoes want water in the garden.",
+        "Tomatoes want warmth in the garden.",
+        "Tomatoes want compost in the garden.",
+    ]
+    for n, text in enumerate(facts):
+        reflected(memory, 25, text=text, id=f"t{n}", **LASTING)
+    reflected(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)
+    clock.advance(timedelta(days=8))
+    assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3"]}
+    kept = {r.id: r for r in memory.list(user_id="alice")}
+    (summary,) = [r for r in kept.values() if r.source == "summary"]
+    assert set(kept) == {"k", summary.id}
+    assert "Tomatoes want" in summary.text
+    assert summary.derived_from == ("t0", "t1", "t2", "t3")
+    assert memory.delete("t2", user_id="alice").erased == (summary.id,)
+
+
+def test_what_is_idle_and_of_low_score_is_archived_and_comes_back_by_its_id(memory, clock):
+    reflected(memory, 29, text="Tomatoes need sun.", id="t", **LASTING)
+    clock.advance(timedelta(days=60))
+    assert memory.maintain().archived == {"alice": ["t"]}
+    assert memory.search("What do tomatoes need?", user_id="alice").records == ()
+    assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["t"]
+    assert memory.get("t", user_id="alice").text == "Tomatoes need sun."
+    memory.update("t", user_id="alice", tags=["again"])
+    assert [r.id for r in memory.search("What do tomatoes need?", user_id="alice").records] == ["t"]
+
+
+def test_the_cap_takes_the_lowest_scores_first(file, clock):
+    policy = Policy.from_dict({"limits": {"per_user": 3}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        for n, (text, score) in enumerate(
+            [("Sun.", 90), ("Bread.", 40), ("Water.", 60), ("Iron.", 30), ("Cloud.", 80)]
+        ):
+            reflected(memory, score, text=text, id=f"r{n}", **LASTING)
+        memory.hold("r3", user_id="alice")
+        assert memory.maintain().pruned == {"alice": ["r1", "r2"]}
+        assert ids(memory) == ["r0", "r3", "r4"]
+
+
+def test_rounds_in_the_background_until_it_is_closed(file, clock):
+    import time
+
+    with GovernedMemory.open(file, clock=clock) as memory:
+        memory.add("Tomatoes need sun.", user_id="alice", ttl=timedelta(seconds=1))
+        clock.advance(timedelta(seconds=1))
+        running = memory.maintain_every(0.01)
+        until = time.monotonic() + 20
+        while not memory.audit.events(action="expire") and time.monotonic() < until:
+            time.sleep(0.01)
+        assert [e.action for e in memory.audit.events()] == ["add", "expire"]
+    assert running.failed is None
+    assert not running._thread.is_alive()
+    with pytest.raises(ConfigurationError):
+        memory.maintain_every(0)
