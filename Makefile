@@ -10,7 +10,7 @@ MADE   := $(VENV)/.made-by-$(shell $(PYTHON) -c 'import platform; print(platform
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help demo test lint types layers tests wheel fix clean
+.PHONY: help demo test lint types layers tests soak wheel fix clean
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -48,6 +48,9 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 
 tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+soak: $(VENV)/.dev ## Kill a memory's writers a thousand times, and look what is left: half an hour
+	MEVE_KILLS=1000 $(BIN)/python -m pytest --timeout 7200 tests/memory/test_faults.py -k killed
 
 wheel: $(VENV)/.dev ## The built wheel, installed and tested without the tree
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
