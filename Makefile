@@ -50,7 +50,7 @@ tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 soak: $(VENV)/.dev ## Kill a memory's writers a thousand times, and look what is left: half an hour
-	MEVE_KILLS=1000 $(BIN)/python -m pytest --timeout 7200 tests/memory/test_faults.py -k killed
+	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
 
 wheel: $(VENV)/.dev ## The built wheel, installed and tested without the tree
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt

@@ -38,7 +38,7 @@ def acknowledged(output):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900 + 8 * KILLS)
 def test_killed_processes_lose_no_acknowledged_write(file):
     """Whatever they were doing: what was said to be there is there, what was said to be gone is gone."""
     rng = random.Random(7)
