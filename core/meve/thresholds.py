@@ -68,6 +68,31 @@ def choose_threshold(
     )
 
 
+def choose_balanced(probabilities: Scores, relevant: Labels) -> float:
+    """The threshold with the highest balanced accuracy: the mean of the shares of both labels that it gets right.
+
+    Halfway between two probabilities, so that it doesn't hang on one of them.
+
+    Args:
+        probabilities: shape (n,), in [0, 1].
+        relevant: the labels, shape (n,).
+
+    Raises:
+        CalibrationError: no pairs, one label only, NaN, or lengths that differ.
+
+    >>> choose_balanced([0.1, 0.2, 0.6, 0.8], [False, False, True, True])
+    0.4
+    """
+    p, y = score_arrays(probabilities, relevant)
+    order = np.argsort(p, kind="stable")
+    p, y = p[order], y[order]
+    below = np.concatenate([[0], np.cumsum(~y)]) / (~y).sum()  # of the first n, rightly turned down
+    above = 1 - np.concatenate([[0], np.cumsum(y)]) / y.sum()
+    edges = np.concatenate([[0.0], (p[1:] + p[:-1]) / 2, [1.0]])
+    cuts = np.concatenate([[True], p[1:] > p[:-1], [True]])  # between equal ones nothing can be cut
+    return float(edges[int(np.argmax(np.where(cuts, below + above, -1.0)))])
+
+
 def area_under_curve(raw: Scores, relevant: Labels) -> float:
     """How often a relevant pair outscores another one, ties counted half; in [0, 1], 0.5 is chance.
 

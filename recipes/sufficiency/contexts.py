@@ -1,8 +1,7 @@
-"""Contexts of which it is known whether they carry an answer: questions asked with their gold passages, and without."""
+"""Contexts of which it is known whether they carry an answer: a question asked with its gold passages, and without."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from meve import Context, Retriever, RetrieverConfig
 from meve.evaluation.cache import CachedEmbedder
@@ -10,18 +9,8 @@ from meve.evaluation.types import EvaluationSet, Question
 from meve.parts.embedders import resolve_embedder
 from meve.types import ContextPassage
 
-
-class Told(NamedTuple):
-    """What became of a question."""
-
-    question: str
-    context: Context
-    carried: bool
-    """Whether all gold passages stand in the context."""
-    held: bool
-    """Whether they stood in the corpus."""
-
-
+Told = tuple[str, Context, bool]
+"""A question, what was retrieved for it, and whether that carries the answer."""
 Progress = Callable[[int, int], None]
 
 
@@ -44,25 +33,21 @@ def asked_twice(
     cache: Path,
     config: RetrieverConfig | None = None,
     progress: Progress | None = None,
-    partly: bool = False,
 ) -> Iterator[Told]:
     """Each question over the whole corpus, and over the corpus without its gold passages.
 
-    With `partly`, a question of several gold passages is also asked of the corpus without each one of them: what is
-    left is near, and not enough. Passages are embedded once.
+    What is retrieved carries the answer where all gold passages stand in it: a corpus that holds them is of no use to a
+    reader whose context lacks them. Passages are embedded once.
     """
     kept = CachedEmbedder(resolve_embedder(embedder), cache)
     retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=verifier, config=config)
     retriever.estimator = Unasked()
     for done, question in enumerate(questions):
-        yield _told(retriever, question, held=True)
-        every = sorted(question.gold)
-        single = [[i] for i in every] if partly and len(every) > 1 else []
-        for lacking in (every, *single):
-            gold = [retriever.get(i) for i in lacking]
-            retriever.update(remove=lacking)
-            yield _told(retriever, question, held=False)
-            retriever.update(add=gold)
+        yield _told(retriever, question)
+        gold = [retriever.get(i) for i in question.gold]
+        retriever.update(remove=list(question.gold))
+        yield _told(retriever, question)
+        retriever.update(add=gold)
         if progress:
             progress(done + 1, len(questions))
 
@@ -84,9 +69,9 @@ def asked_of_pools(
         retriever = Retriever.from_passages(pool, embedder=kept, verifier=verifier, config=config)
         retriever.estimator = Unasked()
         context = retriever.retrieve(question.text)
-        yield Told(question.text, context, question.answerable, question.answerable)
+        yield question.text, context, question.answerable
 
 
-def _told(retriever: Retriever, question: Question, *, held: bool) -> Told:
+def _told(retriever: Retriever, question: Question) -> Told:
     context = retriever.retrieve(question.text)
-    return Told(question.text, context, set(question.gold) <= {p.passage.id for p in context.passages}, held)
+    return question.text, context, set(question.gold) <= {p.passage.id for p in context.passages}

@@ -3,10 +3,9 @@
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
-ask unless told to, are asked of the corpus, of the corpus without their gold passages, and if there are several,
-without each one of them. It learns to tell the first from the others. Measured are the questions that `meve bench`
-asks, of the corpus and of the corpus without gold, and those of HotpotQA's fullwiki contexts, of which some are
-complete.
+ask unless told to, are asked twice: of the corpus, and of the corpus without their gold passages. It learns to tell the
+two apart; fitted to whether all gold stands in the context, it told less, of that too. Then the questions that `meve
+bench` asks, the same way, and those of HotpotQA's fullwiki contexts, of which some are complete.
 """
 
 import argparse
@@ -20,6 +19,7 @@ from sklearn.metrics import balanced_accuracy_score
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE, QUESTIONS
 from meve.evaluation.run import sample
+from meve.evaluation.types import Question
 from meve.parts.companions import SUFFICIENCY
 from meve.parts.sufficiency import SufficiencyEstimator, fit_sufficiency
 from recipes.sufficiency.contexts import Told, asked_of_pools, asked_twice
@@ -45,15 +45,14 @@ def main() -> None:
     for name in FITTED:
         chosen = read_set(name, given.data)
         mine = unseen(chosen, given.data)[:MOST]
-        parts = {"embedder": given.embedder, "verifier": given.verifier, "cache": file}
-        told += asked_twice(chosen, mine, partly=True, **parts)
+        told += asked_twice(chosen, mine, embedder=given.embedder, verifier=given.verifier, cache=file)
         print(f"{name}: {len(mine)} questions to fit on", flush=True)
     estimator = fit_sufficiency(
-        [(each.question, each.context.passages) for each in told],
-        [each.held for each in told],
+        [(question, context.passages) for question, context, _ in told],
+        held(told),
         name=NAME,
-        verifier=told[0].context.trace.verifier,
-        fitted_on=f"questions of {', '.join(FITTED)}, asked with their gold passages, without, and without one of them",
+        verifier=told[0][1].trace.verifier,
+        fitted_on=f"questions of {', '.join(FITTED)}, asked with and without their gold passages",
     )
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):
@@ -61,26 +60,32 @@ def main() -> None:
         asked = [q for q in sample(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.closed]
         ask = asked_of_pools if chosen.closed else asked_twice
         found = list(ask(chosen, asked, embedder=given.embedder, verifier=given.verifier, cache=file))
-        measured |= shown(name, estimator, found)
+        measured |= shown(name, estimator, found, asked)
     made = replace(estimator, measured=measured)
     (given.to / SUFFICIENCY).write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
 
 
-def shown(name: str, estimator: SufficiencyEstimator, told: Sequence[Told]) -> Mapping[str, float]:
+def held(told: Sequence[Told]) -> list[bool]:
+    """Whether the corpus had the gold passages, of questions that were asked with them and without in turn."""
+    return [n % 2 == 0 for n in range(len(told))]
+
+
+def shown(
+    name: str, estimator: SufficiencyEstimator, told: Sequence[Told], asked: Sequence[Question]
+) -> Mapping[str, float]:
     """Balanced accuracy by what the context holds, and by what the corpus held, beside "anything verified"."""
-    verified = [any(p.verified for p in each.context.passages) for each in told]
+    there = held(told) if len(told) == 2 * len(asked) else [enough for *_, enough in told]
+    carried = [enough for *_, enough in told]
+    verified = [any(p.verified for p in context.passages) for _, context, _ in told]
     said = [
-        some and estimator.estimate(each.question, each.context.passages) >= estimator.threshold
-        for each, some in zip(told, verified, strict=True)
+        some and estimator.estimate(question, context.passages) >= estimator.threshold
+        for (question, context, _), some in zip(told, verified, strict=True)
     ]
     made = {}
-    for label, truth in (("context", [each.carried for each in told]), ("corpus", [each.held for each in told])):
+    for label, truth in (("in the context", carried), ("in the corpus", there)):
         ours, before = (balanced_accuracy_score(truth, guess) for guess in (said, verified))
-        made[f"{name}, in the {label}"] = round(float(ours), 3)
-        print(
-            f"{name:20} in the {label:8} {ours:.3f}, by anything verified {before:.3f}, {len(told)} contexts",
-            flush=True,
-        )
+        made[f"{name}, {label}"] = round(float(ours), 3)
+        print(f"{name:20} {label:16} {ours:.3f}, by anything verified {before:.3f}, {len(told)} contexts", flush=True)
     return made
 
 

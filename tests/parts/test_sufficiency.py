@@ -5,6 +5,7 @@ import pytest
 
 from meve.errors import CalibrationError, ConfigurationError
 from meve.parts.sufficiency import FEATURES, SufficiencyEstimator, features, fit_sufficiency
+from meve.thresholds import choose_balanced
 from meve.types import ContextPassage, Passage
 
 
@@ -75,14 +76,27 @@ def test_too_little_to_learn_from_is_refused():
         fit_sufficiency(empty, labels, name="e", verifier="v")
 
 
-def test_empty_contexts_are_learned_from_as_what_they_are():
-    """Where nothing comes back, mostly nothing was there: the more such, the surer it is of what does come back."""
+@pytest.mark.parametrize(
+    ("p", "y", "best"),
+    [
+        ([0.9, 0.1], [True, False], 0.5),
+        ([0.3, 0.3, 0.9], [False, True, True], 0.6),
+        ([0.5, 0.5], [False, True], None),
+    ],
+)
+def test_the_balanced_threshold(p, y, best):
+    found = choose_balanced(p, y)
+    if best is not None:
+        assert found == pytest.approx(best)
+    else:
+        assert found in (0.0, 1.0), "equal scores can't be told apart"
+
+
+def test_empty_contexts_count_where_the_threshold_is_chosen():
+    """They change no weight: who is mostly asked in vain calls enough what else would be in doubt."""
     made, labels = contexts(60)
-    alone = fit_sufficiency(made, labels, name="e", verifier="v")
-    nothing = [("who?", []) for _ in range(60)]
-    both = fit_sufficiency([*made, *nothing], [*labels, *[False] * 60], name="e", verifier="v")
-    assert alone.threshold == both.threshold == 0.5
-    question, passages = made[labels.index(True)]
-    assert both.estimate(question, passages) > 0.5
-    assert both.contexts == 120
-    assert both.weights != alone.weights
+    noise = [not label if n % 4 == 0 else label for n, label in enumerate(labels)]
+    alone = fit_sufficiency(made, noise, name="e", verifier="v")
+    both = fit_sufficiency([*made, *[("who?", [])] * 60], [*noise, *[False] * 60], name="e", verifier="v")
+    assert both.weights == alone.weights
+    assert both.threshold <= alone.threshold

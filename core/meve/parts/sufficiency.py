@@ -8,6 +8,7 @@ import numpy as np
 
 from meve.errors import CalibrationError, ConfigurationError, missing_extra
 from meve.parts.lexical.analyzers import content_words
+from meve.thresholds import choose_balanced
 from meve.types import ContextPassage
 
 EDGE = 1e-3
@@ -109,9 +110,10 @@ def fit_sufficiency(
     verifier: str,
     fitted_on: str = "",
 ) -> SufficiencyEstimator:
-    """Fit the estimate to contexts of which it is known whether they carry an answer, empty ones included.
+    """Fit the estimate to contexts of which it is known whether they carry an answer.
 
-    Both kinds weigh the same, however many there are of each, so that 0.5 is the even point and the threshold.
+    Empty ones teach it nothing, since it is never asked of them. But they count where the threshold is chosen, as what
+    they are called: insufficient.
 
     Args:
         contexts: questions, each with the passages of its context.
@@ -124,29 +126,29 @@ def fit_sufficiency(
         CalibrationError: too few contexts that aren't empty, or of one kind only.
         MissingExtraError: scikit-learn isn't installed.
     """
-    pairs = [(query, passages, label) for (query, passages), label in zip(contexts, sufficient, strict=True)]
-    y = np.array([label for *_, label in pairs], dtype=np.bool_)
-    filled = np.array([bool(passages) for _, passages, _ in pairs], dtype=np.bool_)
-    if filled.sum() < FEWEST or min((filled & y).sum(), (filled & ~y).sum()) < FEWEST // 4:
+    pairs = [(features(q, passages), y) for (q, passages), y in zip(contexts, sufficient, strict=True) if passages]
+    y = np.array([label for _, label in pairs], dtype=np.bool_)
+    if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:
         raise CalibrationError(
-            f"{int(filled.sum())} contexts that aren't empty, {int((filled & y).sum())} of them sufficient, are too "
-            f"few: label {FEWEST} or more"
+            f"{len(y)} contexts, {int(y.sum())} of them sufficient, are too few: label {FEWEST} or more"
         )
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as cause:
         raise missing_extra("scikit-learn", "models", "fitting a sufficiency estimate") from cause
-    found = [features(query, passages) for query, passages, _ in pairs]
-    x = np.array([[each[name] for name in FEATURES] for each in found])
+    x = np.array([[found[each] for each in FEATURES] for found, _ in pairs])
     mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
     model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced").fit((x - mean) / spread, y)
     weights = model.coef_[0] / spread
     intercept = float(model.intercept_[0] - weights @ mean)
+    p = np.zeros(len(sufficient))
+    p[[bool(passages) for _, passages in contexts]] = 1 / (1 + np.exp(-(x @ weights + intercept)))
     return SufficiencyEstimator(
         name=name,
         verifier=verifier,
         weights=dict(zip(FEATURES, map(float, weights), strict=True)),
         intercept=intercept,
+        threshold=choose_balanced(p, sufficient),
         fitted_on=fitted_on,
         contexts=len(y),
     )
