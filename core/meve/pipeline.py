@@ -25,6 +25,7 @@ from meve.phases import (
 )
 from meve.phases.condense import Split
 from meve.phases.follow import with_evidence
+from meve.phases.prioritize import Same
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
@@ -57,6 +58,8 @@ class Pipeline:
     """Whether a context can carry an answer; without one, whether anything in it is verified."""
     prior: Prior | None = None
     """Which candidates stand no chance, for a verification that need not be exact."""
+    same: Same | None = None
+    """Whether two passages whose embeddings are close say the same; None for taking it so."""
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
@@ -255,7 +258,7 @@ class Pipeline:
             return combined
         with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
             combined = self._with_vectors(combined)
-            return p.done(prioritize(combined, _stacked(combined), config.redundancy))
+            return p.done(prioritize(combined, _stacked(combined), config.redundancy, self.same))
 
     def _condense(
         self, query: Query, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder

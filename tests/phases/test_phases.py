@@ -224,6 +224,14 @@ class TestPrioritize:
         both = [candidate("a", score=0.9), candidate("b", score=0.6)]
         assert len(prioritize(both, vectors([0.6, 0.7], [0.6, 0.7]), 1.0).kept) == 2
 
+    def test_what_is_close_and_does_not_say_the_same_is_not_redundant(self):
+        both = [candidate("a", 0.9), candidate("b", 0.8)]
+        asked = []
+        kept = prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *texts: bool(asked.append(texts))).kept
+        assert ids(kept) == ["a", "b"]
+        assert asked == [(both[1].passage.text, both[0].passage.text)]
+        assert ids(prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *_: True).kept) == ["a"]
+
     def test_length_does_not_matter(self):
         """Vectors of a dot-product model are compared by angle."""
         both = [candidate("a", score=0.9), candidate("b", score=0.6)]

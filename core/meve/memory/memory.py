@@ -20,7 +20,7 @@ from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed,
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_choice, checked_tags, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
-from meve.memory.search import Asked, Recall, RecallCache, Searcher
+from meve.memory.search import Asked, Load, Recall, RecallCache, Searcher
 from meve.memory.shelf import Scope, Shelves
 from meve.memory.stores.ports import Counts
 from meve.memory.stores.sqlite import SqliteStore
@@ -51,6 +51,7 @@ class GovernedMemory:
             kit=kit,
             shelves=Shelves(kit.store, kit.embedder.dimension, kit.policy.limits.vectors),
             cache=RecallCache(kit.policy.limits.recalls),
+            load=Load(),
         )
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []

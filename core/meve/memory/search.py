@@ -3,7 +3,8 @@
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.shelf import Scope, Shelf, Shelves
+from meve.memory.values import differing_value
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
@@ -64,6 +66,7 @@ class Searcher:
     kit: Kit
     shelves: Shelves
     cache: "RecallCache"
+    load: "Load"
 
     def search(self, asked: Asked) -> Recall:
         """The memories that answer; the log tells that they were recalled.
@@ -72,7 +75,10 @@ class Searcher:
             QueryError: a blank question.
             ModelError: a model failed.
         """
-        return self._noted(asked, self.look(asked))
+        with self.load.one_more() as running:
+            if running > self.kit.policy.limits.busy:  # fewer are ranked; isolation and expiry hold as ever
+                asked = replace(asked, candidates=min(asked.candidates, self.kit.policy.limits.busy_candidates))
+            return self._noted(asked, self.look(asked))
 
     def look(self, asked: Asked) -> Recall:
         """The memories that answer, without a trace in log and records.
@@ -130,6 +136,7 @@ class Searcher:
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
             fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
+            same=lambda one, other: not differing_value(one, other),
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
@@ -159,9 +166,30 @@ class Searcher:
             "records": len(shelves[0]),
             "shared": len(shelves[1]),
             "per_user": self.kit.policy.limits.per_user,
+            "shed": asked.candidates < CANDIDATES,
             "classes": sorted(asked.scope.classes),
             "tags": sorted(asked.scope.tags) if asked.scope.tags is not None else None,
         }
+
+
+class Load:
+    """How many recalls are running."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def one_more(self) -> Iterator[int]:
+        """Count one in while it lasts; how many there are with it."""
+        with self._guard:
+            self._running += 1
+            running = self._running
+        try:
+            yield running
+        finally:
+            with self._guard:
+                self._running -= 1
 
 
 class RecallCache:

@@ -1,0 +1,86 @@
+"""Caches, caps and load: what they spare, that the trace tells, and that they never hand out what is gone."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from meve.memory import GovernedMemory, Policy
+from meve.parts.embedders import resolve_embedder
+
+QUERY = "What do tomatoes need?"
+
+
+def phases(recall):
+    return recall.trace.phases[0].settings
+
+
+def test_a_recall_is_remembered_until_something_of_the_user_changes(memory):
+    memory.add("Tomatoes need sun.", user_id="alice", id="t")
+    cache = memory._searcher.cache
+    first = memory.search(QUERY, user_id="alice")
+    again = memory.search(QUERY, user_id="alice")
+    assert (cache.hits, cache.misses) == (1, 1)
+    assert again.text == first.text
+    assert again.id != first.id
+    memory.add("Tomatoes need water.", user_id="bob")
+    memory.search(QUERY, user_id="alice")
+    assert cache.hits == 2
+    memory.add("Tomatoes need water.", user_id="alice")
+    assert len(memory.search(QUERY, user_id="alice").records) == 2
+    memory.add_shared("Tomatoes need warmth.")
+    assert len(memory.search(QUERY, user_id="alice").records) == 3
+
+
+def test_another_process_s_change_is_seen_past_the_cache(memory, file, clock):
+    memory.add("Tomatoes need sun.", user_id="alice", id="t")
+    memory.search(QUERY, user_id="alice")
+    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as other:
+        other.update("t", user_id="alice", text="Tomatoes need water.")
+    assert "water" in memory.search(QUERY, user_id="alice").text
+
+
+def test_no_more_recalls_are_kept_than_the_policy_says(file):
+    with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"recalls": 2}})) as memory:
+        for n in range(5):
+            memory.search(f"{QUERY} {n}", user_id="alice")
+        assert len(memory._searcher.cache._held) == 2
+
+
+def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
+    with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"vectors": 3, "recalls": 0}})) as memory:
+        for user in "abcdef":
+            for n in range(2):
+                memory.add(f"Tomatoes need {n} suns.", user_id=user)
+        for user in "abcdefabc":
+            assert len(memory.search(QUERY, user_id=user).records) == 2
+        assert sum(map(len, memory._searcher.shelves._held.values())) <= 4
+
+
+def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stays_out(file, clock):
+    """Three at once where the policy takes two."""
+    meet = threading.Barrier(3)
+
+    class Waiting:
+        def __init__(self):
+            self.inner = resolve_embedder("static")
+            self.name, self.dimension, self.similarity = "waiting", self.inner.dimension, self.inner.similarity
+
+        def embed_query(self, text):
+            meet.wait(20)
+            return self.inner.embed_query(text)
+
+        def embed_passages(self, texts):
+            return self.inner.embed_passages(texts)
+
+    policy = Policy.from_dict({"limits": {"busy": 2, "busy_candidates": 1, "recalls": 0}})
+    with GovernedMemory.open(file, policy=policy, clock=clock, embedder=Waiting()) as memory:
+        for n in range(4):
+            memory.add(f"Tomatoes need {n} suns.", user_id="alice")
+        memory.add("Tomatoes need an eclipse.", user_id="alice", id="over", ttl=timedelta(seconds=1))
+        memory.add("Tomatoes need a secret.", user_id="bob", id="bob's")
+        clock.advance(timedelta(seconds=1))
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda _: memory.search(QUERY, user_id="alice"), range(3)))
+    assert sorted(phases(r)["shed"] for r in found) == [False, False, True]
+    assert sorted(len(r.records) for r in found)[0] == 1
+    assert not any(record.id in ("over", "bob's") for r in found for record in r.records)
