@@ -134,8 +134,7 @@ class Writer:
         """
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
-            every = [*transaction.records(user), *transaction.all_archived(user)]
-            found = [s for s in every if s.record.id == record_id or record_id in s.record.derived_from]
+            found = transaction.holding(user, record_id)
             if not found:
                 raise unknown(record_id)
             erased, held = self._erased(transaction, user, found, reason, now)

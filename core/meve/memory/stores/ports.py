@@ -75,6 +75,10 @@ class Transaction(Protocol):
         """All archived records of a user, by id."""
         ...
 
+    def holding(self, user: str, record_id: str) -> list[StoredRecord]:
+        """The record of that id, and those that were merged or summarised from it; archived or not."""
+        ...
+
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""
         ...

@@ -327,6 +327,16 @@ class SqliteTransaction:
         """All archived records of a user, by id."""
         return _all_archived(self._connection, user)
 
+    def holding(self, user: str, record_id: str) -> list[StoredRecord]:
+        """The record of that id, and those that were merged or summarised from it; archived or not."""
+        rows = self._connection.execute(
+            f"SELECT {_ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?1) AND (id = ?2 OR "
+            "derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value = ?2))",
+            (user, record_id),
+        ).fetchall()
+        packed = [s for s in self.all_archived(user) if record_id in (s.record.id, *s.record.derived_from)]
+        return [*(from_row(user, row) for row in rows), *packed]
+
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""
         self._connection.execute("DELETE FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
