@@ -148,5 +148,13 @@ def test_unverified_passages_of_the_demo_are_only_named(sky, capsys):
     assert context.passages
     show(1, Question(text="blue sea", answered=False), context)
     shown = capsys.readouterr().out
-    assert "unverified passages that merely share words with it (p0000000" in shown
+    assert "passages that weren't verified (p0000000" in shown
     assert "sky is blue" not in shown
+
+
+@pytest.mark.parametrize(("answered", "said"), [(True, "That is wrong"), (False, "That is right")])
+def test_the_demo_says_whether_abstaining_was_right(sky, capsys, answered, said):
+    """A reader can't know what the reference holds."""
+    context = sky.retrieve("boiling nitrogen", threshold=1)
+    show(1, Question(text="boiling nitrogen", answered=answered), context)
+    assert said in " ".join(capsys.readouterr().out.split())

@@ -70,9 +70,11 @@ def abstention(question: "Question", context: "Context") -> str:
     told = "No verified context: an application says that it doesn't know."
     if not question.answered:
         told += " That is right: the language reference says nothing of it."
+    else:
+        told += " That is wrong: the language reference answers it, and the verifier didn't see that."
     if context.passages:
         ids = ", ".join(each.passage.id for each in context.passages)
-        told += f" Not shown: {len(context.passages)} unverified passages that merely share words with it ({ids})."
+        told += f" Not shown: {len(context.passages)} passages that weren't verified ({ids})."
     return told
 
 

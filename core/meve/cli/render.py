@@ -160,7 +160,7 @@ def unverified(context: "Context") -> str:
     if any(each.verified for each in context.passages):
         return "what was verified may not carry an answer"
     if all(each.origin == "fallback" for each in context.passages):
-        return "nothing below was verified: fallback passages that merely share words with the question"
+        return "nothing below was verified: fallback passages, too improbable to count as an answer"
     return f"nothing below was verified (mode {context.trace.mode})"
 
 
