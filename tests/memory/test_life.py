@@ -125,3 +125,21 @@ def test_a_policy_of_ones_own_decides(file, clock):
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
         made = memory.add(CODE, user_id="alice", source="doc", policy_class="factual")
         assert made.expires_at == clock.now() + timedelta(hours=2)
+
+
+def test_what_is_over_is_not_handed_out_by_a_hold_either(memory, clock):
+    """It can't be put on hold any more; one on hold can be released, and nobody sees its text."""
+    memory.add(CODE, user_id="alice", id="late", ttl=timedelta(minutes=5))
+    memory.add(CODE, user_id="alice", id="held", ttl=timedelta(minutes=5))
+    memory.hold("held", user_id="alice")
+    clock.advance(timedelta(minutes=5))
+    with pytest.raises(UnknownIdError):
+        memory.hold("late", user_id="alice")
+    assert memory.release("held", user_id="alice") is None
+
+
+def test_the_log_tells_that_an_expired_memory_made_room_for_another_of_its_id(memory, clock):
+    memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
+    clock.advance(timedelta(minutes=5))
+    memory.add("another", user_id="alice", id="code")
+    assert [e.action for e in memory.audit.events(user_id="alice")] == ["add", "expire", "add"]

@@ -84,3 +84,14 @@ def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stay
     assert sorted(phases(r)["shed"] for r in found) == [False, False, True]
     assert sorted(len(r.records) for r in found)[0] == 1
     assert not any(record.id in ("over", "bob's") for r in found for record in r.records)
+
+
+def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):
+    """Also at one of zero, and where a wrong tag makes memory look further."""
+    with GovernedMemory.open(
+        file, policy=Policy.from_dict({"ranking": {"threshold": 0}}), verify_threshold=1.0
+    ) as memory:
+        memory.add("Tomatoes need sun.", user_id="alice", tags=["garden"])
+        assert len(memory.search(QUERY, user_id="alice").records) == 1
+        assert memory.search(QUERY, user_id="alice", verify=True).records == ()
+        assert memory.search(QUERY, user_id="alice", verify=True, tags=["other"]).records == ()

@@ -46,7 +46,7 @@ def _opened(file: Path, policy: Path | None, key: Path | None) -> Iterator["Gove
     from meve.memory import GovernedMemory, Policy
 
     try:
-        secret = None if key is None else key.read_bytes().strip()
+        secret = None if key is None else key.read_bytes()
     except OSError as cause:
         raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
     chosen = None if policy is None else Policy.from_yaml(policy)
@@ -234,12 +234,12 @@ def hold(
     """Let nothing change or erase a memory, until it is released."""
     with _opened(file, policy, key) as found:
         who = _user(user)
-        made = (
+        if release:
             found.release(id, user_id=who, reason=reason)
-            if release
-            else found.hold(id, user_id=who, why=why, reason=reason)
-        )
-    _tell(as_json, made.to_dict(), lambda: say(f"{made.id}: {f'on hold, {made.hold}' if made.hold else 'released'}"))
+        else:
+            found.hold(id, user_id=who, why=why, reason=reason)
+    data = {"id": id, "hold": "" if release else why}
+    _tell(as_json, data, lambda: say(f"{id}: {'released' if release else f'on hold, {why}'}"))
 
 
 def audit(

@@ -293,23 +293,23 @@ class GovernedMemory:
         self._searcher.forget(SHARED)
         return done
 
-    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "asked to") -> MemoryRecord:
+    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "asked to") -> None:
         """Let nothing change or erase a record, `forget_user` and expiry included, until `release`.
 
         An expired record on hold stays erased from every read; it is kept, and not handed out.
 
         Raises:
-            UnknownIdError: the user has none of that id.
+            UnknownIdError: the user has none of that id; what is expired is not there.
         """
-        return self._writer.hold(user_key(user_id), id, checked_text(why, "why"), reason)
+        self._writer.hold(user_key(user_id), id, checked_text(why, "why"), reason)
 
-    def release(self, id: str, *, user_id: UserId, reason: str = "asked to") -> MemoryRecord:
+    def release(self, id: str, *, user_id: UserId, reason: str = "asked to") -> None:
         """End a hold.
 
         Raises:
             UnknownIdError: the user has none of that id.
         """
-        return self._writer.hold(user_key(user_id), id, "", reason)
+        self._writer.hold(user_key(user_id), id, "", reason)
 
     def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
         """One record: the user's own, or a shared one.

@@ -90,7 +90,7 @@ class Ranking(_Values):
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2
     boost: Fraction = 0.1
-    threshold: Annotated[float, Field(ge=-1, le=1)] = 0.3
+    threshold: Fraction = 0.3
     """The score that a memory must reach to be recalled."""
 
 

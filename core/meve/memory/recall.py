@@ -109,7 +109,7 @@ class PolicyScorer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedScorer:
-    """The policy's score of what a verifier lets through; 0 for the rest."""
+    """The policy's score of what a verifier lets through; -1, below any threshold, for the rest."""
 
     verifier: Scorer
     policy: PolicyScorer
@@ -120,7 +120,7 @@ class VerifiedScorer:
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Scores, shape (n,)."""
         passed = np.asarray(self.verifier.score(query, candidates)) >= self.threshold
-        return np.asarray(np.where(passed, self.policy.score(query, candidates), 0.0), dtype=np.float32)
+        return np.asarray(np.where(passed, self.policy.score(query, candidates), -1.0), dtype=np.float32)
 
 
 def decayed(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinion | None = None) -> float:

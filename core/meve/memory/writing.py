@@ -65,7 +65,7 @@ class Writer:
             )
         stored = kit.stored(record)
         with kit.store.writing() as transaction:
-            _clear_expired(transaction, user, record.id, now)
+            self._clear_expired(transaction, user, record.id, now)
             transaction.insert(user, stored)
             transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
         return record
@@ -164,25 +164,32 @@ class Writer:
             gone.append(record.id)
         return tuple(sorted(gone)), held
 
-    def hold(self, user: str, record_id: str, why: str, reason: str) -> MemoryRecord:
+    def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
         """Nothing may change or erase a record from now on; an empty `why` releases it.
 
         Raises:
-            UnknownIdError: no such record.
+            UnknownIdError: no such record, or one that has expired and isn't on hold.
         """
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
-            found = transaction.find(user, record_id)
-            if found is None:
-                found = transaction.archived(user, record_id)
-                if found is None:
-                    raise unknown(record_id)
+            packed = transaction.archived(user, record_id)
+            found = packed or transaction.find(user, record_id)
+            if found is None or (found.record.expired(now) and not found.record.hold):
+                raise unknown(record_id)
+            if packed is not None:
                 transaction.erase(user, record_id)  # out of the archive: what is on hold is at hand
-                transaction.insert(user, found)
+                transaction.insert(user, packed)
             made = replace(found.record, hold=why, version=found.record.version + 1)
             transaction.replace(user, replace(found, record=made))
             transaction.log(kit.event(user, made, "hold" if why else "release", reason, now))
-        return made
+
+    def _clear_expired(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> None:
+        """An expired record doesn't keep its id from being used again."""
+        for found in (transaction.find(user, record_id), transaction.archived(user, record_id)):
+            if found is not None and found.record.expired(now) and not found.record.hold:
+                transaction.erase(user, record_id)
+                because = f"its time was over at {found.record.expires_at}"
+                transaction.log(self.kit.event(user, found.record, "expire", because, now))
 
     def _one(self, user: str, record_id: str, now: datetime) -> StoredRecord:
         found = self.kit.store.find(user, record_id)
@@ -204,10 +211,3 @@ class Writer:
 def unknown(record_id: object) -> UnknownIdError:
     """The error for an id that a user doesn't have."""
     return UnknownIdError(f"no memory {record_id!r:.80} of this user: list() tells which there are")
-
-
-def _clear_expired(transaction: Transaction, user: str, record_id: str, now: datetime) -> None:
-    """An expired record doesn't keep its id from being used again."""
-    for found in (transaction.find(user, record_id), transaction.archived(user, record_id)):
-        if found is not None and found.record.expired(now) and not found.record.hold:
-            transaction.erase(user, record_id)
