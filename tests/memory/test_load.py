@@ -95,3 +95,22 @@ def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):
         assert len(memory.search(QUERY, user_id="alice").records) == 1
         assert memory.search(QUERY, user_id="alice", verify=True).records == ()
         assert memory.search(QUERY, user_id="alice", verify=True, tags=["other"]).records == ()
+
+
+def test_a_warm_memory_ranks_as_one_that_was_just_opened(memory, file, clock):
+    """A turn keeps its place between its neighbours when its score moves, and a recall counts for both alike."""
+    turns = ["Where were you?", "In Lisbon with Rosa.", "How was the food?", "We ate grilled sardines.", "And the sea?"]
+    for n, text in enumerate(turns):
+        memory.add(text, user_id="alice", id=f"t{n}", session_id="s", policy_class="canonical")
+    recall = memory.search("Lisbon with Rosa", user_id="alice", limit=1)
+    memory.reflect(recall, answer="You were in Lisbon with Rosa.")
+    memory.update("t3", user_id="alice", text="We ate grilled squid.")
+    clock.advance(timedelta(hours=1))
+
+    def ranked(opened):
+        found = opened.search("What food was eaten in Lisbon?", user_id="alice")
+        return [(c.id, c.scores) for c in sorted(found.trace.candidates, key=lambda c: c.id)]
+
+    warm = ranked(memory)
+    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as cold:
+        assert ranked(cold) == warm

@@ -1,6 +1,7 @@
 """One user's memories as they are searched: vectors, words, and what a policy asks of each, in arrays."""
 
 import threading
+from bisect import bisect
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -89,11 +90,12 @@ class Shelf:
         """Expiry, class, source, creation."""
         self._live = np.zeros(0, dtype=np.bool_)
         self._tags: dict[str, set[int]] = {}
-        self._sessions: dict[str, set[int]] = {}
+        self._rows: list[int] = []
+        """The row at each position."""
+        self._sessions: dict[str, list[int]] = {}
         self._before = np.zeros(0, dtype=np.int64)
         self._after = np.zeros(0, dtype=np.int64)
         """The positions of those beside a record in its session; -1 for none."""
-        self._last: dict[str, int] = {}
         self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
@@ -119,7 +121,7 @@ class Shelf:
         if scope.tags is not None:
             mask &= _among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
         if scope.session_id is not None:
-            mask &= _among(n, self._sessions.get(scope.session_id, set()))
+            mask &= _among(n, self._sessions.get(scope.session_id, []))
         return mask
 
     def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
@@ -169,6 +171,7 @@ class Shelf:
             record = stored.record
             self._at[row] = n
             self._stored.append(stored)
+            self._rows.append(row)
             self._units[n] = unit(stored.vector)
             expires = NEVER if record.expires_at is None else micros(record.expires_at)
             self._facts[n] = (
@@ -187,25 +190,22 @@ class Shelf:
         self.words.add(positions, [spoken(stored.record) for _, stored in found])
 
     def _join(self, session: str, n: int) -> None:
-        """The newest of a session."""
-        self._sessions.setdefault(session, set()).add(n)
-        last = self._last.get(session, -1)
-        self._before[n] = last
-        if last >= 0:
-            self._after[last] = n
-        self._last[session] = n
+        """Link a record to those beside it in its session: the order is that of rows, in which they were added."""
+        mine = self._sessions.setdefault(session, [])
+        place = bisect(mine, self._rows[n], key=self._rows.__getitem__)
+        mine.insert(place, n)
+        self._link(mine[place - 1] if place else -1, n)
+        self._link(n, mine[place + 1] if place + 1 < len(mine) else -1)
 
     def _leave(self, session: str, n: int) -> None:
-        self._sessions[session].discard(n)
-        before, after = int(self._before[n]), int(self._after[n])
+        self._sessions[session].remove(n)
+        self._link(int(self._before[n]), int(self._after[n]))
+
+    def _link(self, before: int, after: int) -> None:
         if before >= 0:
             self._after[before] = after
         if after >= 0:
             self._before[after] = before
-        elif before >= 0:
-            self._last[session] = before
-        else:
-            self._last.pop(session, None)
 
     def _drop(self, rows: Sequence[int]) -> None:
         positions = [self._at.pop(row) for row in rows]
