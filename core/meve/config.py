@@ -31,6 +31,7 @@ class Overrides(TypedDict, total=False):
     hops: int
     evidence: int
     evidence_words: int
+    follow_k: int
     min_verified: int
     fallback_k: int
     fallback_floor: float
@@ -78,6 +79,8 @@ class RetrieverConfig:
     """Phase 2: in a further hop, how many verified passages to go on from, the best first, each by itself."""
     evidence_words: int = 60
     """Phase 2: in a further hop, how many words of such a passage stand beside the question."""
+    follow_k: int = 10
+    """Phase 2: in a further hop, how many candidates a source may bring for each such passage."""
     min_verified: int = 3
     """Phase 3: with fewer verified candidates than this, the fallback runs (N_min)."""
     fallback_k: int = 5
@@ -114,6 +117,7 @@ class RetrieverConfig:
             ("hops", 1),
             ("evidence", 1),
             ("evidence_words", 1),
+            ("follow_k", 1),
         ):
             if name != "limit" or self.limit is not None:
                 object.__setattr__(self, name, _integer(name, getattr(self, name), least))

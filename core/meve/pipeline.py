@@ -184,7 +184,12 @@ class Pipeline:
                 recorder.skip("follow", received=len(accepted), returned=len(accepted), because="no fresh evidence")
                 break
             used.update(c.id for c in evidence)
-            settings = {"hop": hop, "evidence": [c.id for c in evidence], "words": config.evidence_words}
+            settings = {
+                "hop": hop,
+                "evidence": [c.id for c in evidence],
+                "words": config.evidence_words,
+                "follow_k": config.follow_k,
+            }
             try:
                 with recorder.phase("follow", received=len(accepted), settings=settings) as p:
                     found = follow(
@@ -195,7 +200,7 @@ class Pipeline:
                         sources=[self._asked(source, config) for source in self.sources],
                         scorer=self.scorer,
                         embed=self._vector,
-                        k=config.candidates,
+                        k=config.follow_k,
                         threshold=config.threshold,
                         words=config.evidence_words,
                         spared=spared,

@@ -70,6 +70,8 @@ Sets of fewer than a hundred pairs say little by themselves. The cosine is ahead
 
 {behind}
 
+To the third digit they are level on {level}.
+
 On NFCorpus both are below 0.5: many of its gold documents share fewer words with the query than the BM25 hits that they
 are held against. Probabilities are too sure or too shy by 0.1 and more on {off} of the {count} rows, small sets and
 sets kept out whole most of all: `meve calibrate` fits them to yours.
@@ -116,6 +118,7 @@ def main() -> None:
         fitted=calibration.to_dict()["pairs"],
         error=calibration.to_dict()["error"],
         behind="\n".join(f"- {name}" for name, found in sorted(figures.items()) if ahead(found)) or "none of them.",
+        level=" and ".join(name for name, found in sorted(figures.items()) if level(found)) or "no set",
         rows="\n".join(row(name, found) for name, found in sorted(figures.items())),
     )
     (given.folder / "README.md").write_text(card, "utf-8")
@@ -128,13 +131,17 @@ def ours_of(found: dict[str, Any]) -> dict[str, Any]:
 
 def ahead(found: dict[str, Any]) -> bool:
     """Whether the cosine has the greater AUC."""
-    ours = next(value for key, value in found.items() if key != "cosine")
-    return bool(found["cosine"]["auc"]["value"] > ours["auc"]["value"])
+    return bool(found["cosine"]["auc"]["value"] > ours_of(found)["auc"]["value"]) and not level(found)
+
+
+def level(found: dict[str, Any]) -> bool:
+    """Whether both have the same AUC as far as it is shown."""
+    return f"{found['cosine']['auc']['value']:.3f}" == f"{ours_of(found)['auc']['value']:.3f}"
 
 
 def row(name: str, found: dict[str, Any]) -> str:
     """A set's line."""
-    ours = next(value for key, value in found.items() if key != "cosine")
+    ours = ours_of(found)
     auc, cosine = ours["auc"], found["cosine"]["auc"]
     return (
         f"| {name} | {auc['n']:,} | {ours['pairs']:,} | {auc['value']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}] "

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from meve.cli import render
 from meve.cli.demo import show, show_summary
-from meve.cli.render import TOO_LARGE, UNPRINTABLE, show_text, show_trace, unverified, verdict
+from meve.cli.render import TOO_LARGE, UNPRINTABLE, progress_bar, show_text, show_trace, unverified, verdict
 from meve.demo import Question
 from meve.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -158,3 +159,24 @@ def test_the_demo_says_whether_abstaining_was_right(sky, capsys, answered, said)
     context = sky.retrieve("boiling nitrogen", threshold=1)
     show(1, Question(text="boiling nitrogen", answered=answered), context)
     assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_tables_in_a_pipe_hold_nothing_but_text(index):
+    """No blanks at the ends of their lines, and scores in one order."""
+    done = run("ask", QUESTION, "--index", index, "--trace")
+    lines = done.stdout.decode().splitlines()
+    assert any(line.startswith("phase ") for line in lines)
+    assert [line for line in lines if line != line.rstrip()] == []
+    (head,) = (line for line in lines if line.startswith("rank"))
+    assert head.split()[3:6] == ["verifier", "dense", "lexical"]
+
+
+def test_long_work_says_how_far_it_is_where_no_bar_can_be_drawn(monkeypatch, capsys):
+    """One line after each span of time, and none for what is quick."""
+    with progress_bar() as advance:
+        advance("embed", 1, 2000)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(render, "STEP", 0.0)
+    with progress_bar() as advance:
+        advance("embed", 1000, 2000)
+    assert capsys.readouterr().err == "embed: 1,000 of 2,000, after 0 s\n"

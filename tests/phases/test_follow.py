@@ -73,35 +73,43 @@ def test_the_second_passage_is_found_and_verified_by_question_and_evidence_toget
     assert [(d.candidate.id, d.reason) for d in found.selection.dropped] == [("walls", "below_threshold")]
 
 
-def test_what_was_turned_down_gets_a_second_chance_and_keeps_both_scores():
-    found = run([Words()], [EMMA], [EMMA, LOW], [EMMA])
+def test_what_was_turned_down_and_is_found_again_gets_a_second_chance_and_keeps_both_scores():
+    found = run([Words(LOW)], [EMMA], [EMMA, LOW], [EMMA])
     (kept,) = [c for c in found.selection.kept if c.id == "low"]
     assert kept.scores == {"verifier": 0.2, "follow": pytest.approx(0.8)}
     assert (kept.score, kept.origin) == (pytest.approx(0.8), "dense")
+
+
+def test_what_is_not_found_again_is_not_read_again_and_keeps_its_verdict():
+    scorer = Overlap()
+    found = run([Words()], [EMMA], [EMMA, LOW], [EMMA], scorer)
+    assert not scorer.asked
+    assert found.judged["low"] is LOW
+    assert found.selection.dropped == []
 
 
 def test_what_hangs_on_doubtful_evidence_is_as_doubtful():
     """Certain beside the piece, it is as probable as the piece, and stands behind what is more probable by itself."""
     doubtful = candidate("doubtful", "emma was written by austen", score=0.55, verified=True)
     sure = candidate("sure", "zebra", score=0.9, verified=True)
-    found = run([Words()], [sure, doubtful], [sure, doubtful, LOW], [doubtful])
+    found = run([Words(LOW)], [sure, doubtful], [sure, doubtful, LOW], [doubtful])
     assert [(c.id, c.score) for c in found.selection.kept] == [
         ("sure", 0.9), ("doubtful", 0.55), ("low", pytest.approx(0.55))
     ]  # fmt: skip
 
 
 def test_evidence_never_lowers_a_score():
-    high = candidate("high", "zebra", score=0.5)
-    found = run([Words()], [EMMA], [EMMA, high], [EMMA])
+    high = candidate("high", "zebra zoo emma", score=0.5)
+    found = run([Words(high)], [EMMA], [EMMA, high], [EMMA])
     assert found.judged["high"].score == 0.5
-    assert found.judged["high"].scores == {"verifier": 0.5, "follow": 0.0}
+    assert found.judged["high"].scores == {"verifier": 0.5, "follow": pytest.approx(0.8 / 3)}
 
 
 def test_nor_does_a_further_hop():
     """What a second hop found and turned down keeps its score in a third that says less."""
-    found = candidate("found", "zebra", score=0.45)
+    found = candidate("found", "zebra zoo yard emma", score=0.45)
     found = Candidate(passage=found.passage, origin="follow", score=0.45, scores={"follow": 0.45})
-    again = run([Words()], [EMMA], [EMMA, found], [EMMA])
+    again = run([Words(found)], [EMMA], [EMMA, found], [EMMA])
     assert (again.judged["found"].score, again.judged["found"].scores["follow"]) == (0.45, 0.45)
 
 
@@ -181,7 +189,7 @@ def test_a_retrieval_with_two_hops_completes_the_evidence_and_says_how(retriever
     two = retriever.retrieve("emma book home", fallback_k=0, hops=2)
     assert [p.passage.id for p in two.passages] == ["emma", "austen"]
     follow_phase = next(p for p in two.trace.phases if p.name == "follow")
-    assert follow_phase.settings == {"hop": 2, "evidence": ["emma"], "words": 60}
+    assert follow_phase.settings == {"hop": 2, "evidence": ["emma"], "words": 60, "follow_k": 10}
     assert (follow_phase.received, follow_phase.returned) == (1, 2)
     fates = {c.id: c for c in two.trace.candidates}
     assert fates["austen"].scores["follow"] == pytest.approx(two.passages[0].score ** 2)
@@ -206,7 +214,9 @@ def test_modes_that_verify_nothing_follow_nothing(retriever):
     assert "follow" not in [p.name for p in context.trace.phases]
 
 
-@pytest.mark.parametrize("wrong", [{"hops": 0}, {"evidence": 0}, {"evidence_words": 0}, {"hops": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"hops": 0}, {"evidence": 0}, {"evidence_words": 0}, {"follow_k": 0}, {"hops": True}]
+)
 def test_settings_out_of_range_are_refused(retriever, wrong):
     with pytest.raises(ConfigurationError):
         retriever.retrieve("emma", **wrong)

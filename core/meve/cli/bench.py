@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meve.cli.guard import guarded
-from meve.cli.render import complain, out, progress_bar, say, table
+from meve.cli.render import complain, counted, out, progress_bar, say, show_table, table
 from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -240,11 +240,11 @@ def show(results: "Results") -> None:
         rows = {s: short(s) + (f" (of {n.n})" if n and n.n < most else "") for s, n in asked.items()}
         known = [m for m in MAIN if any(results.value(name, s, m) for s in rows)]
         columns = _fitting(known, max(map(len, rows.values())), out().width)
-        made = table(f"{name}: {most} {'question' if most == 1 else 'questions'}", "system", *columns, right=columns)
+        made = table(f"{name}: {counted(most, 'question', 'questions')}", "system", *columns, right=columns)
         for system, label in rows.items():
             found = [results.value(name, system, m) for m in columns]
             made.add_row(label, *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True)))
-        out().print(made)
+        show_table(made)
 
 
 def _fitting(columns: Sequence[str], names: int, width: int) -> list[str]:
@@ -276,7 +276,7 @@ def judge(old: "Results", new: "Results") -> None:
     made = table("moved beyond its interval", "set", "system", "measure", "old", "new", "change", right=("old", "new"))
     for move in found:
         made.add_row(*_row(move))
-    out().print(made)
+    show_table(made)
     drops = [m for m in found if m.a_drop]
     if drops:
         raise EvaluationError(f"{len(drops)} of {len(found)} moves are for the worse: see the table")

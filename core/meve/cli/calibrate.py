@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from meve.cli.pairs import read_pairs
-from meve.cli.render import complain, out, progress_bar, say, table
+from meve.cli.render import complain, progress_bar, say, show_table, table
 from meve.errors import StorageError
 
 if TYPE_CHECKING:
@@ -146,6 +146,6 @@ def show_calibration(report: "CalibrationReport") -> None:
     }
     for name, value in rows.items():
         made.add_row(name, f"{value:.4f}")
-    out().print(made)
+    show_table(made)
     if not report.error_after < report.error_before:
         complain("warning", "on pairs kept out of the fit it is no better than the old one: label more pairs")

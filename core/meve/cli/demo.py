@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.render import out, progress_bar, say, show_trace, show_verdict, table, write
+from meve.cli.render import progress_bar, rule, say, show_table, show_trace, show_verdict, table, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,13 +49,13 @@ def _run(folder: Path) -> None:
 
 def show(number: int, question: "Question", context: "Context") -> None:
     """Print a question, what may enter a prompt for it, and why."""
-    out().rule(f"question {number}", style="cyan", align="left")
+    rule(f"question {number}", "cyan")
     say(question.text, "bold cyan")
     say("")
     if context.sufficient:
-        out().rule("context for the prompt", style="dim", align="left")
+        rule("context for the prompt")
         write(f"{context.text}\n")
-        out().rule(style="dim")
+        rule()
     else:
         say(abstention(question, context), "bold yellow")
         say("")
@@ -94,5 +94,5 @@ def show_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]")
             "yes" if context.sufficient else "no",
             style="green" if context.sufficient else "yellow",
         )
-    out().print(made)
+    show_table(made)
     say("The same of your own texts: meve index FOLDER --to INDEX, then meve ask QUESTION --index INDEX --trace", "dim")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meve.cli.render import out, table, write_json
+from meve.cli.render import show_table, table, write_json
 
 
 def info(
@@ -28,7 +28,7 @@ def info(
                 made.add_row(f"{name}.{key}", _shown(each))
         else:
             made.add_row(name, _shown(value))
-    out().print(made)
+    show_table(made)
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from meve.cli.guard import guarded
-from meve.cli.render import out, say, show_text, table, write_json
+from meve.cli.render import counted, say, show_table, show_text, table, write_json
 
 if TYPE_CHECKING:
     from meve.memory import GovernedMemory, MemoryRecord
@@ -86,7 +86,7 @@ def add(
     tag: Annotated[list[str] | None, typer.Option("--tag", help="What it is about; may be repeated.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation that it is from.")] = None,
     ttl: Annotated[str | None, typer.Option(help="How long it lives: 90s, 30m, 24h, 7d, 2w.")] = None,
-    reason: Reason = "asked to",
+    reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
     """Remember something of a user's."""
@@ -178,7 +178,7 @@ def forget(
     key: KeyFile = None,
     yes: Yes = False,
     dry_run: DryRun = False,
-    reason: Reason = "asked to",
+    reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
     """Erase a memory, or all of a user's, for good: text, vector, words and archive."""
@@ -228,7 +228,7 @@ def hold(
     release: Annotated[bool, typer.Option("--release", help="End the hold.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    reason: Reason = "asked to",
+    reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
     """Let nothing change or erase a memory, until it is released."""
@@ -263,10 +263,10 @@ def audit(
 
     def shown() -> None:
         columns = ("no", "when (UTC)", "user", "memory", "action", "reason")
-        made = table(f"{len(events)} entries", *columns, right=("no",), fold=("reason",))
+        made = table(counted(len(events), "entry", "entries"), *columns, right=("no",), fold=("reason",))
         for e in events:
             made.add_row(str(e.seq), f"{e.at:%Y-%m-%d %H:%M:%S}", str(e.user_id), e.record_id, e.action, e.reason)
-        out().print(made)
+        show_table(made)
 
     _tell(as_json, [e.to_dict() for e in events], shown)
 
@@ -316,7 +316,7 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
     with _opened(file, policy, key) as found:
         counts = found.stats()
     data = {name: getattr(counts, name) for name in ("users", "records", "archived", "events", "bytes")}
-    _tell(as_json, data, lambda: say(", ".join(f"{value:,} {name}" for name, value in data.items())))
+    _tell(as_json, data, lambda: say(", ".join(counted(n, name.removesuffix("s"), name) for name, n in data.items())))
 
 
 def _tell(as_json: bool, data: Any, shown: Callable[[], None]) -> None:  # noqa: ANN401
@@ -332,11 +332,11 @@ def _until(record: "MemoryRecord") -> str:
 
 def _show_records(records: list["MemoryRecord"]) -> None:
     columns = ("id", "text", "class", "source", "score", "until")
-    made = table(f"{len(records)} memories", *columns, right=("score",), fold=("id", "text"))
+    made = table(counted(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text"))
     for r in records:
         marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
         made.add_row(r.id, r.text + marks, r.policy_class, r.source, f"{r.reflection:.0f}", _day(r.expires_at))
-    out().print(made)
+    show_table(made)
 
 
 def _day(moment: datetime | None) -> str:

@@ -6,6 +6,7 @@ On a terminal: colours and tables as wide as it is. In a pipe or a file: the tex
 import codecs
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,12 @@ PIPE_WIDTH = 200
 
 NARROW = 110
 """With fewer columns, a table shows less."""
+
+STEP = 30.0
+"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
+
+SCORES = ("verifier", "follow", "dense", "lexical")
+"""The order in which scores stand in a table; others come after them."""
 
 INSUFFICIENT = "not sufficient: nothing in this index was verified as answering the question"
 TOO_LARGE = "not sufficient: what was verified doesn't fit into the tokens"
@@ -83,6 +90,15 @@ def show_text(text: str, style: str = "") -> None:
         write(f"{text}\n\n")
 
 
+def rule(title: str = "", style: str = "dim") -> None:
+    """Print a line across the terminal; a short one in a pipe."""
+    console = out()
+    if console.is_terminal:
+        console.rule(title, style=style, align="left")
+    else:
+        write(f"--- {title}".rstrip() + "\n")
+
+
 def say(text: str, style: str = "", *, to: Console | None = None) -> None:
     """Print one line; on a terminal, wrapped between words."""
     console = to or out()
@@ -97,15 +113,29 @@ def complain(kind: str, text: str) -> None:
     err().print(line, soft_wrap=True)
 
 
+def show_table(made: "Table") -> None:
+    """Print a table; in a pipe, without what fills its lines up."""
+    console = out()
+    if console.is_terminal:
+        console.print(made)
+        return
+    with console.capture() as captured:
+        console.print(made)
+    write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
 @contextmanager
 def progress_bar() -> Iterator[Advance]:
-    """Progress bars on stderr, one a stage; none where stderr is no terminal."""
+    """Progress on stderr: a bar a stage; a line now and then where stderr is no terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     console = err()
+    if not console.is_terminal:
+        yield _lines(console)
+        return
     columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console) as progress:
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
@@ -113,6 +143,29 @@ def progress_bar() -> Iterator[Advance]:
             progress.update(tasks[stage], completed=done, total=total)
 
         yield advance
+
+
+def _lines(console: Console) -> Advance:
+    """A line after every so many seconds; what is quicker says nothing."""
+    start = last = time.monotonic()
+
+    def advance(stage: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= STEP:
+            last = now
+            say(f"{stage}: {done:,} of {total:,}, after {now - start:.0f} s", to=console)
+
+    return advance
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "memory", "memories"), counted(1200, "memory", "memories")
+    ('1 memory', '1,200 memories')
+    """
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[str] = ()) -> "Table":
@@ -145,7 +198,7 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
 def verdict(context: "Context") -> str:
     """Passages, tokens and sufficiency, in a line."""
     count, verified = len(context.passages), sum(each.verified for each in context.passages)
-    passages = f"{count} {'passage' if count == 1 else 'passages'}" + (f", {verified} verified" if count else "")
+    passages = counted(count, "passage", "passages") + (f", {verified} verified" if count else "")
     budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
     left_out = any(each.verified and each.phase == "budget" for each in context.trace.candidates)
     why = "sufficient" if context.sufficient else TOO_LARGE if left_out and not verified else INSUFFICIENT
@@ -165,15 +218,17 @@ def unverified(context: "Context") -> str:
 
 
 def show_verdict(context: "Context") -> None:
-    """Print passages, tokens and sufficiency."""
+    """Print passages, tokens and sufficiency; and which passages weren't verified, where others were."""
     say(verdict(context), "green" if context.sufficient else "bold yellow")
+    doubtful = [each.passage.id for each in context.passages if not each.verified]
+    if doubtful and len(doubtful) < len(context.passages):
+        say(f"not verified, and handed over beside what is: {', '.join(doubtful)}", "yellow")
 
 
 def show_trace(context: "Context", most: int | None = None) -> None:
     """Print the five phases, and every candidate's fate; at most so many that were dropped for one reason."""
-    console = out()
-    console.print(phase_table(context))
-    console.print(candidate_table(context, most))
+    show_table(phase_table(context))
+    show_table(candidate_table(context, most))
 
 
 def phase_table(context: "Context") -> "Table":
@@ -202,7 +257,8 @@ def candidate_table(context: "Context", most: int | None = None) -> "Table":
         most: so many that were dropped for one reason are shown, then their number; all, if None.
     """
     candidates = context.trace.candidates
-    by = list(dict.fromkeys(name for candidate in candidates for name in candidate.scores))
+    found = dict.fromkeys(name for candidate in candidates for name in candidate.scores)
+    by = sorted(found, key=lambda name: SCORES.index(name) if name in SCORES else len(SCORES))
     more = ["tokens", "fate"] if out().width >= NARROW else []
     made = table(
         f"candidates: {len(candidates)}",

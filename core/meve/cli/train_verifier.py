@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meve.cli.pairs import read_pairs
-from meve.cli.render import complain, out, progress_bar, say, table
+from meve.cli.render import complain, progress_bar, say, show_table, table
 
 if TYPE_CHECKING:
     from meve.training import Verdict
@@ -73,7 +73,7 @@ def show_verdict(verdict: "Verdict", old: str) -> None:
     for name, found in (("the new one", verdict.new), (old, verdict.old)):
         auc = f"{found.auc.value:.3f} [{found.auc.low:.3f}, {found.auc.high:.3f}]"
         made.add_row(name, auc, f"{found.error:.3f}")
-    out().print(made)
+    show_table(made)
     gain = f"{verdict.gain.value:+.3f} [{verdict.gain.low:+.3f}, {verdict.gain.high:+.3f}]"
     if verdict.better:
         say(f"the new one is better: AUC {gain}")

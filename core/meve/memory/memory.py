@@ -135,7 +135,7 @@ class GovernedMemory:
         ttl: timedelta | None = None,
         expires_at: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
-        reason: str = "asked to",
+        reason: str = "on request",
     ) -> MemoryRecord:
         """Remember something of a user's. When this returns, it survives a power cut.
 
@@ -172,7 +172,7 @@ class GovernedMemory:
         id: str | None = None,
         tags: Iterable[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
-        reason: str = "asked to",
+        reason: str = "on request",
     ) -> MemoryRecord:
         """Remember something that every user recalls. Only classes that the policy lets be shared.
 
@@ -249,7 +249,7 @@ class GovernedMemory:
         ttl: timedelta | None = None,
         expires_at: datetime | None = None,
         if_version: int | None = None,
-        reason: str = "asked to",
+        reason: str = "on request",
     ) -> MemoryRecord:
         """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
 
@@ -265,7 +265,7 @@ class GovernedMemory:
             expires_at=expires_at, if_version=if_version,
         )  # fmt: skip
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "asked to") -> Erased:
+    def delete(self, id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
         """Erase a record, and what was merged or summarised from it: text, vector, words, caches, archive, for good.
 
         Raises:
@@ -276,14 +276,14 @@ class GovernedMemory:
         self._searcher.forget(user)
         return done
 
-    def forget_user(self, *, user_id: UserId, reason: str = "asked to") -> Erased:
+    def forget_user(self, *, user_id: UserId, reason: str = "on request") -> Erased:
         """Erase all records of a user, but for those on hold, which are named."""
         user = user_key(user_id)
         done = self._writer.forget(user, reason)
         self._searcher.forget(user)
         return done
 
-    def delete_shared(self, id: str, *, reason: str = "asked to") -> Erased:
+    def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
         """Erase a shared record, and what every user's answers made of it.
 
         Raises:
@@ -293,7 +293,7 @@ class GovernedMemory:
         self._searcher.forget(SHARED)
         return done
 
-    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "asked to") -> None:
+    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
         """Let nothing change or erase a record, `forget_user` and expiry included, until `release`.
 
         An expired record on hold stays erased from every read; it is kept, and not handed out.
@@ -303,7 +303,7 @@ class GovernedMemory:
         """
         self._writer.hold(user_key(user_id), id, checked_text(why, "why"), reason)
 
-    def release(self, id: str, *, user_id: UserId, reason: str = "asked to") -> None:
+    def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
         """End a hold.
 
         Raises:

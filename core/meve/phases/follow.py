@@ -1,8 +1,8 @@
 """Phase 2 once more: what completes the evidence that is verified so far?
 
 A question may need two passages of which the second can't be told from the question alone. So the sources are asked
-again, with the question and the beginning of a verified passage, and what they bring, as well as what phase 2 turned
-down, is judged by both.
+again, with the question and the beginning of a verified passage, and what they bring, be it new or turned down by
+phase 2, is judged by both. What they don't bring keeps its verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ class Followed:
     """What a further hop came to."""
 
     selection: Selection
-    """All that is accepted now, best first; and what was found or judged anew, and turned down."""
+    """All that is accepted now, best first; and what was found now, and turned down."""
     judged: Mapping[str, Candidate]
     """Every verdict so far, by id."""
 
@@ -81,10 +81,10 @@ def follow(
     origins = {d.candidate.id: d.candidate.origin for d in spared}
     for piece in evidence:
         asked = embed(Query(text=with_evidence(query.text, [piece.passage.content], words), where=query.where))
-        found = [c for c in retrieve(asked, sources, k) if c.id not in known and c.id not in copies]
-        fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in found]
-        waiting = [c for c in known.values() if c.id not in have]
-        for candidate in judge(asked, [*waiting, *fresh], scorer):
+        found = [c for c in retrieve(asked, sources, k) if c.id not in have and c.id not in copies]
+        again = [known[c.id] for c in found if c.id in known]
+        fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in found if c.id not in known]
+        for candidate in judge(asked, [*again, *fresh], scorer):
             rated = _with(candidate, piece, known.get(candidate.id), scorer.name)
             if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
                 best[candidate.id] = rated
