@@ -197,3 +197,29 @@ def test_another_embedder_than_the_file_s_is_refused(file):
     opened(file).close()
     with pytest.raises(IndexMismatchError, match="words-by-initial"):
         GovernedMemory.open(file, audit_key=KEY)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_writes_beside_its_parent(file):
+    """As under a server that loads once and forks: the memory is open already, and has written and read."""
+    with opened(file) as memory:
+        memory.add("bread is baked", user_id="alice", id="before")
+        memory.search("bread", user_id="alice")
+        child = os.fork()
+        name = "parent" if child else "child"
+        done = 1
+        try:
+            if not child:
+                assert memory._kit.store._connections._writer is None  # the parent's is not to be used, nor closed
+            for n in range(5):
+                memory.add(f"bread number {n} of the {name}", user_id="alice", id=f"{name} {n}")
+                assert memory.search("bread", user_id="alice").records
+            done = 0
+        finally:
+            if not child:
+                os._exit(done)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(memory.list(user_id="alice")) == 11
+        assert memory.audit.verify().ok
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -129,3 +129,15 @@ def test_any_text_comes_back_as_it_went_in(tmp_path_factory, text):
         assert memory.search(text, user_id=text, session_id=text, tags=[text]).query == text
         assert [e.record_id for e in memory.audit.events(user_id=text, action="add")] == [text]
         assert memory.delete(text, user_id=text).erased == (text,)
+
+
+def test_why_a_shared_memory_is_there_is_told_to_all_and_what_one_made_of_it_to_nobody_else(memory):
+    memory.add_shared("Tomatoes need sun.", id="s", reason="from the handbook")
+    recall = memory.search("What do tomatoes need?", user_id="alice")
+    memory.reflect(recall, answer="Tomatoes need sun.")
+    (alice,) = memory.explain("tomatoes", user_id="alice")
+    (bob,) = memory.explain("tomatoes", user_id="bob")
+    assert "from the handbook" in alice.why and "from the handbook" in bob.why
+    assert [e.action for e in alice.events] == ["add", "retrieve", "use"]
+    assert [e.action for e in bob.events] == ["add"]
+    assert (alice.reflection, bob.reflection) == (60, 50)

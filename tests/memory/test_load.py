@@ -114,3 +114,20 @@ def test_a_warm_memory_ranks_as_one_that_was_just_opened(memory, file, clock):
     warm = ranked(memory)
     with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as cold:
         assert ranked(cold) == warm
+
+
+def test_a_recall_from_the_cache_says_so_and_is_made_anew_every_day(memory, clock):
+    """Scores fade by days."""
+    memory.add("Tomatoes need sun.", user_id="alice", source="doc", policy_class="canonical", id="t")
+    assert "cached" not in phases(memory.search(QUERY, user_id="alice"))
+    assert phases(memory.search(QUERY, user_id="alice"))["cached"] is True
+    clock.advance(timedelta(days=1))
+    assert "cached" not in phases(memory.search(QUERY, user_id="alice"))
+
+
+def test_a_recall_that_a_verifier_judged_tells_its_calibration(memory):
+    memory.add("Tomatoes need six to eight hours of sun.", user_id="alice")
+    asked = memory.search("How much sun do tomatoes need?", user_id="alice", verify=True)
+    (verify,) = (p for p in asked.trace.phases if p.name == "verify")
+    assert verify.settings["verifier"] == "meve-verifier-1"
+    assert verify.settings["calibration"]["method"] == "platt"

@@ -75,3 +75,15 @@ def test_of_two_that_conflict_only_the_winner_stands_in_it(memory, clock):
     made = memory.prompt("When does the shop on the corner open?", user_id="alice")
     assert "10 in the morning" in made.text
     assert "9 in the morning" not in made.text
+
+
+def test_a_fact_of_several_lines_goes_whole_or_not_at_all(memory):
+    """And what is left is numbered as in the recall."""
+    for n in range(4):
+        memory.add(f"Tomatoes, bed {n}:\nsun and\nwater", user_id="alice", source="doc", policy_class="factual")
+    whole = memory.prompt("What do tomatoes need?", user_id="alice", max_tokens=2_000)
+    assert whole.facts == whole.recall.text
+    for most in range(40, whole.tokens):
+        made = memory.prompt("What do tomatoes need?", user_id="alice", max_tokens=most, budget=Budget(facts=1.0))
+        assert made.facts.count("sun and") == made.facts.count("water") == made.facts.count("bed")
+        assert made.left_out["facts"] == len(made.recall.passages) - made.facts.count("bed")

@@ -1,14 +1,21 @@
 """What maintenance takes away, merges and puts aside; and what it never touches."""
 
+from dataclasses import replace
 from datetime import timedelta
+from threading import Thread
 
 import pytest
 
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.recall import decayed
+from meve.memory.summaries import ExtractiveSummariser
+from meve.memory.upkeep import TRIES
 
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
+
+RELATED = [f"Tomatoes want {what} in the garden." for what in ("sun", "water", "warmth", "compost", "shelter")]
+OTHER = "The night train to Lisbon was late."
 
 
 def ids(memory):
@@ -18,8 +25,6 @@ def ids(memory):
 def reflected(memory, score, **record):
     """A record with a score of its own."""
     made = memory.add(**record)
-    from dataclasses import replace
-
     with memory._kit.store.writing() as transaction:
         stored = transaction.find("s:alice", made.id)
         transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
@@ -39,6 +44,19 @@ def test_a_recall_begins_the_idle_time_anew(memory, clock):
     clock.advance(timedelta(days=13))
     record = memory.get("t", user_id="alice")
     assert decayed(record, memory.policy, clock.now()) == 50
+
+
+def test_what_is_recalled_again_and_again_does_not_fade_in_a_memory_that_stays_open(memory, clock):
+    """A recall changes no record that readers hold; that it was idle must not be told by theirs."""
+    memory.add("Tomatoes need sun.", id="t", **LASTING)
+    first = memory.search("What do tomatoes need?", user_id="alice").passages[0].score
+    for _ in range(9):
+        clock.advance(timedelta(days=13))
+        (found,) = memory.search("What do tomatoes need?", user_id="alice").passages
+        assert found.score == pytest.approx(first)
+    clock.advance(timedelta(days=104))
+    faded = memory.search("What do tomatoes need?", user_id="alice").passages[0].score
+    assert faded == pytest.approx(first - 0.2 * 25 / 100, abs=1e-3)
 
 
 def test_a_low_score_is_pruned_after_a_week_and_not_before(memory, clock):
@@ -128,6 +146,51 @@ def test_the_cap_takes_the_lowest_scores_first(file, clock):
         memory.hold("r3", user_id="alice")
         assert memory.maintain().pruned == {"alice": ["r1", "r2"]}
         assert ids(memory) == ["r0", "r3", "r4"]
+
+
+def test_others_write_while_a_round_is_planned_and_it_reckons_with_what_they_wrote(file, clock):
+    """The summariser is slow, and somebody changes one of those that it summarises."""
+    planned = []
+
+    class Slow(ExtractiveSummariser):
+        def summarise(self, texts):
+            planned.append(list(texts))
+            if len(planned) == 1:
+                writer = Thread(target=memory.update, args=("t0",), kwargs={"user_id": "alice", "text": OTHER})
+                writer.start()
+                writer.join(timeout=20)
+                assert not writer.is_alive()
+            return super().summarise(texts)
+
+    with GovernedMemory.open(file, clock=clock) as memory:
+        memory._keeper = replace(memory._keeper, summariser=Slow(memory._kit.embedder.embed_passages))
+        for n, text in enumerate(RELATED):
+            reflected(memory, 25, text=text, id=f"t{n}", **LASTING)
+        clock.advance(timedelta(days=8))
+        done = memory.maintain()
+        assert len(planned) == 2
+        assert OTHER not in str(memory.get("t0", user_id="alice").derived_from)
+        assert memory.get("t0", user_id="alice").text == OTHER
+        assert "t0" not in done.summarised["alice"]
+        assert memory.audit.verify().ok
+
+
+def test_where_others_never_stop_writing_a_round_makes_them_wait(file, clock):
+    class Restless(ExtractiveSummariser):
+        tries = 0
+
+        def summarise(self, texts):
+            self.tries += 1
+            if self.tries <= TRIES:
+                memory.add(f"Bread is baked, {self.tries}.", **LASTING)
+            return super().summarise(texts)
+
+    with GovernedMemory.open(file, clock=clock) as memory:
+        memory._keeper = replace(memory._keeper, summariser=Restless(memory._kit.embedder.embed_passages))
+        for n, text in enumerate(RELATED):
+            reflected(memory, 25, text=text, id=f"t{n}", **LASTING)
+        clock.advance(timedelta(days=8))
+        assert memory.maintain().counts()["summarised"] == len(RELATED)
 
 
 def test_rounds_in_the_background_until_it_is_closed(file, clock):

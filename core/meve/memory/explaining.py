@@ -7,7 +7,7 @@ from typing import Any
 from meve.memory.chain import AuditEvent
 from meve.memory.kit import Kit
 from meve.memory.recall import decayed
-from meve.memory.records import MemoryRecord, UserId
+from meve.memory.records import SHARED, MemoryRecord, UserId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +28,20 @@ class Explained:
 def explained(kit: Kit, user: str, found: Sequence[tuple[MemoryRecord, float]]) -> list[Explained]:
     """Records with their account."""
     made = []
-    for record, score in found:
-        events = tuple(kit.store.events(user=user, record=record.id))
+    opinions = kit.store.opinions(user)
+    for hit, score in found:
+        key = user if hit.user_id is not None else SHARED
+        now_stored = kit.store.find(key, hit.id)
+        record = hit if now_stored is None else now_stored.record  # with its last recall
+        keys = dict.fromkeys((key, user))  # of a shared one: what became of it, and what this user made of it
+        events = tuple(sorted((e for k in keys for e in kit.store.events(user=k, record=hit.id)), key=lambda e: e.seq))
         added = next((event for event in events if event.action in ("add", "restore")), None)
         until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
         held = f"; on hold: {record.hold}" if record.hold else ""
-        reflection = decayed(record, kit.policy, kit.clock.now())
+        opinion = opinions.get(record.id) if record.user_id is None else None
+        reflection = decayed(record, kit.policy, kit.clock.now(), opinion)
         made.append(
             Explained(record=record, score=score, reflection=reflection, why=f"{because}; {rule}{held}", events=events)
         )

@@ -20,11 +20,13 @@ from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed,
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_choice, checked_tags, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
+from meve.memory.rounds import Upkept
 from meve.memory.search import Asked, Load, Recall, RecallCache, Searcher
 from meve.memory.shelf import Scope, Shelves
 from meve.memory.stores.ports import Counts
 from meve.memory.stores.sqlite import SqliteStore
-from meve.memory.upkeep import Background, ExtractiveSummariser, Keeper, Summariser, Upkept
+from meve.memory.summaries import ExtractiveSummariser, Summariser
+from meve.memory.upkeep import Background, Keeper
 from meve.memory.values import Contradiction, RuleContradiction
 from meve.memory.writing import Erased, Writer, unknown
 from meve.parts.embedders import resolve_embedder

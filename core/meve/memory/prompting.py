@@ -11,7 +11,7 @@ from typing import TypeAlias
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory.records import checked_text
 from meve.memory.search import Recall
-from meve.memory.upkeep import Summariser
+from meve.memory.summaries import Summariser
 from meve.ports import TokenCounter
 
 Turn: TypeAlias = tuple[str, str]
@@ -100,13 +100,13 @@ def composed(
     room = _room(system, query, budget, tokens)
     recent = list(history[-budget.verbatim :]) if budget.verbatim else []
     older = list(history[: len(history) - len(recent)])
-    facts = recall.text
+    facts = [f"[{n}] {p.passage.shown}" for n, p in enumerate(recall.passages, 1)]
     earlier = _brief(older, int(budget.earlier * room), tokens, summariser)
 
     def whole() -> str:
         blocks = [
             system,
-            f"{FACTS}\n{facts}" if facts else "",
+            "\n".join([FACTS, *facts]) if facts else "",
             f"{EARLIER}\n{earlier}" if earlier else "",
             f"{RECENT}\n{_spoken(recent)}" if recent else "",
             query,
@@ -119,9 +119,8 @@ def composed(
         if earlier:
             earlier = ""
         elif facts:
-            kept = facts.splitlines()[:-1]
+            facts.pop()
             dropped += 1
-            facts = "\n".join(kept)
         elif recent:
             recent.pop(0)
         else:
@@ -130,7 +129,7 @@ def composed(
         text=whole(),
         tokens=count,
         system=system,
-        facts=facts,
+        facts="\n".join(facts),
         earlier=earlier,
         turns=tuple(recent),
         query=query,

@@ -1,7 +1,7 @@
 """Memories as a source of the five phases, and a policy's ranking as their scorer."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -86,6 +86,9 @@ class PolicyScorer:
     now: datetime
     opinions: Mapping[str, Opinion] = field(default_factory=dict)
     """Of shared records, by id."""
+    touched: Callable[[Sequence[str]], Mapping[str, datetime]] = field(default=lambda _: {})
+    """When records of the user's own were last recalled, by id: asked of those that seem idle, since a recall is no
+    change of a record."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
@@ -95,12 +98,18 @@ class PolicyScorer:
             ConfigurationError: a candidate is no memory, or comes without its likeness.
         """
         weights = self.policy.ranking
-        records = [record_of(c) for c in candidates]
+        records = self._touched([record_of(c) for c in candidates])
         scores = np.array([self.reflection(record) for record in records]) / 100
         boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
         similar = np.array([likeness_of(c) for c in candidates])
         made = weights.similarity * similar + weights.reflection * scores + weights.boost * boosts
         return np.asarray(made, dtype=np.float32)
+
+    def _touched(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
+        begin = self.now - self.policy.reflection.idle
+        idle = [r.id for r in records if r.user_id is not None and (r.touched_at or r.created_at) < begin]
+        when = self.touched(idle) if idle else {}
+        return [replace(r, touched_at=when[r.id]) if r.user_id is not None and r.id in when else r for r in records]
 
     def reflection(self, record: MemoryRecord) -> float:
         """A record's score by now, from 0 to 100; a shared one's as this user's answers made it."""

@@ -12,6 +12,7 @@ from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
 from meve.memory.reflection import Judged, moved
 from meve.memory.search import Recall
+from meve.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +48,17 @@ class Reflector:
         if not recall.records:
             return Reflected(recall=recall.id, judged={}, scores={})
         records = recall.records
-        vectors = np.array([self.kit.stored(record).vector for record in records])
+        vectors = np.array([self._vector(user_key(recall.user_id), record) for record in records])
         verdicts = self.kit.usage.judge(recall.query, answer, [r.text for r in records], vectors)
         judged = dict(zip((r.id for r in records), verdicts, strict=True))
         scores = self._moved(user_key(recall.user_id), records, judged, recall.id)
         return Reflected(recall=recall.id, judged=judged, scores=scores)
+
+    def _vector(self, user: str, record: MemoryRecord) -> FloatArray:
+        """As it is stored; made anew if the record is gone by now, or says something else."""
+        found = self.kit.store.find(SHARED if record.user_id is None else user, record.id)
+        same = found is not None and found.record.text == record.text
+        return found.vector if found is not None and same else self.kit.stored(record).vector
 
     def _moved(
         self, user: str, records: tuple[MemoryRecord, ...], judged: Mapping[str, Judged], recall: str

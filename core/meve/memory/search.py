@@ -6,8 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
+from meve.calibration import account
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.memory.kit import Kit
@@ -18,6 +20,7 @@ from meve.memory.values import differing_value
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
+from meve.trace import Trace
 from meve.types import Query
 
 CANDIDATES = 50
@@ -54,9 +57,10 @@ class Asked:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What two questions must share to have one answer; the moment isn't in it."""
+        """What two questions must share to have one answer; of the moment the day, since scores fade by days."""
         scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
-        return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, self.candidates)
+        day = self.scope.now.toordinal()
+        return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, self.candidates, day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,7 @@ class Searcher:
         versions = tuple(shelf.version for shelf in shelves)
         known = self.cache.find(asked.key, versions)
         if known is not None and not any(r.expired(asked.scope.now) for r in known.records):
-            return replace(known, id=_recall_id())
+            return replace(known, id=_recall_id(), trace=_cached(known.trace))
         found = self._run(asked, shelves)
         while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran
             asked = replace(asked, scope=replace(asked.scope, now=self.kit.clock.now()))
@@ -125,6 +129,7 @@ class Searcher:
             policy=self.kit.policy,
             now=asked.scope.now,
             opinions=self.kit.store.opinions(asked.user) if len(shelves[1]) else {},
+            touched=partial(self.kit.store.touched, asked.user),
         )
         scorer: Scorer = policy
         if asked.verify:
@@ -140,6 +145,7 @@ class Searcher:
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
+            calibration=account(self.kit.verifier.calibration.to_dict()) if asked.verify else {},
             clock=self.kit.clock,
             notes=self._notes(asked, shelves),
         )
@@ -230,6 +236,12 @@ class RecallCache:
         with self._guard:
             for key in [key for key in self._held if user == SHARED or key[0] == user]:
                 del self._held[key]
+
+
+def _cached(trace: Trace) -> Trace:
+    """The account of a recall that was made before, and says so."""
+    first, *rest = trace.phases
+    return replace(trace, phases=(replace(first, settings={**first.settings, "cached": True}), *rest))
 
 
 def _recall_id() -> str:

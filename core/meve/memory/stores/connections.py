@@ -1,7 +1,9 @@
 """Connections to a memory's file: who may use one, how they are set, and SQLite's errors as ours."""
 
+import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +22,15 @@ SETTINGS = (
 )
 
 
+_INHERITED: list[sqlite3.Connection] = []
+"""A forked process's copies of its parent's connections: not to be used there, nor closed, which would unlock files."""
+
+
 class Connections:
-    """Hands out connections: one that writes, to one thread at a time, and as many that read as are asked for."""
+    """Hands out connections: one that writes, to one thread at a time, and as many that read as are asked for.
+
+    A process that is forked opens connections of its own.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -31,6 +40,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._durable = True
+        _OPEN.add(self)
 
     @contextmanager
     def first(self) -> Iterator[sqlite3.Connection]:
@@ -108,6 +118,12 @@ class Connections:
             self._idle.clear()
             self._writer = None
 
+    def forked(self) -> None:
+        """Leave the connections to the parent; its locks too, whose holders aren't in this process."""
+        _INHERITED.extend([*self._idle, *([self._writer] if self._writer else [])])
+        self._idle, self._writer, self._durable = [], None, True
+        self._guard, self._writers = threading.Lock(), threading.Lock()
+
     def _taken(self) -> sqlite3.Connection:
         with self._guard:
             if self._closed:
@@ -129,6 +145,18 @@ class Connections:
             yield
         except sqlite3.DatabaseError as cause:
             raise mapped(cause, self.file, doing) from cause
+
+
+_OPEN: "weakref.WeakSet[Connections]" = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for each in list(_OPEN):
+        each.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def mapped(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageError:

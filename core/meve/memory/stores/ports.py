@@ -127,6 +127,10 @@ class MemoryStore(Protocol):
         """One record, archived or not."""
         ...
 
+    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
+        """When those of a user's records that were recalled were last, by id: `changes` doesn't tell of recalls."""
+        ...
+
     def opinions(self, user: str) -> dict[str, Opinion]:
         """What a user's answers made of shared records, by id."""
         ...

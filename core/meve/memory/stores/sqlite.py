@@ -158,6 +158,16 @@ class SqliteStore:
         with self._connections.reading() as connection:
             return _found(connection, user, record_id) or _archived(connection, user, record_id)
 
+    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
+        """When those of a user's records that were recalled were last, by id."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, touched FROM memories WHERE user = (SELECT no FROM users WHERE key = ?) "
+                "AND id IN (SELECT value FROM json_each(?)) AND touched IS NOT NULL",
+                (user, json.dumps(list(record_ids))),
+            ).fetchall()
+        return {record_id: moment(at) for record_id, at in rows}
+
     def opinions(self, user: str) -> dict[str, Opinion]:
         """What a user's answers made of shared records, by id."""
         with self._connections.reading() as connection:
