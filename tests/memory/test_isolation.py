@@ -137,7 +137,8 @@ def test_why_a_shared_memory_is_there_is_told_to_all_and_what_one_made_of_it_to_
     memory.reflect(recall, answer="Tomatoes need sun.")
     (alice,) = memory.explain("tomatoes", user_id="alice")
     (bob,) = memory.explain("tomatoes", user_id="bob")
-    assert "from the handbook" in alice.why and "from the handbook" in bob.why
+    assert "from the handbook" in alice.why
+    assert "from the handbook" in bob.why
     assert [e.action for e in alice.events] == ["add", "retrieve", "use"]
     assert [e.action for e in bob.events] == ["add"]
     assert (alice.reflection, bob.reflection) == (60, 50)

@@ -16,6 +16,7 @@ from meve.memory.records import (
     checked_tags,
     checked_text,
 )
+from meve.memory.tagging import Tagger
 
 ID_LENGTH, NAME_LENGTH = 512, 2_000
 
@@ -28,28 +29,12 @@ class Classifier(Protocol):
         ...
 
 
-class Tagger(Protocol):
-    """Tells what a memory is about, where the caller doesn't."""
-
-    def tags(self, text: str) -> Iterable[str]:
-        """Its tags."""
-        ...
-
-
 class SourceClassifier:
     """By where a memory is from: documents and summaries are factual, turns and results of calls bound to an intent."""
 
     def classify(self, text: str, source: Source) -> PolicyClass:  # noqa: ARG002
         """Its class."""
         return "factual" if source in ("doc", "summary") else "intent_bound"
-
-
-class NoTags:
-    """Makes none up."""
-
-    def tags(self, text: str) -> Iterable[str]:  # noqa: ARG002
-        """None."""
-        return ()
 
 
 def drafted(

@@ -7,12 +7,13 @@ from typing import Any
 from meve.clock import Clock
 from meve.errors import ModelError, foreign
 from meve.memory.chain import Action, Chain, Event
-from meve.memory.drafts import Classifier, Tagger
+from meve.memory.drafts import Classifier
 from meve.memory.policy import Policy
 from meve.memory.recall import shown
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.reflection import UsageJudge
 from meve.memory.stores.ports import MemoryStore
+from meve.memory.tagging import Tagger
 from meve.memory.values import Contradiction
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.vectors import checked_vectors

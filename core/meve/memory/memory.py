@@ -12,7 +12,7 @@ from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory.auditing import AuditLog
 from meve.memory.chain import Chain
-from meve.memory.drafts import Classifier, NoTags, SourceClassifier, Tagger
+from meve.memory.drafts import Classifier, SourceClassifier
 from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
@@ -26,6 +26,7 @@ from meve.memory.shelf import Scope, Shelves
 from meve.memory.stores.ports import Counts
 from meve.memory.stores.sqlite import SqliteStore
 from meve.memory.summaries import ExtractiveSummariser, Summariser
+from meve.memory.tagging import PolicyTagger, Tagger
 from meve.memory.upkeep import Background, Keeper
 from meve.memory.values import Contradiction, RuleContradiction
 from meve.memory.writing import Erased, Writer, unknown
@@ -87,10 +88,11 @@ class GovernedMemory:
             clock: where the time comes from.
             audit_key: what the audit log hangs on, 16 bytes or more, to be kept elsewhere; without one the log shows
                 accidents, and not intent.
-            contradiction: tells whether two statements contradict each other; by rules if None.
+            contradiction: tells whether two statements contradict each other; by rules if None. `NliContradiction` in
+                `meve.memory.nli` asks a model.
             usage: tells what an answer made of memories; by rules if None.
             classifier: tells the class of what is added without one.
-            tagger: tells the tags of what is added without.
+            tagger: tells the tags of what is added without; by the words that the policy gives for them if None.
             summariser: makes one text of related memories or of older turns; extracts sentences if None.
             verify_threshold: the probability from which on a verifier lets a memory through, in [0, 1].
 
@@ -100,6 +102,7 @@ class GovernedMemory:
             ConfigurationError: a part that can't be, or another embedder than the file was made with.
         """
         found = resolve_embedder(embedder)
+        rules = policy or Policy()
         judge = contradiction or RuleContradiction()
         chain = Chain(audit_key)
         store = SqliteStore.open(file, chain)
@@ -107,7 +110,7 @@ class GovernedMemory:
             store.claim_embedder(found.name, found.dimension)
             kit = Kit(
                 store=store,
-                policy=policy or Policy(),
+                policy=rules,
                 embedder=found,
                 verifier=resolve_verifier(verifier, found),
                 verify_threshold=verify_threshold,
@@ -117,7 +120,7 @@ class GovernedMemory:
                 contradiction=judge,
                 usage=usage or RuleUsageJudge(embedder=found, contradiction=judge),
                 classifier=classifier or SourceClassifier(),
-                tagger=tagger or NoTags(),
+                tagger=tagger or PolicyTagger(rules.tagging, found),
             )
             return cls(kit, summariser)
         except BaseException:
