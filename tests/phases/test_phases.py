@@ -227,9 +227,9 @@ class TestPrioritize:
     def test_what_is_close_and_does_not_say_the_same_is_not_redundant(self):
         both = [candidate("a", 0.9), candidate("b", 0.8)]
         asked = []
-        kept = prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *texts: bool(asked.append(texts))).kept
+        kept = prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *pair: bool(asked.append(pair))).kept
         assert ids(kept) == ["a", "b"]
-        assert asked == [(both[1].passage.text, both[0].passage.text)]
+        assert asked == [(both[1].passage, both[0].passage)]
         assert ids(prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *_: True).kept) == ["a"]
 
     def test_length_does_not_matter(self):

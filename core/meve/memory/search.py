@@ -3,7 +3,7 @@
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -16,12 +16,11 @@ from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.shelf import Scope, Shelf, Shelves
-from meve.memory.values import differing_value
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
 from meve.trace import Trace
-from meve.types import Query
+from meve.types import Passage, Query
 
 CANDIDATES = 50
 """Memories that are ranked, the likest."""
@@ -141,7 +140,7 @@ class Searcher:
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
             fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
-            same=lambda one, other: not differing_value(one, other),
+            same=lambda one, other: _values_of(one, shelves) == _values_of(other, shelves),
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
@@ -236,6 +235,12 @@ class RecallCache:
         with self._guard:
             for key in [key for key in self._held if user == SHARED or key[0] == user]:
                 del self._held[key]
+
+
+def _values_of(passage: Passage, shelves: Sequence[Shelf]) -> object:
+    """Numbers, days, names and denials of a memory: what differs in them is not said twice."""
+    shared = isinstance(passage, MemoryPassage) and passage.record.user_id is None
+    return shelves[shared].statement(passage.text).values
 
 
 def _cached(trace: Trace) -> Trace:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,20 @@ from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
 from meve.memory.stores.rows import micros
+from meve.memory.values import Statement, taken_apart
 from meve.parts.lexical.analyzers import stemmed_words
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.types import FloatArray
 
+ROUNDING = 1e-4
+"""More than the product of two matrices may be off by."""
 NEVER = np.iinfo(np.int64).max
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(Source))}
 
 Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,7 @@ class Shelf:
         return len(self._at)
 
     def _empty(self) -> None:
+        self._statements: dict[str, Statement] = {}
         self._at: dict[int, int] = {}
         """Row to position."""
         self._stored: list[StoredRecord | None] = []
@@ -135,28 +141,36 @@ class Shelf:
             rule: how likeness is made up.
         """
         n = len(mask)
-        cosines = np.einsum("ij,j->i", self._units[:n], unit(vector))  # row by row: equal ones must tie
-        near = np.where(mask, np.maximum(cosines, 0.0), 0.0)
+        asked = unit(vector)
+        near: Floats = np.where(mask, np.maximum(self._units[:n] @ asked, 0.0), 0.0).astype(np.float64)
         shared = np.zeros(n)
         found, scores = self.words.search(text, max(1, len(self._at)), None if mask.all() else np.flatnonzero(mask))
         shared[found] = scores
         shared *= 1 / max(self.words.most(text), 1e-9)
-        own = (near + rule.words * shared) / 2
-        padded = np.append(own, 0.0)  # what has no neighbour points there
-        made = own + rule.before * padded[self._before[:n]] + rule.after * padded[self._after[:n]]
-        made = np.where(mask, np.minimum(made, 1.0), -1.0).astype(np.float32)
+        positions = np.flatnonzero(mask)
+        scores = self._together(positions, near, shared, rule)
+        if len(positions) > 2 * k:
+            positions = positions[scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - ROUNDING]
+        beside = np.concatenate([positions, self._before[positions], self._after[positions]])
+        exact = np.unique(beside[beside >= 0])  # row by row, and not by BLAS, whose blocks round equal rows differently
+        near[exact] = np.where(mask[exact], np.maximum(np.einsum("ij,j->i", self._units[exact], asked), 0.0), 0.0)
+        made = self._together(positions, near, shared, rule).astype(np.float32).tolist()
+        best = sorted(zip(made, positions.tolist(), strict=True), key=lambda each: (-each[0], self._id(each[1])))
         return [
-            Hit(stored, float(made[p]), float(near[p]), float(shared[p]))
-            for p in self._best(np.flatnonzero(mask), made[mask], k)
-            if (stored := self._stored[p])
+            Hit(stored, score, float(near[p]), float(shared[p])) for score, p in best[:k] if (stored := self._stored[p])
         ]
 
-    def _best(self, positions: npt.NDArray[np.int64], scores: npt.NDArray[np.floating[Any]], k: int) -> list[int]:
-        if len(scores) > 4 * k:
-            cut = np.partition(scores, len(scores) - k)[len(scores) - k]
-            positions, scores = positions[scores >= cut], scores[scores >= cut]
-        found = zip(positions.tolist(), scores.tolist(), strict=True)
-        return [p for p, _ in sorted(found, key=lambda pair: (-pair[1], self._id(pair[0])))[:k]]
+    def _together(self, positions: Positions, near: Floats, shared: Floats, rule: Likeness) -> Floats:
+        """The likeness at some positions, each with what it borrows from those beside it, at most 1."""
+        own = np.append((near + rule.words * shared) / 2, 0.0)  # what has no neighbour points there
+        before, after = own[self._before[positions]], own[self._after[positions]]
+        return np.asarray(np.minimum(own[positions] + rule.before * before + rule.after * after, 1.0))
+
+    def statement(self, text: str) -> Statement:
+        """A text of a record that it holds, taken apart; remembered until a record goes."""
+        if text not in self._statements:
+            self._statements[text] = taken_apart(text)
+        return self._statements[text]
 
     def _id(self, position: int) -> str:
         stored = self._stored[position]
@@ -167,12 +181,12 @@ class Shelf:
             return
         first = len(self._stored)
         self._reserve(first + len(found))
+        self._units[first : first + len(found)] = unit(np.array([stored.vector for _, stored in found]))
         for n, (row, stored) in enumerate(found, start=first):
             record = stored.record
             self._at[row] = n
             self._stored.append(stored)
             self._rows.append(row)
-            self._units[n] = unit(stored.vector)
             expires = NEVER if record.expires_at is None else micros(record.expires_at)
             self._facts[n] = (
                 expires,
@@ -209,6 +223,8 @@ class Shelf:
 
     def _drop(self, rows: Sequence[int]) -> None:
         positions = [self._at.pop(row) for row in rows]
+        if positions:
+            self._statements = {}
         for n in positions:
             stored = self._stored[n]
             self._stored[n] = None

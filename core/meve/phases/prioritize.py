@@ -6,10 +6,10 @@ from typing import TypeAlias
 import numpy as np
 
 from meve.formulas import unit
-from meve.types import Candidate, Dropped, FloatArray, Selection, best_first
+from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, best_first
 
-Same: TypeAlias = Callable[[str, str], bool]
-"""Whether two texts whose embeddings are close say the same."""
+Same: TypeAlias = Callable[[Passage, Passage], bool]
+"""Whether two passages whose embeddings are close say the same."""
 
 
 def prioritize(
@@ -36,8 +36,7 @@ def prioritize(
     dropped: list[Dropped] = []
     for i in np.flatnonzero(close.any(axis=1)).tolist():
         others = np.flatnonzero(close[i] & kept).tolist()
-        text = order[i].passage.text
-        others = [n for n in others if same is None or same(text, order[n].passage.text)]
+        others = [n for n in others if same is None or same(order[i].passage, order[n].passage)]
         if others:
             nearest = max(others, key=lambda n: cosines[i, n])
             kept[i] = False

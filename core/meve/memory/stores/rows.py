@@ -50,8 +50,8 @@ def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
         created_at=moment(values["created"]),
         expires_at=_moment(values["expires"]),
         session_id=values["session"],
-        tags=tuple(json.loads(values["tags"])),
-        metadata=json.loads(values["metadata"]),
+        tags=_texts(values["tags"]),
+        metadata={} if values["metadata"] == "{}" else json.loads(values["metadata"]),
         reflection=values["reflection"],
         touched_at=_moment(values["touched"]),
         used_at=_moment(values["used"]),
@@ -59,7 +59,7 @@ def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
         superseded_by=values["superseded"],
         flagged=values["flagged"],
         hold=values["hold"],
-        derived_from=tuple(json.loads(values["derived"])),
+        derived_from=_texts(values["derived"]),
         version=values["version"],
     )
     return StoredRecord(record=record, vector=np.frombuffer(values["vector"], dtype="<f4"), tokens=values["tokens"])
@@ -89,6 +89,10 @@ def unpacked(user: str, body: bytes) -> StoredRecord:
     at = 4 + int.from_bytes(data[:4], "big")
     vector = np.frombuffer(data[at:], dtype="<f2").astype("<f4").tobytes()
     return from_row(user, (*json.loads(data[4:at]), vector))
+
+
+def _texts(stored: str) -> tuple[str, ...]:
+    return () if stored == "[]" else tuple(json.loads(stored))
 
 
 def _maybe(value: datetime | None) -> int | None:
