@@ -144,10 +144,9 @@ class Shelf:
         asked = unit(vector)
         near: Floats = np.where(mask, np.maximum(self._units[:n] @ asked, 0.0), 0.0).astype(np.float64)
         shared = np.zeros(n)
-        found, scores = self.words.search(text, max(1, len(self._at)), None if mask.all() else np.flatnonzero(mask))
-        shared[found] = scores
-        shared *= 1 / max(self.words.most(text), 1e-9)
         positions = np.flatnonzero(mask)
+        found, held = self.words.search(text, max(1, len(self._at)), None if mask.all() else positions)
+        shared[found] = held / max(self.words.most(text), 1e-9)
         scores = self._together(positions, near, shared, rule)
         if len(positions) > 2 * k:
             positions = positions[scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - ROUNDING]
