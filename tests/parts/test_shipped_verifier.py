@@ -153,3 +153,12 @@ def test_a_forked_process_scores_too() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.strip() == "0", done.stderr
+
+
+def test_reading_leaves_nothing_behind_and_tells_nobody(tmp_path):
+    """ONNX Runtime's official builds send events, and name the machine in the user's cache, unless told not to."""
+    code = "from meve import load_verifier; load_verifier().score('Is it warm?', ['It is warm.'])"
+    hidden = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED", "XDG_CACHE_HOME", "CI")
+    environment = {k: v for k, v in os.environ.items() if k not in hidden} | {"HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-B", "-c", code], env=environment, check=True)
+    assert list(tmp_path.rglob("*")) == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from meve.parts.verifiers.onnx_quiet import quiet
 from meve.types import FloatArray
 
 APART = 4
@@ -208,6 +209,7 @@ def _each_product(graph: Any, changed: Callable[[Any], list[Any]]) -> None:  # n
 
 def _largest(model: Any, names: Sequence[str], samples: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:  # noqa: ANN401
     """The largest magnitude of each channel of these activations, over all samples and tokens."""
+    quiet()
     import onnxruntime
     from onnx import ModelProto, TensorProto, helper
 

@@ -13,6 +13,7 @@ import numpy as np
 from meve.errors import ModelError, foreign, missing_extra
 from meve.parts.verifiers.onnx_export import export_onnx
 from meve.parts.verifiers.onnx_graph import EXACT, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
+from meve.parts.verifiers.onnx_quiet import quiet
 from meve.parts.verifiers.onnx_runtime import OnnxRuntime, onnx_file
 
 LEAST_AGREEMENT = 0.95
@@ -46,6 +47,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
         ModelError: a graph that can't be quantised, no sample that fits its window, a small graph that can't be run or
             gives no number, or one that orders the probes otherwise; nothing is written.
     """
+    quiet()
     try:
         import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic

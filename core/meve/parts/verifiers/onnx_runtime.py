@@ -14,6 +14,7 @@ import numpy as np
 
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign
 from meve.parts.reach import loading
+from meve.parts.verifiers.onnx_quiet import quiet
 from meve.parts.verifiers.torch_runtime import CHOICES, check_classifier, checked_length
 from meve.parts.windows import Windows, model_window, read_json
 from meve.types import FloatArray
@@ -86,6 +87,7 @@ class OnnxRuntime:
         """
         if threads is not None and threads < 1:
             raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
+        quiet()
         import onnxruntime
 
         graph = onnx_file(folder)
