@@ -114,3 +114,17 @@ def test_a_warm_memory_ranks_as_one_that_was_just_opened(memory, file, clock):
     warm = ranked(memory)
     with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as cold:
         assert ranked(cold) == warm
+
+
+def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(memory, monkeypatch):
+    """Thirty timetables, all near each other: 435 pairs are compared, and thirty texts taken apart."""
+    from meve.memory import values
+
+    seen = []
+    apart = values.taken_apart
+    monkeypatch.setattr(values, "taken_apart", lambda text: seen.append(text) or apart(text))
+    for n in range(30):
+        memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")
+    recall = memory.search("When does the bus to the old harbour leave?", user_id="alice", limit=None, max_tokens=2_000)
+    assert len(recall.records) == 30
+    assert 2 <= len(seen) <= 30

@@ -14,7 +14,7 @@ from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.shelf import Scope, Shelf, Shelves
-from meve.memory.values import differing_value
+from meve.memory.values import same_values
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
@@ -136,7 +136,7 @@ class Searcher:
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
             fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
-            same=lambda one, other: not differing_value(one, other),
+            same=same_values(),
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
