@@ -67,6 +67,8 @@ class RuleContradiction:
         'denial'
         >>> RuleContradiction().between("The shop opens at 9.", "Tomatoes need 6 hours of sun.")
         ''
+        >>> RuleContradiction().between("The ferry to Oslo leaves at 9.", "The ferry to Bergen leaves at 10.")
+        ''
         """
         return difference(taken_apart(one), taken_apart(other))
 
@@ -90,19 +92,21 @@ def taken_apart(text: str) -> Statement:
 
 
 def difference(one: Statement, other: Statement) -> str:
-    """In what two statements of one subject differ; empty where they don't, or are of different subjects."""
+    """In what two statements of one subject differ; empty where they don't, or are of different subjects.
+
+    Where names differ, a name is the value only if nothing else differs; else it tells two subjects apart.
+    """
     if not same_subject(one, other):
         return ""
-    if one.denies != other.denies:
+    pairs = (("number", one.numbers, other.numbers), ("day", one.days, other.days), ("name", one.names, other.names))
+    found = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
+    kinds = ["denial"] * (one.denies != other.denies) + [kind for kind, _, _ in found]
+    if not kinds or ("name" in kinds and len(kinds) > 1):
+        return ""
+    if kinds[0] == "denial":
         return "denial"
-    for kind, a, b in (
-        ("number", one.numbers, other.numbers),
-        ("day", one.days, other.days),
-        ("name", one.names, other.names),
-    ):
-        if a - b and b - a:
-            return f"{kind}: {', '.join(sorted(a - b))} / {', '.join(sorted(b - a))}"
-    return ""
+    kind, mine, theirs = found[0]
+    return f"{kind}: {', '.join(sorted(mine))} / {', '.join(sorted(theirs))}"
 
 
 def same_subject(one: Statement, other: Statement) -> bool:
@@ -118,7 +122,7 @@ def differing_value(one: str, other: str) -> bool:
 
 
 def same_values() -> Callable[[str, str], bool]:
-    """Whether two texts may be one, by `differing_value`; each text is taken apart once, for as long as this is held."""
+    """Whether two texts may be one, by `differing_value`; each is taken apart once, for as long as this is held."""
     apart = cache(taken_apart)
 
     def same(one: str, other: str) -> bool:
