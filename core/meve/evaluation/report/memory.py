@@ -109,6 +109,7 @@ def _panels(curves: Sequence[Curve], file: Path) -> Path:
         for curve in mine:
             axis.plot(curve.x, curve.y, "-" if turns else "o-", ms=3, lw=1.3, label=curve.system)
         axis.set(title=name, xlabel=mine[0].along, ylabel=mine[0].measure, yscale="log" if turns else "linear")
+        axis.xaxis.get_major_locator().set_params(integer=True)
         if not turns:
             axis.set_ylim(-0.02, 1.02)
         axis.grid(alpha=0.3)

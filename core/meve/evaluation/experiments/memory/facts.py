@@ -120,8 +120,8 @@ KINDS = (
         "How many years does the guarantee of the {s} last?", _THINGS, [str(n) for n in range(2, 11)],
     ),
     _kind(
-        "home", "denial", "The {s} {v} without trouble.", "I tried it again: the {s} {v} without trouble.",
-        "Does the {s} run without trouble?", _THINGS, ["runs", "doesn't run"],
+        "home", "denial", "The {s} {v} as it should.", "I tried it again: the {s} {v} as it should.",
+        "Does the {s} run as it should?", _THINGS, ["runs", "doesn't run"],
     ),
     _kind(
         "home", "day", "The {s} was serviced in {v}.", "The bill says {v} for the service of the {s}.",
