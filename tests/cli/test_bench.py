@@ -244,3 +244,23 @@ def test_speed_measures_small_sizes(meve, tmp_path):
     assert (tmp_path / "speed" / "speed.svg").exists()
     assert meve("bench", "speed", "--sizes", "many", "--to", tmp_path / "other").exit_code == 2
     assert meve("bench", "speed", "--sizes", "0", "--to", tmp_path / "other").exit_code == 1
+
+
+def test_memory_prints_its_tables_and_writes_its_report(meve, tmp_path):
+    result = meve(
+        "bench", "memory", "--quick", "--only", "expiry, prompt-size", "--seed", "7", "--to", tmp_path / "out"
+    )
+    assert result.exit_code == 0, result.output
+    assert re.search(r"handed out after +0\.000 +1\.000", result.stdout)
+    assert f"report: {tmp_path / 'out' / 'report.md'}" in result.stdout
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| handed out after | 0.000 [0.000, 0.278] (10) | 1.000 [0.722, 1.000] (10) |" in report
+    assert "![memory prompt size](memory-prompt-size.svg)" in report
+    assert (tmp_path / "out" / "memory-prompt-size.svg").read_text().startswith("<?xml")
+    settings = json.loads((tmp_path / "out" / "results.json").read_text())["settings"]
+    assert settings["seed"] == 7
+    assert settings["versions"]["meve"]
+    unknown = meve("bench", "memory", "--only", "recall", "--to", tmp_path / "other")
+    assert unknown.exit_code == 1
+    assert "false-facts" in unknown.stderr
+    assert not (tmp_path / "other").exists()

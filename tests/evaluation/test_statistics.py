@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meve.evaluation.statistics import interval, mean_interval, paired_difference
+from meve.evaluation.statistics import interval, mean_interval, paired_difference, share_interval
 
 
 def test_the_same_values_and_seed_give_the_same_interval():
@@ -51,3 +51,12 @@ def test_a_statistic_that_some_draws_do_not_allow():
     assert found is not None
     assert (found.low, found.high) == (1.0, 1.0)
     assert interval(3, lambda _: None, seed=0) is None
+
+
+def test_a_share_of_none_or_all_is_not_certain():
+    """Wilson's interval; the figures for 8 of 40 are his formula's, computed by hand."""
+    none, all_of_them, some = share_interval(0, 50), share_interval(50, 50), share_interval(8, 40)
+    assert (none.value, none.low) == (0, 0)
+    assert none.high == pytest.approx(0.0714, abs=1e-4)
+    assert (all_of_them.low, all_of_them.high) == pytest.approx((1 - none.high, 1))
+    assert (some.low, some.high) == (pytest.approx(0.1050, abs=1e-4), pytest.approx(0.3476, abs=1e-4))

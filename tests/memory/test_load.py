@@ -131,3 +131,19 @@ def test_a_recall_that_a_verifier_judged_tells_its_calibration(memory):
     (verify,) = (p for p in asked.trace.phases if p.name == "verify")
     assert verify.settings["verifier"] == "meve-verifier-1"
     assert verify.settings["calibration"]["method"] == "platt"
+
+
+def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(memory, monkeypatch):
+    """Thirty timetables, all near each other: 435 pairs are compared, and thirty texts taken apart; then none."""
+    from meve.memory import shelf
+
+    seen = []
+    apart = shelf.taken_apart
+    monkeypatch.setattr(shelf, "taken_apart", lambda text: seen.append(text) or apart(text))
+    for n in range(30):
+        memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")
+    recall = memory.search("When does the bus to the old harbour leave?", user_id="alice", limit=None, max_tokens=2_000)
+    assert len(recall.records) == 30
+    assert 2 <= len(seen) <= 30
+    memory.search("When does the bus leave?", user_id="alice", limit=None, max_tokens=2_000)
+    assert len(seen) <= 30

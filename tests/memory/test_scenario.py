@@ -56,3 +56,16 @@ def test_four_sessions_of_gardening(memory, clock):
     assert scores(memory, "A", "B", "C", "D") == [60, 75, 45, 60]
     for query in ("How do I grow tomatoes?", "watering", "soil", "yellow leaves"):
         assert "K" not in ids(memory.search(query, user_id="alice", limit=None, max_tokens=2_000))
+
+
+def test_an_answer_about_one_place_doesn_t_contradict_what_is_known_of_another(memory):
+    """Another name and another number are another subject; the same name and another number, a contradiction."""
+    say = dict(user_id="alice", source="doc", policy_class="factual")
+    memory.add("The ferry to Oslo leaves at 9:45.", id="oslo", **say)
+    memory.add("The ferry to Oslo leaves at 7:15.", id="false", **say)
+    memory.add("The ferry to Bergen leaves at 7:45.", id="bergen", **say)
+    recall = memory.search("When does the ferry to Oslo leave?", user_id="alice")
+    done = memory.reflect(recall, answer="The ferry to Oslo leaves at 9:45.")
+    assert {i: done.judged[i].outcome for i in ("oslo", "false")} == {"oslo": "used", "false": "contradicted"}
+    assert done.judged["bergen"].outcome != "contradicted"
+    assert memory.get("bergen", user_id="alice").flagged == ""

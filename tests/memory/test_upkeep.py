@@ -98,6 +98,35 @@ def test_another_value_is_a_conflict_and_the_newer_one_wins(memory, clock, old, 
     assert [r.id for r in memory.search(new, user_id="alice").records] == ["new"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The basil needs 5 hours of light.", "The fennel needs 7 hours of light."),
+        ("The bus to Oslo leaves at 9:45.", "The bus to Bergen leaves at 7:45."),
+        ("The pump runs without trouble.", "The pump runs."),
+    ],
+)
+def test_what_holds_for_different_subjects_is_no_conflict(memory, clock, one, other):
+    memory.add(one, id="one", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add(other, id="other", **LASTING)
+    done = memory.maintain()
+    assert done.counts()["superseded"] == 0
+    recall = memory.search(one, user_id="alice")
+    assert memory.reflect(recall, answer=other).judged["one"].outcome != "contradicted"
+
+
+def test_of_two_in_conflict_the_one_that_an_answer_contradicted_loses(memory, clock):
+    """Though it is the newer one: a false fact comes late, as a rule."""
+    memory.add("The shop opens at 9 on weekdays.", id="right", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add("The shop opens at 11 on weekdays.", id="false", **LASTING)
+    recall = memory.search("When does the shop open on weekdays?", user_id="alice")
+    done = memory.reflect(recall, answer="The shop opens at 9 on weekdays.")
+    assert (done.judged["right"].outcome, done.judged["false"].outcome) == ("used", "contradicted")
+    assert memory.maintain().superseded == {"alice": ["false"]}
+
+
 def test_memories_of_other_users_and_classes_are_never_merged(memory):
     memory.add("Tomatoes need a lot of sun.", id="a", **LASTING)
     memory.add("Tomatoes need a lot of sun.", id="b", **{**LASTING, "user_id": "bob"})

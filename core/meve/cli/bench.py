@@ -1,4 +1,4 @@
-"""`meve bench`: measure retrieval, on public sets and against other retrievers, and see what has moved."""
+"""`meve bench`: measure retrieval, on public sets and against other retrievers; memory; and see what has moved."""
 
 import os
 import shlex
@@ -17,6 +17,7 @@ from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
     from meve.evaluation.compare import Move
+    from meve.evaluation.experiments.memory.found import MemoryResults
     from meve.evaluation.results import Failure, Results
     from meve.evaluation.run import Progress
 
@@ -31,7 +32,7 @@ HOME = Path("meve-bench")
 
 bench = typer.Typer(
     name="bench",
-    help="Measure retrieval: the paper again, quality on public sets, speed; and what moved since.",
+    help="Measure: the paper again, quality on public sets, speed, memory; and what moved since.",
     invoke_without_command=True,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -190,6 +191,42 @@ def speed(
     say(f"report: {write(found, folder, command)}")
 
 
+def memory(
+    to: To = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help="Names of experiments with commas; all by default.", metavar="A,B")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few cases, to see that it runs; wide intervals.")] = False,
+    seed: Seed = 42,
+    embedder: Embedder = None,
+) -> None:
+    """Governed memory: what it must not hand out, what reflection does, tags, contradictions, prompt size."""
+    from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory
+    from meve.evaluation.experiments.memory.run import memory as run
+    from meve.evaluation.experiments.memory.stage import QUICK, Sizes
+    from meve.evaluation.report.memory import write
+    from meve.evaluation.report.plots import using_matplotlib
+
+    using_matplotlib()
+    names = tuple(EXPERIMENTS) if only is None else tuple(name.strip() for name in only.split(",") if name.strip())
+    wanted = Memory(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
+    with progress_bar() as advance:
+        found = run(wanted, lambda stage, done, total: advance(stage, done, total))
+    _show_memory(found)
+    say(f"report: {write(found, to or HOME / 'memory', shlex.join(['meve', *sys.argv[1:]]))}")
+
+
+def _show_memory(found: "MemoryResults") -> None:
+    from meve.evaluation.report.memory import grid
+
+    for name in found.experiments:
+        head, rows = grid(found.of(name))
+        made = table(name, *head, right=head[1:], fold=head)
+        for row in rows:
+            made.add_row(*row)
+        show_table(made)
+
+
 def _folder(data: Path | None, sets: Sequence[str]) -> Path:
     """Where the sets lie; the one that comes with the package lies nowhere else."""
     if data is None and set(sets) != {"own"}:
@@ -293,5 +330,5 @@ def _row(move: "Move") -> tuple[str, ...]:
     return move.set, move.system, move.measure, number(move.measure, move.old), new, change
 
 
-for command in (quality, paper, speed):
+for command in (quality, paper, speed, memory):
     bench.command()(guarded(command))

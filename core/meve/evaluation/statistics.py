@@ -13,6 +13,8 @@ Indices = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 RESAMPLES = 1_000
+_Z = 1.959964
+"""Of the normal distribution, 95 % lie as many standard deviations around its mean."""
 FEWEST = 10
 """With fewer questions, no difference counts as more than chance."""
 
@@ -43,6 +45,24 @@ def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
     data = np.asarray(values, dtype=np.float64)
     means = data[_draws(len(data), seed)].mean(axis=1)
     return _between(float(data.mean()), means, len(data))
+
+
+def share_interval(successes: int, n: int) -> Interval:
+    """The share of n cases in which something was so; an interval that has a width also where all or none were.
+
+    Args:
+        successes: in how many, from 0 to n.
+        n: of how many, at least one.
+
+    Source: Wilson (1927), Probable inference, the law of succession, and statistical inference.
+
+    >>> share_interval(0, 100).high < 0.04
+    True
+    """
+    share, z2 = successes / n, _Z**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z * (share * (1 - share) / n + z2 / (4 * n * n)) ** 0.5 / (1 + z2 / n)
+    return Interval(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half), n=n)
 
 
 def paired_difference(old: Sequence[float], new: Sequence[float], *, seed: int) -> Interval:

@@ -209,7 +209,8 @@ class GovernedMemory:
         Args:
             query: the question.
             user_id: whose memory.
-            tags: any of these; if nothing with them reaches the threshold, memories without them are looked at too.
+            tags: any of these; a memory without them comes back only if it ranks above every one with them, since a
+                tag may be wrong.
             classes: only these.
             sources: only these.
             session_id: only of this conversation.

@@ -13,6 +13,8 @@ from meve.memory.shelf import Hit, Scope, Shelf
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
 
+UNTAGGED = "untagged"
+"""The origin of a memory that hasn't the tags that were asked for."""
 LIKENESS = "likeness"
 """The name of the score that says how like a memory is to the question."""
 
@@ -50,7 +52,9 @@ class MemorySource:
     rule: Likeness
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k memories of each shelf that the scope admits, likest first.
+        """At most k memories of each shelf that the scope admits, likest first; as many again if it asks for tags.
+
+        Those without the tags come after those with them: a tag may be wrong, and `TagsFirst` settles which stay.
 
         Raises:
             ConfigurationError: the query has no vector.
@@ -58,13 +62,16 @@ class MemorySource:
         if query.vector is None:
             raise ConfigurationError("a search in memory needs the query's vector: give the memory an embedder")
         found: dict[str, Candidate] = {}
+        scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
         for shelf in self.shelves:
-            with shelf.lock:
-                mask = shelf.admitted(self.scope)
-                hits = shelf.alike(query.text, query.vector, k, mask, self.rule) if mask.any() else []
-            for hit in hits:
-                if self.scope.admits(hit.stored.record):
-                    found.setdefault(hit.stored.record.id, _candidate(hit, self.name))
+            for scope in scopes:
+                with shelf.lock:
+                    mask = shelf.admitted(scope)
+                    hits = shelf.alike(query.text, query.vector, k, mask, self.rule) if mask.any() else []
+                for hit in hits:
+                    if scope.admits(hit.stored.record):
+                        name = self.name if scope is self.scope else UNTAGGED
+                        found.setdefault(hit.stored.record.id, _candidate(hit, name))
         return list(found.values())
 
 
@@ -130,6 +137,21 @@ class VerifiedScorer:
         """Scores, shape (n,)."""
         passed = np.asarray(self.verifier.score(query, candidates)) >= self.threshold
         return np.asarray(np.where(passed, self.policy.score(query, candidates), -1.0), dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagsFirst:
+    """Of memories without the tags only those that score above every one with them; -1 for the rest."""
+
+    inner: Scorer
+    name: str = "policy"
+
+    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+        """Scores, shape (n,)."""
+        scores = np.asarray(self.inner.score(query, candidates), dtype=np.float32)
+        without = np.array([candidate.origin == UNTAGGED for candidate in candidates], dtype=np.bool_)
+        best = scores[~without].max(initial=-1.0)
+        return np.asarray(np.where(without & (scores <= best), -1.0, scores), dtype=np.float32)
 
 
 def decayed(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinion | None = None) -> float:

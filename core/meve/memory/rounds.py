@@ -150,8 +150,9 @@ class Round:
             elif a.record.policy_class == b.record.policy_class and self._free(loser.record):
                 self._absorb(winner, loser)
 
-    def _rank(self, record: MemoryRecord) -> tuple[bool, datetime, float, str]:
-        return (bool(record.hold), record.created_at, self._score(record), record.id)
+    def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
+        """What is on hold wins, then what no answer contradicted, then the newer one, then the better one."""
+        return (bool(record.hold), not record.flagged, record.created_at, self._score(record), record.id)
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
         difference = self._kit.contradiction.between(winner.record.text, loser.record.text)

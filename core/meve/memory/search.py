@@ -13,7 +13,7 @@ from meve.calibration import account
 from meve.config import RetrieverConfig
 from meve.context import Context
 from meve.memory.kit import Kit
-from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, VerifiedScorer
+from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.shelf import Scope, Shelf, Shelves
 from meve.pipeline import Pipeline
@@ -134,12 +134,13 @@ class Searcher:
         if asked.verify:
             verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
+        if asked.scope.tags is not None:
+            scorer = TagsFirst(inner=scorer)
         rule = self.kit.policy.likeness
-        untagged = replace(asked.scope, tags=None)
         pipeline = Pipeline(
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
-            fallback=MemorySource("untagged", shelves, untagged, rule) if asked.scope.tags is not None else None,
+            fallback=None,
             same=lambda one, other: _values_of(one, shelves) == _values_of(other, shelves),
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
@@ -157,9 +158,8 @@ class Searcher:
             candidates=asked.candidates,
             limit=asked.limit,
             threshold=ranking.threshold,
-            min_verified=1,
-            fallback_k=asked.candidates,
-            fallback_floor=ranking.threshold,
+            min_verified=0,
+            fallback_k=0,
             redundancy=self.kit.policy.merging.similarity,
             max_tokens=asked.max_tokens,
             separator="\n",

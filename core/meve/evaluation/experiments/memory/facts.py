@@ -1,0 +1,148 @@
+"""Facts of invented users: a sentence each, with the question that it answers, its topic, and the kind of its value.
+
+Every sentence is made from a pattern, a subject and a value, all drawn with a seed. Patterns are few and subjects many,
+so that each fact has neighbours that read like it: what a store must tell apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal, TypeAlias
+
+Value: TypeAlias = Literal["number", "day", "name", "denial", "word"]
+"""What tells two versions of a fact apart; of a `word` the rules for contradictions know nothing."""
+VALUES: tuple[Value, ...] = ("number", "day", "name", "denial", "word")
+
+_PLANTS = "basil fennel lavender quince rosemary saffron tarragon thyme walnut wisteria".split()  # noqa: SIM905 - ten words, one line
+_PLACES = ["Bergen", "Calais", "Dover", "Elba", "Genoa", "Kiel", "Naxos", "Oslo", "Palermo", "Split"]
+_PROJECTS = "archive bakery bridge harbour library lighthouse museum orchard tramway vineyard".split()  # noqa: SIM905 - ten words, one line
+_PEOPLE = ["Ana", "Boris", "Clara", "Dmitri", "Elsa", "Farid", "Greta", "Hugo", "Irma", "Jonas"]
+_THINGS = "boiler camera dishwasher fridge heater lawnmower piano printer scooter toaster".split()  # noqa: SIM905 - ten words, one line
+_HOTELS = "Aurora Bellevue Corona Delfin Europa Fortuna Gloria Imperial Metropol Panorama".split()  # noqa: SIM905 - ten words, one line
+_LEADERS = "Kowalski Lindqvist Marchetti Novak Okafor Petrov Quiroga Rasmussen Sato Tanaka".split()  # noqa: SIM905 - ten words, one line
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+_MONTHS = ["January", "February", "March", "April", "June", "July", "August", "October", "November", "December"]
+_TIMES = [f"{hour}:{minutes}" for hour in range(6, 12) for minutes in ("15", "45")]
+_SOILS = ["chalky", "clayey", "loamy", "peaty", "sandy", "silty", "stony"]
+_FOODS = ["almonds", "celery", "cinnamon", "lupins", "mustard", "peanuts", "sesame", "shellfish", "soya"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A pattern of facts. In its texts {s} stands for the subject and {v} for the value."""
+
+    topic: str
+    value: Value
+    says: str
+    again: str
+    """The same in other words, as somebody says it who corrects it."""
+    asks: str
+    subjects: Sequence[str]
+    values: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What somebody said."""
+
+    id: str
+    kind: Kind
+    subject: str
+    value: str
+    reworded: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        pattern = self.kind.again if self.reworded else self.kind.says
+        return pattern.format(s=self.subject, v=self.value)
+
+    @property
+    def question(self) -> str:
+        """What it answers."""
+        return self.kind.asks.format(s=self.subject)
+
+    @property
+    def topic(self) -> str:
+        """What it is tagged with."""
+        return self.kind.topic
+
+    def otherwise(self, rng: Random, id: str, *, but: Sequence[str] = (), reworded: bool = False) -> "Fact":
+        """The same with another value, which is none of `but` where there are enough."""
+        free = [v for v in self.kind.values if v != self.value and v not in but]
+        others = free or [v for v in self.kind.values if v != self.value]
+        return replace(self, id=id, value=rng.choice(others), reworded=reworded)
+
+
+def _kind(topic: str, value: Value, says: str, again: str, asks: str, of: Sequence[str], values: Sequence[str]) -> Kind:
+    return Kind(topic=topic, value=value, says=says, again=again, asks=asks, subjects=of, values=values)
+
+
+KINDS = (
+    _kind(
+        "garden", "number", "The {s} needs {v} hours of sun a day.", "It is {v} hours of sun a day that the {s} wants.",
+        "How many hours of sun does the {s} need?", _PLANTS, [str(n) for n in range(2, 11)],
+    ),
+    _kind(
+        "garden", "word", "The {s} grows in {v} soil.", "We moved the {s}: now it grows in {v} soil.",
+        "What soil does the {s} grow in?", _PLANTS, _SOILS,
+    ),
+    _kind(
+        "travel", "number", "The ferry to {s} leaves at {v}.", "They told me that the ferry to {s} goes at {v} now.",
+        "When does the ferry to {s} leave?", _PLACES, _TIMES,
+    ),
+    _kind(
+        "travel", "name", "In {s} we stay at the hotel {v}.", "We changed the hotel in {s}: we stay at the {v}.",
+        "Which hotel do we stay at in {s}?", _PLACES, _HOTELS,
+    ),
+    _kind(
+        "work", "day", "The review of the {s} project is on {v}.", "They moved the review of the {s} project to {v}.",
+        "On which day is the review of the {s} project?", _PROJECTS, _DAYS,
+    ),
+    _kind(
+        "work", "name", "The {s} project is led by {v}.", "Since last week the leader of the {s} project is {v}.",
+        "Who leads the {s} project?", _PROJECTS, _LEADERS,
+    ),
+    _kind(
+        "family", "day", "My cousin {s} was born in {v}.", "I was wrong: the birthday of my cousin {s} is in {v}.",
+        "In which month was my cousin {s} born?", _PEOPLE, _MONTHS,
+    ),
+    _kind(
+        "family", "word", "My cousin {s} is allergic to {v}.", "The doctor says that my cousin {s} is allergic to {v}.",
+        "What is my cousin {s} allergic to?", _PEOPLE, _FOODS,
+    ),
+    _kind(
+        "family", "denial", "My cousin {s} {v} meat.", "At table my cousin {s} {v} meat these days.",
+        "Does my cousin {s} eat meat?", _PEOPLE, ["eats", "doesn't eat"],
+    ),
+    _kind(
+        "home", "number", "The guarantee of the {s} lasts {v} years.", "I found {v} years of guarantee for the {s}.",
+        "How many years does the guarantee of the {s} last?", _THINGS, [str(n) for n in range(2, 11)],
+    ),
+    _kind(
+        "home", "denial", "The {s} {v} as it should.", "I tried it again: the {s} {v} as it should.",
+        "Does the {s} run as it should?", _THINGS, ["runs", "doesn't run"],
+    ),
+    _kind(
+        "home", "day", "The {s} was serviced in {v}.", "The bill says {v} for the service of the {s}.",
+        "In which month was the {s} serviced?", _THINGS, _MONTHS,
+    ),
+)  # fmt: skip
+"""Twelve patterns over five topics."""
+TOPICS = tuple(dict.fromkeys(kind.topic for kind in KINDS))
+MOST = sum(len(kind.subjects) for kind in KINDS)
+"""Facts that one user can have: each pattern with each of its subjects."""
+
+
+def facts(rng: Random, count: int) -> list[Fact]:
+    """One user's facts, no two of the same question, with ids of their place: `f000`, `f001` and so on.
+
+    Args:
+        rng: decides which.
+        count: how many, from 1 to `MOST`.
+    """
+    places = [(kind, subject) for kind in KINDS for subject in kind.subjects]
+    return [
+        Fact(id=f"f{n:03}", kind=kind, subject=subject, value=rng.choice(list(kind.values)))
+        for n, (kind, subject) in enumerate(rng.sample(places, count))
+    ]
