@@ -1,15 +1,19 @@
 """Does a memory recall the turns that hold the answer? LoCoMo's evidence, beside BM25, vectors, and both by rank.
 
-    python benchmarks/memory_recall.py --data DATA
+    python benchmarks/memory_recall.py --data DATA [--verify] [--mem0]
 
 Each conversation is a user, each turn a memory of its session; the questions of categories 1 to 4 whose evidence is
 known. Recall@10 is the mean share of a question's evidence among ten memories. All systems read the same text: speaker,
 words and picture caption; `bm25, dated` that and the day, as the memory does. Latency is that of one question after the
 other, its embedding and the entry in the audit log included; `verified` is the same with the verifier.
+
+`--mem0` measures mem0 beside it, with the same embedder, its local store, and no model to rewrite what it is told
+(`infer=False`). It is no part of any extra: `pip install mem0ai` into an environment of its own.
 """
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -29,8 +33,8 @@ from meve.memory.records import user_key
 from meve.parts.embedders import resolve_embedder
 from meve.parts.lexical.bm25 import Bm25Index
 
-K, RANKED, DAMPING = 10, 200, 60
-"""Memories asked for; how deep rankings are that are fused; the constant of reciprocal rank fusion."""
+K, RANKED, DAMPING, DIMENSION = 10, 200, 60, 256
+"""Memories asked for; how deep rankings are that are fused; the constant of reciprocal rank fusion; of the embedder."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--verify", action="store_true", help="a row with the verifier too: seconds a question")
+    parser.add_argument("--mem0", action="store_true", help="mem0 too: minutes to fill it")
     given = parser.parse_args()
     turns, questions = read(given.data / "locomo")
     print(f"{sum(map(len, turns.values())):,} turns of {len(turns)} users, {len(questions)} questions")
@@ -56,6 +61,8 @@ def main() -> None:
         show(name, questions, rank)
     with remembered(turns) as memory:
         show("memory", questions, recalling(memory, verify=False))
+        if given.mem0:
+            beside_mem0(memory, turns, questions)
         if given.verify:
             show("memory, verified", questions, recalling(memory, verify=True))
 
@@ -151,6 +158,45 @@ def recalling(memory: GovernedMemory, *, verify: bool) -> Rank:
         return [record.id for record in found.records]
 
     return rank
+
+
+def beside_mem0(
+    memory: GovernedMemory, turns: Mapping[str, Sequence[Turn]], questions: Sequence[dict[str, Any]]
+) -> None:
+    """mem0's row, and how long both take to add a turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"MEM0_DIR": folder, "MEM0_TELEMETRY": "False"}
+        from mem0 import Memory
+
+        from langchain_meve import MeVeEmbeddings
+
+        store = {"path": f"{folder}/qdrant", "embedding_model_dims": DIMENSION, "on_disk": True}
+        theirs = Memory.from_config(
+            {
+                "vector_store": {"provider": "qdrant", "config": store},
+                "embedder": {"provider": "langchain", "config": {"model": MeVeEmbeddings()}},
+                "llm": {"provider": "openai", "config": {"api_key": "none: nothing is asked of it"}},
+            }
+        )
+        took = []
+        for user, mine in turns.items():
+            for turn in mine:
+                began = time.perf_counter()
+                theirs.add(turn.text, user_id=user, infer=False, metadata={"turn": turn.id})
+                took.append(1_000 * (time.perf_counter() - began))
+
+        def rank(user: str, question: str) -> list[str]:
+            found = theirs.search(question, filters={"user_id": user}, top_k=K)["results"]
+            return [each["metadata"]["turn"] for each in found]
+
+        show("mem0, infer=False", questions, rank)
+    ours = []
+    for turn in [turn for mine in turns.values() for turn in mine][:300]:
+        began = time.perf_counter()
+        memory.add(turn.text, user_id="one more")
+        ours.append(1_000 * (time.perf_counter() - began))
+    first, last = statistics.median(took[:300]), statistics.median(took[-300:])
+    print(f"add, p50: memory {statistics.median(ours):.1f} ms; mem0 {first:.1f} ms, the last 300 {last:.1f} ms")
 
 
 def show(name: str, questions: Sequence[dict[str, Any]], rank: Rank) -> None:
