@@ -4,6 +4,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import pytest
+
+from meve.errors import ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.parts.embedders import resolve_embedder
 
@@ -84,6 +87,41 @@ def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stay
     assert sorted(phases(r)["shed"] for r in found) == [False, False, True]
     assert sorted(len(r.records) for r in found)[0] == 1
     assert not any(record.id in ("over", "bob's") for r in found for record in r.records)
+
+
+def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
+    """Or in the next round, or before a deletion, or at the end; of a user who is forgotten never."""
+    policy = Policy.from_dict({"limits": {"busy": 1}})
+
+    def recalled(memory, record_id, user="alice"):
+        memory.add("Tomatoes need sun.", user_id=user, id=record_id, source="doc")
+        return memory.search(QUERY, user_id=user)
+
+    def put_off(memory, recall):
+        load = memory._searcher.load
+        with load.one_more(), load.one_more():
+            done = memory.reflect(recall, answer="Tomatoes need sun.")
+        assert (done.deferred, done.judged) == (True, {})
+
+    with GovernedMemory.open(file, policy=policy) as memory:
+        put_off(memory, recalled(memory, "a"))
+        put_off(memory, recalled(memory, "b", "bob"))
+        assert memory.get("a", user_id="alice").reflection == 50
+        assert not memory.reflect(memory.search("bread", user_id="alice"), answer="None.").deferred
+        assert memory.get("a", user_id="alice").reflection == 60
+        assert memory.get("b", user_id="bob").reflection == 60
+        recall = memory.search(QUERY, user_id="alice")
+        put_off(memory, recall)
+        memory.maintain()
+        assert memory.get("a", user_id="alice").reflection == 70
+        put_off(memory, recall)
+        put_off(memory, memory.search(QUERY, user_id="bob"))
+        memory.forget_user(user_id="bob")
+        with pytest.raises(ValidationError):
+            memory.reflect("no recall", answer="None.")
+    with GovernedMemory.open(file) as again:
+        assert again.get("a", user_id="alice").reflection == 75
+        assert [e.action for e in again.audit.events(user_id="bob")] == ["add", "retrieve", "use", "retrieve", "delete"]
 
 
 def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):

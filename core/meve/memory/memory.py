@@ -49,12 +49,13 @@ class GovernedMemory:
         self._kit = kit
         self._summariser = summariser or ExtractiveSummariser(kit.embedder.embed_passages)
         self._writer = Writer(kit)
-        self._reflector = Reflector(kit)
+        load = Load(kit.policy.limits.busy)
+        self._reflector = Reflector(kit, load)
         self._searcher = Searcher(
             kit=kit,
             shelves=Shelves(kit.store, kit.embedder.dimension, kit.policy.limits.vectors),
             cache=RecallCache(kit.policy.limits.recalls),
-            load=Load(),
+            load=load,
         )
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
@@ -238,6 +239,9 @@ class GovernedMemory:
             recall: what `search` returned.
             answer: what was answered with it.
 
+        While more are recalling at once than the policy's `limits.busy`, it waits (`Reflected.deferred`) for the next
+        reflection without such a load, for `maintain`, or for `close`.
+
         Raises:
             ValidationError: no recall, or no text.
         """
@@ -278,6 +282,7 @@ class GovernedMemory:
             UnknownIdError: the user has none of that id.
         """
         user = user_key(user_id)
+        self._reflector.catch_up()
         done = self._writer.delete(user, id, reason)
         self._searcher.forget(user)
         return done
@@ -285,6 +290,7 @@ class GovernedMemory:
     def forget_user(self, *, user_id: UserId, reason: str = "on request") -> Erased:
         """Erase all records of a user, but for those on hold, which are named."""
         user = user_key(user_id)
+        self._reflector.forget(user)
         done = self._writer.forget(user, reason)
         self._searcher.forget(user)
         return done
@@ -295,6 +301,7 @@ class GovernedMemory:
         Raises:
             UnknownIdError: no such shared record.
         """
+        self._reflector.catch_up()
         done = self._writer.delete(SHARED, id, reason)
         self._searcher.forget(SHARED)
         return done
@@ -405,6 +412,8 @@ class GovernedMemory:
             user_id: whose; None for everybody's.
             dry_run: say what would be done, and do nothing.
         """
+        if not dry_run:
+            self._reflector.catch_up()
         return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
     def maintain_every(self, seconds: float) -> Background:
@@ -427,7 +436,10 @@ class GovernedMemory:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
             each.stop()
-        self._kit.store.close()
+        try:
+            self._reflector.catch_up()
+        finally:
+            self._kit.store.close()
 
     def __enter__(self) -> Self:
         """Itself."""

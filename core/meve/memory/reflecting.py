@@ -1,5 +1,7 @@
 """Scores after an answer: moved, contradictions flagged, all in one transaction."""
 
+import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -11,8 +13,11 @@ from meve.memory.kit import Kit
 from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
 from meve.memory.reflection import Judged, moved
-from meve.memory.search import Recall
+from meve.memory.search import Load, Recall
 from meve.types import FloatArray
+
+WAITING = 1_024
+"""Reflections that may wait at once; one more is done at once, and all that wait with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +30,23 @@ class Reflected:
     """By the memory's id."""
     scores: Mapping[str, tuple[float, float]]
     """By the memory's id: before, after."""
+    deferred: bool = False
+    """Whether it waits, since too many are recalling; until then nothing is judged."""
 
 
-@dataclass(frozen=True, slots=True)
 class Reflector:
-    """Moves scores."""
+    """Moves scores; where too many are recalling, later.
 
-    kit: Kit
+    Args:
+        kit: the memory's parts.
+        load: how many are recalling.
+    """
+
+    def __init__(self, kit: Kit, load: Load) -> None:
+        self.kit = kit
+        self._load = load
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[Recall, str]] = deque()
 
     def reflect(self, recall: Recall, answer: str) -> Reflected:
         """Judge what was recalled by the answer, and move its scores.
@@ -41,10 +56,45 @@ class Reflector:
         Raises:
             ValidationError: no recall of a memory's, or an answer that is no text.
         """
+        self._check(recall, answer)
+        if self._load.heavy and self._put_off(recall, answer):
+            return Reflected(recall=recall.id, judged={}, scores={}, deferred=True)
+        self.catch_up()
+        return self._reflected(recall, answer)
+
+    def catch_up(self) -> None:
+        """Do what was put off; a process that ends without has not moved those scores."""
+        while (each := self._next()) is not None:
+            try:
+                self._reflected(*each)
+            except BaseException:
+                with self._guard:
+                    self._waiting.appendleft(each)
+                raise
+
+    def forget(self, user: str) -> None:
+        """Let go of what was put off for a user."""
+        with self._guard:
+            self._waiting = deque(each for each in self._waiting if user_key(each[0].user_id) != user)
+
+    def _put_off(self, recall: Recall, answer: str) -> bool:
+        with self._guard:
+            if len(self._waiting) >= WAITING:
+                return False
+            self._waiting.append((recall, answer))
+            return True
+
+    def _next(self) -> tuple[Recall, str] | None:
+        with self._guard:
+            return self._waiting.popleft() if self._waiting else None
+
+    def _check(self, recall: Recall, answer: str) -> None:
         if not isinstance(recall, Recall):
             raise ValidationError(f"{recall!r:.60} is no recall: give what search() returned")
         if not isinstance(answer, str):
             raise ValidationError(f"the answer is {answer!r:.60}: give text")
+
+    def _reflected(self, recall: Recall, answer: str) -> Reflected:
         if not recall.records:
             return Reflected(recall=recall.id, judged={}, scores={})
         records = recall.records

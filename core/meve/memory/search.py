@@ -78,8 +78,8 @@ class Searcher:
             QueryError: a blank question.
             ModelError: a model failed.
         """
-        with self.load.one_more() as running:
-            if running > self.kit.policy.limits.busy:  # fewer are ranked; isolation and expiry hold as ever
+        with self.load.one_more() as heavy:
+            if heavy:  # fewer are ranked; isolation and expiry hold as ever
                 asked = replace(asked, candidates=min(asked.candidates, self.kit.policy.limits.busy_candidates))
             return self._noted(asked, self.look(asked))
 
@@ -178,20 +178,30 @@ class Searcher:
 
 
 class Load:
-    """How many recalls are running."""
+    """How many recalls are running, and whether that is too many.
 
-    def __init__(self) -> None:
+    Args:
+        busy: from how many on fewer candidates are ranked, and reflection waits.
+    """
+
+    def __init__(self, busy: int) -> None:
+        self._busy = busy
         self._running = 0
         self._guard = threading.Lock()
 
+    @property
+    def heavy(self) -> bool:
+        """Whether there are too many by now."""
+        return self._running > self._busy
+
     @contextmanager
-    def one_more(self) -> Iterator[int]:
-        """Count one in while it lasts; how many there are with it."""
+    def one_more(self) -> Iterator[bool]:
+        """Count one in while it lasts; whether there are too many with it."""
         with self._guard:
             self._running += 1
-            running = self._running
+            heavy = self.heavy
         try:
-            yield running
+            yield heavy
         finally:
             with self._guard:
                 self._running -= 1
