@@ -4,21 +4,40 @@ meve bench quality --data DATA --peer benchmarks.peers.langchain_ours:over_faiss
 """
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from langchain_core.documents import Document
 
 from benchmarks.peers.langchain_stock import FAISS, SharedEmbeddings
 from langchain_meve import MeVeRetriever
+from meve.config import Overrides
 from meve.evaluation.types import Parts
 from meve.types import Passage
 
+Ask = Callable[[str], Sequence[Passage]]
 
-def over_faiss(passages: Sequence[Passage], parts: Parts) -> Callable[[str], Sequence[Passage]]:
-    """Phase 1 is langchain-community's FAISS, exact, over the shared embedder."""
-    known = {p.id: p for p in passages}
+
+def over_faiss(passages: Sequence[Passage], parts: Parts) -> Ask:
+    """Phase 1 is langchain-community's FAISS, exact, over the shared embedder; all settings are the defaults."""
+    return _asking(_retriever(passages, parts))
+
+
+def few_sentences(passages: Sequence[Passage], parts: Parts) -> Ask:
+    """The same, set for short prompts: ten candidates a source, of each passage the sentences that carry evidence."""
+    return _asking(_retriever(passages, parts, candidates=10, packing="sentences"))
+
+
+def _retriever(passages: Sequence[Passage], parts: Parts, **settings: Unpack[Overrides]) -> MeVeRetriever:
     documents = [Document(p.content, id=p.id) for p in passages]
-    store = FAISS.from_documents(documents, SharedEmbeddings(parts.embedder), ids=list(known))
-    retriever = MeVeRetriever.from_vectorstore(
-        store, config=parts.config, embedder=parts.embedder, verifier=parts.verifier, tokens=parts.tokens
+    store = FAISS.from_documents(documents, SharedEmbeddings(parts.embedder), ids=[p.id for p in passages])
+    return MeVeRetriever.from_vectorstore(
+        store,
+        config=parts.config.override(**settings),
+        embedder=parts.embedder,
+        verifier=parts.verifier,
+        tokens=parts.tokens,
     )
-    return lambda query: [known[str(document.id)] for document in retriever.invoke(query)]
+
+
+def _asking(retriever: MeVeRetriever) -> Ask:
+    return lambda query: [Passage(id=str(d.id), text=d.page_content) for d in retriever.invoke(query)]

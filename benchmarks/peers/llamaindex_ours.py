@@ -4,6 +4,7 @@ meve bench quality --data DATA --peer benchmarks.peers.llamaindex_ours:postproce
 """
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import faiss
 from llama_index.core import StorageContext, VectorStoreIndex
@@ -12,6 +13,7 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 
 from benchmarks.peers.llamaindex_stock import SharedEmbedding
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
+from meve.config import Overrides
 from meve.evaluation.types import Parts
 from meve.types import Passage
 
@@ -31,16 +33,30 @@ def postprocessor(passages: Sequence[Passage], parts: Parts) -> Ask:
 
 
 def retriever(passages: Sequence[Passage], parts: Parts) -> Ask:
-    """All five phases, of which the index is the first."""
-    known = {p.id: p for p in passages}
-    made = MeVeRetriever.from_index(
+    """All five phases, of which the index is the first; all settings are the defaults."""
+    return _asking(_retriever(passages, parts))
+
+
+def few_sentences(passages: Sequence[Passage], parts: Parts) -> Ask:
+    """The same, set for short prompts: ten candidates a source, of each passage the sentences that carry evidence."""
+    return _asking(_retriever(passages, parts, candidates=10, packing="sentences"))
+
+
+def _retriever(passages: Sequence[Passage], parts: Parts, **settings: Unpack[Overrides]) -> MeVeRetriever:
+    return MeVeRetriever.from_index(
         _index(passages, parts),
-        config=parts.config,
+        config=parts.config.override(**settings),
         embedder=parts.embedder,
         verifier=parts.verifier,
         tokens=parts.tokens,
     )
-    return lambda query: [known[each.node.node_id] for each in made.retrieve(query)]
+
+
+def _asking(retriever: MeVeRetriever) -> Ask:
+    def ask(query: str) -> list[Passage]:
+        return [Passage(id=each.node.node_id, text=each.node.get_content()) for each in retriever.retrieve(query)]
+
+    return ask
 
 
 def _index(passages: Sequence[Passage], parts: Parts) -> VectorStoreIndex:
