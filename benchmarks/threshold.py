@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="a folder for embeddings")
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="a set, at most")
     given = parser.parse_args()
     drawn: list[tuple[str, np.ndarray, list[Scale]]] = []
     print("| set | gold among candidates | τ 0.5, sigmoid | τ 0.5, as shipped | fitted τ, fitted scale | fitted τ |")
@@ -66,7 +67,7 @@ def measured(name: str, given: argparse.Namespace) -> tuple[np.ndarray, list[Sca
     embedder = resolve_embedder(given.embedder)
     kept = CachedEmbedder(embedder, given.cache / CACHE) if given.cache else embedder
     retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=given.verifier)
-    asked = [q for q in sample(chosen.questions, QUESTIONS, SEED) if q.gold and q.answerable]
+    asked = [q for q in sample(chosen.questions, given.questions, SEED) if q.gold and q.answerable]
     halves: list[list[LabelledPair]] = [[], []]
     for n, question in enumerate(asked):
         found = retriever.retrieve(question.text, mode="standard_rag").trace.candidates
