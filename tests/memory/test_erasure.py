@@ -63,6 +63,14 @@ def test_no_byte_is_left_in_any_file(memory, file, clock, way):
     assert found_in(file, WORD.encode()) == []
 
 
+@pytest.mark.parametrize("changed", [{"metadata": {"note": "another"}}, {"tags": ["another"]}])
+def test_so_are_metadata_and_tags(memory, file, changed):
+    memory.add("Bread is baked.", user_id="alice", id="s", tags=[WORD], metadata={"note": WORD})
+    memory.update("s", user_id="alice", tags=[], metadata={})
+    memory.update("s", user_id="alice", **changed)
+    assert found_in(file, WORD.lower().encode()) == found_in(file, WORD.encode()) == []
+
+
 def test_a_text_that_was_changed_is_gone_from_every_file(memory, file):
     memory.add(SENTINEL, user_id="alice", id="s")
     memory.update("s", user_id="alice", text="Another text.")

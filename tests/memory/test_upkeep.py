@@ -116,6 +116,17 @@ def test_what_holds_for_different_subjects_is_no_conflict(memory, clock, one, ot
     assert memory.reflect(recall, answer=other).judged["one"].outcome != "contradicted"
 
 
+def test_what_is_never_pruned_yields_to_its_like_alone(memory, clock):
+    """A turn that says otherwise doesn't hide what is canonical; another canonical memory does."""
+    canonical = {"user_id": "alice", "source": "doc", "policy_class": "canonical"}
+    memory.add("The shop opens at 9 on weekdays.", id="canon", **canonical)
+    clock.advance(timedelta(hours=1))
+    memory.add("The shop opens at 11 on weekdays.", id="turn", **LASTING)
+    assert memory.maintain().counts()["superseded"] == 0
+    memory.add("The shop opens at 10 on weekdays.", id="newer", **canonical)
+    assert "canon" in memory.maintain().superseded["alice"]
+
+
 def test_of_two_in_conflict_the_one_that_an_answer_contradicted_loses(memory, clock):
     """Though it is the newer one: a false fact comes late, as a rule."""
     memory.add("The shop opens at 9 on weekdays.", id="right", **LASTING)

@@ -146,7 +146,8 @@ class Round:
             if loser.record.hold:
                 continue
             if differing_value(a.record.text, b.record.text):
-                self._supersede(winner, loser)
+                if self._free(loser.record) or not self._free(winner.record):  # what is never pruned yields to its like
+                    self._supersede(winner, loser)
             elif a.record.policy_class == b.record.policy_class and self._free(loser.record):
                 self._absorb(winner, loser)
 

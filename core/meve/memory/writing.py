@@ -120,8 +120,8 @@ class Writer:
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
             transaction.replace(user, stored)
             transaction.log(kit.event(user, made, "update", reason, now, changed=sorted(changes)))
-        if text is not None:
-            kit.store.scrub()
+        if changes.keys() & {"text", "metadata", "tags"}:
+            kit.store.scrub()  # or what they were stays in the write-ahead log
         return made
 
     def delete(self, user: str, record_id: str, reason: str) -> Erased:
