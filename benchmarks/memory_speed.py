@@ -79,6 +79,10 @@ class Material:
         """One that wasn't asked before."""
         return next(self._questions)
 
+    def text(self, n: int) -> str:
+        """One of those that are remembered."""
+        return self._texts[n % len(self._texts)]
+
     def fill(self, memory: GovernedMemory, user: str, count: int) -> None:
         """So many memories for a user, in batches of a transaction each."""
         kit = memory._kit
@@ -120,8 +124,9 @@ def main() -> None:
                     material.fill(memory, f"small {n}", FEW)
                 print(f"{memory.stats()}, made in {time.perf_counter() - began:.0f} s")
         print("| | file | p50 ms | p95 ms | models, p50 ms |\n|---|---|---:|---:|---:|")
-        for name, took in {**cold(files, material, embedder), **warm(files, material, embedder)}.items():
-            show(name, took)
+        for measured in (cold, warm):
+            for name, took in measured(files, material, embedder).items():
+                show(name, took)
 
 
 Took = dict[str, list[tuple[float, float]]]
@@ -180,7 +185,7 @@ def warm(files: dict[str, Path], material: Material, embedder: Timed) -> dict[st
             recalls[name].append(timed(embedder, lambda: memory.search(question, user_id=user)))  # noqa: B023
     for n in range(ADDED):
         for name, memory in entered.items():
-            user, text = large_of(name, n), f"{material.question()} That is question {n}."
+            user, text = large_of(name, n), f"{material.text(n)} That was said once more, as number {n}."
             adds[name].append(timed(embedder, lambda: memory.add(text, user_id=user)))  # noqa: B023
     for each in memories.values():
         each.__exit__(None, None, None)
