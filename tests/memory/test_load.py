@@ -90,7 +90,7 @@ def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stay
 
 
 def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
-    """Or in the next round, or before a deletion, or at the end; of a user who is forgotten never."""
+    """Or in the next round, or at the end; of a user who is forgotten, or of a memory that is erased, never."""
     policy = Policy.from_dict({"limits": {"busy": 1}})
 
     def recalled(memory, record_id, user="alice"):
@@ -122,6 +122,19 @@ def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
     with GovernedMemory.open(file) as again:
         assert again.get("a", user_id="alice").reflection == 75
         assert [e.action for e in again.audit.events(user_id="bob")] == ["add", "retrieve", "use", "retrieve", "delete"]
+
+
+def test_an_erasure_waits_for_no_reflection_and_takes_what_was_put_off_with_it(file, monkeypatch):
+    """Even where the judge is out of order."""
+    with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"busy": 1}})) as memory:
+        memory.add("Tomatoes need sun.", user_id="alice", id="a", source="doc")
+        recall, load = memory.search(QUERY, user_id="alice"), memory._searcher.load
+        with load.one_more(), load.one_more():
+            assert memory.reflect(recall, answer="Tomatoes need sun.").deferred
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory._kit.usage), "judge", lambda *_: 1 / 0)
+            assert memory.delete("a", user_id="alice").erased == ("a",)
+        assert memory._reflector._next() is None
 
 
 def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):

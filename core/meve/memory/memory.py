@@ -282,8 +282,8 @@ class GovernedMemory:
             UnknownIdError: the user has none of that id.
         """
         user = user_key(user_id)
-        self._reflector.catch_up()
         done = self._writer.delete(user, id, reason)
+        self._reflector.forget(user, done.erased)
         self._searcher.forget(user)
         return done
 
@@ -301,8 +301,8 @@ class GovernedMemory:
         Raises:
             UnknownIdError: no such shared record.
         """
-        self._reflector.catch_up()
         done = self._writer.delete(SHARED, id, reason)
+        self._reflector.forget(SHARED, done.erased)
         self._searcher.forget(SHARED)
         return done
 

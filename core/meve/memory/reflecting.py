@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,10 +72,10 @@ class Reflector:
                     self._waiting.appendleft(each)
                 raise
 
-    def forget(self, user: str) -> None:
-        """Let go of what was put off for a user."""
+    def forget(self, user: str, erased: Collection[str] | None = None) -> None:
+        """Let go of what was put off for a user, or of what holds erased records; of anybody's, for the shared key."""
         with self._guard:
-            self._waiting = deque(each for each in self._waiting if user_key(each[0].user_id) != user)
+            self._waiting = deque(each for each in self._waiting if not _holds(each[0], user, erased))
 
     def _put_off(self, recall: Recall, answer: str) -> bool:
         with self._guard:
@@ -150,3 +150,8 @@ class Reflector:
                 because = f"{verdict.outcome}: {verdict.because}; recall {recall}"
                 transaction.log(kit.event(user, record, action, because, now, **detail))
         return scores
+
+
+def _holds(recall: Recall, user: str, erased: Collection[str] | None) -> bool:
+    owned = user in (SHARED, user_key(recall.user_id))
+    return owned and (erased is None or any(record.id in erased for record in recall.records))
