@@ -121,6 +121,19 @@ def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     assert hashes != {Chain().content(one.text)}
 
 
+def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
+    """A bare hash of a code of four digits is the code: ten thousand tries tell it."""
+    from meve.memory.chain import Chain
+
+    with GovernedMemory.open(file) as memory:
+        memory.add("My code is 4711.", user_id="alice", id="s")
+        memory.search("Is my code 4711?", user_id="alice")
+        memory.delete("s", user_id="alice")
+        told = str([e.to_dict() for e in memory.audit.events()])
+        assert not any(Chain().content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
+        assert "factual" in told or "intent_bound" in told
+
+
 def test_what_was_merged_is_erased_under_either_id(memory, clock):
     for n in range(2):
         memory.add(SENTINEL, user_id="alice", id=f"s{n}", source="doc", policy_class="factual")

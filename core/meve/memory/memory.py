@@ -17,7 +17,7 @@ from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
-from meve.memory.records import SHARED, MemoryRecord, UserId, checked_choice, checked_tags, checked_text, user_key
+from meve.memory.records import SHARED, MemoryRecord, UserId, ago, checked_choice, checked_id, checked_tags, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
 from meve.memory.rounds import Upkept
@@ -33,6 +33,7 @@ from meve.memory.writing import Erased, Writer, unknown
 from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
+from meve.pipeline import check_query
 from meve.ports import Embedder, TokenCounter, Verifier
 
 
@@ -330,7 +331,7 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has none of that id; what is expired is not there.
         """
-        user, now = user_key(user_id), self.clock.now()
+        user, now, id = user_key(user_id), self.clock.now(), checked_id(id)
         for key in (user, SHARED):
             found = self._kit.store.find(key, id)
             if found is not None and not found.record.expired(now):
@@ -465,14 +466,15 @@ class GovernedMemory:
         limit: int | None = None,
         max_tokens: int = 1_000_000,
     ) -> Asked:
+        check_query(query)
         now = self.clock.now()
         scope = Scope(
             now=now,
             classes=self._classes(classes, include_private),
             sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
             tags=None if tags is None else checked_tags(tags),
-            session_id=session_id,
-            since=None if within is None else now - within,
+            session_id=None if session_id is None else checked_text(session_id, "session_id"),
+            since=None if within is None else ago(now, within, "within"),
         )
         return Asked(
             text=query, user=user, user_id=user_id, scope=scope, limit=limit, max_tokens=max_tokens, verify=verify
@@ -486,6 +488,6 @@ class GovernedMemory:
 
 
 def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
-    if isinstance(values, str):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValidationError(f"{name} are {values!r}: give a list")
     return [checked_choice(value, name, kind) for value in values]

@@ -40,12 +40,15 @@ def span(value: object) -> object:
     >>> span("24h")
     datetime.timedelta(days=1)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str | bool):
         return value
-    found = _SPAN.fullmatch(value)
+    found = _SPAN.fullmatch(str(value))
     if not found:
         raise ValueError("give a length of time such as 90s, 30m, 24h, 7d or 2w")
-    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise ValueError("at most 999,999,999 days can be counted: leave it out for no end") from None
 
 
 def _lasting(value: timedelta) -> timedelta:

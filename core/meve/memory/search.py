@@ -109,11 +109,11 @@ class Searcher:
 
     def _noted(self, asked: Asked, recall: Recall) -> Recall:
         """In the log, and in the records: recalled now."""
-        query = self.kit.chain.content(asked.text)
+        query = self.kit.recognised("query", asked.text)
         events = [
             self.kit.event(
                 asked.user, record, "retrieve", f"recall {recall.id}", asked.scope.now,
-                score=round(float(passage.score or 0.0), 4), query=query,
+                score=round(float(passage.score or 0.0), 4), **query,
             )
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip

@@ -15,6 +15,7 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     checked_choice,
+    checked_id,
     checked_metadata,
     checked_tags,
     checked_text,
@@ -92,6 +93,7 @@ class Writer:
             ValidationError: a value that can't be, or another version than expected.
         """
         kit, now = self.kit, self.kit.clock.now()
+        record_id = checked_id(record_id)
         changes: dict[str, Any] = {}
         if text is not None:
             changes["text"] = checked_text(text, "text", kit.policy.limits.text)
@@ -133,6 +135,7 @@ class Writer:
             UnknownIdError: no such record.
         """
         kit, now = self.kit, self.kit.clock.now()
+        record_id = checked_id(record_id)
         with kit.store.writing() as transaction:
             found = transaction.holding(user, record_id)
             if not found:
@@ -171,6 +174,7 @@ class Writer:
             UnknownIdError: no such record, or one that has expired and isn't on hold.
         """
         kit, now = self.kit, self.kit.clock.now()
+        record_id = checked_id(record_id)
         with kit.store.writing() as transaction:
             packed = transaction.archived(user, record_id)
             found = packed or transaction.find(user, record_id)
