@@ -72,9 +72,10 @@ def test_a_low_score_is_pruned_after_a_week_and_not_before(memory, clock):
 
 
 def test_the_same_twice_becomes_one_with_the_best_of_both(memory, clock):
-    memory.add("Tomatoes need a lot of sun.", id="a", tags=["x"], **LASTING)
+    same = {"user_id": "alice", "source": "doc", "expires_at": clock.now() + timedelta(days=90)}
+    memory.add("Tomatoes need a lot of sun.", id="a", tags=["x"], **same)
     clock.advance(timedelta(hours=1))
-    memory.add("Tomatoes need a lot of sun!", id="b", tags=["y"], **LASTING)
+    memory.add("Tomatoes need a lot of sun!", id="b", tags=["y"], **same)
     assert memory.maintain().merged == {"alice": ["a"]}
     (left,) = memory.list(user_id="alice")
     assert (left.id, left.tags, left.derived_from) == ("b", ("x", "y"), ("a",))

@@ -17,7 +17,17 @@ from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
-from meve.memory.records import SHARED, MemoryRecord, UserId, ago, checked_choice, checked_id, checked_tags, checked_text, user_key
+from meve.memory.records import (
+    SHARED,
+    MemoryRecord,
+    UserId,
+    ago,
+    checked_choice,
+    checked_id,
+    checked_tags,
+    checked_text,
+    user_key,
+)
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
 from meve.memory.rounds import Upkept
@@ -264,7 +274,8 @@ class GovernedMemory:
     ) -> MemoryRecord:
         """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
 
-        With `if_version`, only if nobody has changed it since that version.
+        With `if_version`, only if nobody has changed it since that version. A summary ends with the first of what it was
+        made of at the latest.
 
         Raises:
             UnknownIdError: the user has none of that id.
@@ -411,7 +422,10 @@ class GovernedMemory:
 
         Args:
             user_id: whose; None for everybody's.
-            dry_run: say what would be done, and do nothing.
+            dry_run: say what would be done, and do nothing; reflections that wait are reckoned with by the round alone.
+
+        Raises:
+            ModelError: a part that compares or summarises failed; all else is done, of every user.
         """
         if not dry_run:
             self._reflector.catch_up()

@@ -8,7 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
-from meve.memory.policy import PolicyClass, Source
+from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     SHARED,
     MemoryRecord,
@@ -105,9 +105,9 @@ class Writer:
             changes["metadata"] = checked_metadata(metadata)
         before = self._one(user, record_id, now)
         if policy_class is not None or ttl is not None or expires_at is not None:
-            class_now = changes.get("policy_class", before.record.policy_class)
-            source: Source = before.record.source
-            changes["expires_at"] = end_of_life(kit.policy, class_now, source, now, ttl, expires_at)
+            changes["expires_at"] = self._end(before.record, policy_class, now, ttl, expires_at)
+        if text is not None:
+            changes |= {"superseded_by": None, "flagged": ""}  # of what it said before
         fresh = None if text is None else kit.stored(replace(before.record, text=changes["text"]))
         with kit.store.writing() as transaction:
             found = self._found(transaction, user, record_id, now)
@@ -125,6 +125,25 @@ class Writer:
         if changes.keys() & {"text", "metadata", "tags"}:
             kit.store.scrub()  # or what they were stays in the write-ahead log
         return made
+
+    def _end(
+        self,
+        record: MemoryRecord,
+        policy_class: PolicyClass | None,
+        now: datetime,
+        ttl: timedelta | None,
+        expires_at: datetime | None,
+    ) -> datetime | None:
+        """When a record shall end; what was made of others ends with the first of them, whatever becomes of it."""
+        last = record.expires_at if record.source == "summary" and record.derived_from else None
+        end = end_of_life(self.kit.policy, policy_class or record.policy_class, record.source, now, ttl, expires_at)
+        if last is None or (end is not None and end <= last):
+            return end
+        if ttl is None and expires_at is None:
+            return last
+        raise ValidationError(
+            f"memory {record.id!r} was made of others, and ends with them at {last.isoformat()}: give no later end"
+        )
 
     def delete(self, user: str, record_id: str, reason: str) -> Erased:
         """Nothing is left of a record and of what was made of it, unless it is on hold.
