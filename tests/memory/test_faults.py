@@ -175,6 +175,41 @@ def test_a_file_of_a_newer_version_is_left_alone(file):
         opened(file)
 
 
+@pytest.mark.parametrize("version", [0, 1, 999])
+def test_another_program_s_database_is_said_and_left_alone(file, version):
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE places (url TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    before = file.read_bytes()
+    with pytest.raises(StoreCorruptError, match="no memory's"):
+        opened(file)
+    assert file.read_bytes() == before
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_lost(file):
+    """What was archived there tells only inside what it was made of; it goes with its origin all the same."""
+    from meve.memory.records import SHARED
+    from meve.memory.stores.rows import packed
+    from meve.memory.stores.schema import MIGRATIONS
+    from meve.testing.memory_store_contract import stored
+
+    with sqlite3.connect(file) as connection:
+        connection.executescript(MIGRATIONS[0])
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("INSERT INTO users (no, key) VALUES (1, 's:alice')")
+        for name, origins in (("summary", ("origin",)), ("other", ())):
+            body = packed(stored(name, derived_from=origins))
+            connection.execute("INSERT INTO archive VALUES (1, ?, NULL, 0, ?)", (name, body))
+    connection.close()
+    with opened(file) as memory:
+        assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other", "summary"]
+        assert memory.delete("origin", user_id="alice").erased == ("summary",)
+        assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other"]
+        assert memory._kit.store.version(SHARED) == 0
+    opened(file).close()
+
+
 @pytest.mark.parametrize("wrong", ["nowhere/memory.db", "."])
 def test_a_place_that_can_not_be_is_named(tmp_path, wrong):
     with pytest.raises(StorageError, match="folder"):

@@ -175,6 +175,7 @@ def test_what_is_idle_and_of_low_score_is_archived_and_comes_back_by_its_id(memo
     assert memory.get("t", user_id="alice").text == "Tomatoes need sun."
     memory.update("t", user_id="alice", tags=["again"])
     assert [r.id for r in memory.search("What do tomatoes need?", user_id="alice").records] == ["t"]
+    assert [e.action for e in memory.audit.events(record_id="t")][:4] == ["add", "archive", "restore", "update"]
 
 
 def test_the_cap_takes_the_lowest_scores_first(file, clock):

@@ -274,8 +274,8 @@ class GovernedMemory:
     ) -> MemoryRecord:
         """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
 
-        With `if_version`, only if nobody has changed it since that version. A summary ends with the first of what it was
-        made of at the latest.
+        With `if_version`, only if nobody has changed it since that version. A summary ends no later than the first of
+        what it was made of.
 
         Raises:
             UnknownIdError: the user has none of that id.

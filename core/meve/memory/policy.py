@@ -173,7 +173,7 @@ class Merging(_Values):
 
 
 class Archiving(_Values):
-    """What is compressed and taken out of the index; a mention by id brings it back."""
+    """What is compressed and taken out of the index; a change or a hold brings it back."""
 
     below: Score = 30
     idle: Span = timedelta(days=60)

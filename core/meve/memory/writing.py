@@ -32,7 +32,8 @@ class Erased:
     held: Mapping[str, str]
     """Ids of records that stay, and why."""
     scrubbed: bool
-    """Whether no file holds a byte of them any more; False while others are reading, and `maintain` sees to it."""
+    """Whether no file holds a byte of them any more; False while others are reading, or the disk is full: each write
+    that follows tries again, and so does `maintain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +201,7 @@ class Writer:
             if found is None or (found.record.expired(now) and not found.record.hold):
                 raise unknown(record_id)
             if packed is not None:
-                transaction.erase(user, record_id)  # out of the archive: what is on hold is at hand
-                transaction.insert(user, packed)
+                self._unpack(transaction, user, packed, now)  # what is on hold is at hand
             made = replace(found.record, hold=why, version=found.record.version + 1)
             transaction.replace(user, replace(found, record=made))
             transaction.log(kit.event(user, made, "hold" if why else "release", reason, now))
@@ -223,12 +223,18 @@ class Writer:
     def _found(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> StoredRecord:
         found = transaction.find(user, record_id)
         if found is None and (packed := transaction.archived(user, record_id)) is not None:
-            transaction.erase(user, record_id)  # a change brings it back from the archive
-            transaction.insert(user, packed)
+            if not packed.record.expired(now):
+                self._unpack(transaction, user, packed, now)
             found = packed
         if found is None or found.record.expired(now):
             raise unknown(record_id)
         return found
+
+    def _unpack(self, transaction: Transaction, user: str, packed: StoredRecord, now: datetime) -> None:
+        """Out of the archive."""
+        transaction.erase(user, packed.record.id)
+        transaction.insert(user, packed)
+        transaction.log(self.kit.event(user, packed.record, "restore", "changed, or put on hold", now))
 
 
 def unknown(record_id: object) -> UnknownIdError:

@@ -80,7 +80,8 @@ class SqliteTransaction:
         no, _ = self._changing(user)
         expires = None if record.expires_at is None else micros(record.expires_at)
         self._connection.execute(
-            "INSERT INTO archive VALUES (?, ?, ?, ?, ?)", (no, record.id, expires, bool(record.hold), packed(stored))
+            "INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)",
+            (no, record.id, expires, bool(record.hold), packed(stored), json.dumps(record.derived_from)),
         )
 
     def archived(self, user: str, record_id: str) -> StoredRecord | None:
@@ -93,13 +94,21 @@ class SqliteTransaction:
 
     def holding(self, user: str, record_id: str) -> list[StoredRecord]:
         """The record of that id, and those that were merged or summarised from it; archived or not."""
+        mine = "user = (SELECT no FROM users WHERE key = ?1)"
         rows = self._connection.execute(
-            f"SELECT {ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?1) AND (id = ?2 OR "
-            "derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value = ?2))",
+            f"SELECT {ALL} FROM memories WHERE {mine} AND id = ?2 UNION SELECT {ALL} FROM memories "
+            f"WHERE {mine} AND derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value = ?2)",
             (user, record_id),
         ).fetchall()
-        packed = [s for s in self.all_archived(user) if record_id in (s.record.id, *s.record.derived_from)]
-        return [*(from_row(user, row) for row in rows), *packed]
+        bodies = self._connection.execute(
+            f"SELECT body FROM archive WHERE {mine} AND id = ?2 UNION SELECT body FROM archive WHERE {mine} "
+            "AND (derived IS NULL OR derived <> '[]') AND (derived IS NULL OR EXISTS (SELECT 1 FROM json_each(derived) "
+            "WHERE value = ?2))",
+            (user, record_id),
+        ).fetchall()
+        archived = [unpacked(user, body) for (body,) in bodies]
+        kept = [s for s in archived if record_id in (s.record.id, *s.record.derived_from)]
+        return [*(from_row(user, row) for row in rows), *kept]
 
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""
