@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from meve.errors import AuditError, IndexMismatchError, StorageError, foreign
+from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, foreign
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Head, Verification, told
 from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
@@ -63,6 +63,8 @@ class SqliteStore:
                 migrate(connection, str(place))
         except sqlite3.DatabaseError as cause:
             raise mapped(cause, place, "opened") from cause
+        except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
+            raise StoreCorruptError(f"{place} is damaged: restore it from a copy") from cause
         made = cls(connections, chain)
         try:
             made._claim()
