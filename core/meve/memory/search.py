@@ -250,7 +250,7 @@ class RecallCache:
 def _values_of(passage: Passage, shelves: Sequence[Shelf]) -> object:
     """Numbers, days, names and denials of a memory: what differs in them is not said twice."""
     shared = isinstance(passage, MemoryPassage) and passage.record.user_id is None
-    return shelves[shared].statement(passage.text).values
+    return shelves[shared].values(passage.text)
 
 
 def _cached(trace: Trace) -> Trace:
