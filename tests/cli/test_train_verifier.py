@@ -20,7 +20,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture
 def things(tmp_path):
-    """Queries with a passage that a word tells, which a tiny model learns on any machine, two others, and a bad line."""
+    """Queries with a passage that a word tells, which a tiny model learns anywhere, two others, and a bad line."""
     rows = []
     for n, word in enumerate(15 * WORDS):
         for said in ("stone", "cloud", "piano"):

@@ -142,18 +142,17 @@ class Shelf:
         # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
         near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], unit(vector)), 0.0).astype(np.float64)
         shared = np.zeros(n)
-        found, shares = self.words.shares(text)
-        shared[found] = shares
+        spoken_of, shares = self.words.shares(text)
+        shared[spoken_of] = shares
         near[~mask] = shared[~mask] = 0.0
         positions = np.flatnonzero(mask)
         made = self._together(positions, near, shared, rule).astype(np.float32)
         if len(made) > k:
             stay = made >= np.partition(made, len(made) - k)[len(made) - k]
             positions, made = positions[stay], made[stay]
-        best = sorted(zip(made.tolist(), positions.tolist(), strict=True), key=lambda each: (-each[0], self._id(each[1])))
-        return [
-            Hit(stored, score, float(near[p]), float(shared[p])) for score, p in best[:k] if (stored := self._stored[p])
-        ]
+        hits = [(score, self._stored[p], p) for score, p in zip(made.tolist(), positions.tolist(), strict=True)]
+        found = [Hit(stored, score, float(near[p]), float(shared[p])) for score, stored, p in hits if stored]
+        return sorted(found, key=lambda hit: (-hit.likeness, hit.stored.record.id))[:k]
 
     def _together(self, positions: Positions, near: Floats, shared: Floats, rule: Likeness) -> Floats:
         """The likeness at some positions, each with what it borrows from those beside it, at most 1."""
@@ -166,10 +165,6 @@ class Shelf:
         if text not in self._values:
             self._values[text] = values_of(text)
         return self._values[text]
-
-    def _id(self, position: int) -> str:
-        stored = self._stored[position]
-        return stored.record.id if stored else ""
 
     def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
         if not found:
