@@ -177,7 +177,7 @@ class Round:
             reflection=max(self._score(w), self._score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id})),
+            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id} - {w.id})),
             expires_at=None if None in (w.expires_at, x.expires_at) else max(w.expires_at, x.expires_at),  # type: ignore[type-var]
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
@@ -187,6 +187,7 @@ class Round:
         self._erased(x, "merge", f"{w.id} says the same", into=w.id)
         self._note(self.done.merged, x.id)
         del self._records[x.id]
+        self._pass_on(x.id, w.id)
 
     def _summarise(self) -> None:
         """Related ones of low score, of one class, become one summary."""
@@ -215,7 +216,7 @@ class Round:
             source="summary",
             policy_class=policy_class,
             created_at=self._now,
-            expires_at=None if None in ends else min(e for e in ends if e),
+            expires_at=min((end for end in ends if end is not None), default=None),
             tags=tuple(sorted({tag for r in records for tag in r.tags})),
             reflection=self._policy.reflection.start,
             derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
@@ -228,6 +229,25 @@ class Round:
             self._note(self.done.summarised, record.id)
             del self._records[record.id]
         self._records[made.id] = stored
+        for record in records:
+            self._pass_on(record.id, made.id)
+
+    def _pass_on(self, gone: str, into: str) -> None:
+        """What was made from one that became part of another goes with that other, too."""
+        for stored in [*self._records.values(), *self._packed]:
+            record = stored.record
+            if gone in record.derived_from and into not in (record.id, *record.derived_from):
+                fresh = replace(record, derived_from=tuple(sorted({*record.derived_from, into})))
+                self._change(stored, replace(fresh, version=record.version + 1))
+
+    def _change(self, stored: StoredRecord, made: MemoryRecord) -> None:
+        """A record becomes this one where it is: among the others, or in the archive."""
+        if made.id in self._records:
+            self._replace(stored, made)
+            return
+        packed = replace(stored, record=made)
+        self._packed = [packed if each.record.id == made.id else each for each in self._packed]
+        self._packed_away(packed)
 
     def _near(self, ids: Iterable[str], least: float) -> list[tuple[str, str]]:
         """Pairs of these ids with a cosine of `least` or more, likest first."""

@@ -8,6 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
+from meve.memory.origins import bounded, checked_origins, made_from, shortened
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import (
     SHARED,
@@ -40,15 +41,26 @@ class Writer:
 
     kit: Kit
 
-    def add(self, user: str, user_id: UserId | None, text: str, reason: str, **draft: Any) -> MemoryRecord:  # noqa: ANN401
+    def add(
+        self,
+        user: str,
+        user_id: UserId | None,
+        text: str,
+        reason: str,
+        *,
+        derived_from: Iterable[str] = (),
+        **draft: Any,  # noqa: ANN401
+    ) -> MemoryRecord:
         """A new record.
 
         Raises:
             PolicyError: a class that may not be shared, for the shared space.
             ValidationError: what can't be stored.
             DuplicateIdError: the id is taken.
+            UnknownIdError: the user has none of an id that it was made from.
         """
         kit, now = self.kit, self.kit.clock.now()
+        origins = checked_origins(derived_from)
         record = drafted(
             text,
             user_id=user_id,
@@ -66,7 +78,8 @@ class Writer:
         stored = kit.stored(record)
         with kit.store.writing() as transaction:
             self._clear_expired(transaction, user, record.id, now)
-            transaction.insert(user, stored)
+            record = made_from(transaction, user, record, origins, now)
+            transaction.insert(user, replace(stored, record=record))
             transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
         return record
 
@@ -117,9 +130,13 @@ class Writer:
                     f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
                 )
             made = replace(record, **changes, version=record.version + 1)
+            made = bounded(transaction, user, made) if "expires_at" in changes else made
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
             transaction.replace(user, stored)
             transaction.log(kit.event(user, made, "update", reason, now, changed=sorted(changes)))
+            for each in shortened(transaction, user, made) if "expires_at" in changes else ():
+                because = f"it lives no longer than {record_id}, which it was made from"
+                transaction.log(kit.event(user, each, "update", because, now, changed=["expires_at"]))
         if changes.keys() & {"text", "metadata", "tags"}:
             kit.store.scrub()  # or what they were stays in the write-ahead log
         return made
