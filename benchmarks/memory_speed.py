@@ -24,6 +24,7 @@ import numpy as np
 
 from meve.memory import GovernedMemory, Policy
 from meve.memory.drafts import drafted
+from meve.memory.recall import shown
 from meve.memory.records import StoredRecord, user_key
 from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
@@ -96,7 +97,8 @@ class Material:
                         classifier=kit.classifier, tagger=kit.tagger,
                     )  # fmt: skip
                     vector = self._vectors[at] + 0.01 * self._noise.standard_normal(self._vectors.shape[1])
-                    stored = StoredRecord(record=record, vector=vector, tokens=self._tokens[at] + 12)
+                    beside = kit.tokens.count(shown(f"({n})", record.source, record.created_at))
+                    stored = StoredRecord(record=record, vector=vector, tokens=self._tokens[at] + beside)
                     transaction.insert(user_key(user), stored)
                     transaction.log(kit.event(user_key(user), record, "add", "made for a benchmark", record.created_at))
 

@@ -35,6 +35,17 @@ def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating])
     return np.asarray(np.clip(made, -1.0, 1.0))
 
 
+_ALONE = 1 << 22
+"""Multiplications from which on BLAS's threads are worth their waiting for one another."""
+
+
+def inner_products(vectors: FloatArray) -> FloatArray:
+    """Of n vectors (n, d) with each other, shape (n, n); few of them in this thread alone."""
+    if vectors.size * len(vectors) <= _ALONE:
+        return np.asarray(np.einsum("id,jd->ij", vectors, vectors))
+    return np.asarray(vectors @ vectors.T)
+
+
 def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:
     """How telling a term is: ln(1 + (N - n + 0.5) / (n + 0.5)); never negative, unlike the form without the 1.
 

@@ -1,6 +1,6 @@
 """The five phases in a row, over whatever sources and parts it is given; knows no corpus and no memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
 from meve.trace import Observer
-from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Query, Selection
+from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Passage, Query, Selection
 from meve.vectors import checked_vectors
 
 TURNED_DOWN = "turned down"
@@ -60,6 +60,8 @@ class Pipeline:
     """Which candidates stand no chance, for a verification that need not be exact."""
     same: Same | None = None
     """Whether two passages whose embeddings are close say the same; None for taking it so."""
+    shown: Callable[[Passage], bool] | None = None
+    """Whether a passage stands before the reader already; the first phase drops it then. None for none."""
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
     verifier_name: str = ""
@@ -137,8 +139,18 @@ class Pipeline:
         names = [source.name for source in self.sources]
         settings = {"candidates": config.candidates, "sources": names, **self.notes}
         with recorder.phase("retrieve", received=0, settings=settings) as p:
-            found = retrieve(query, self.sources, config.candidates)
-            return p.done(self._with_vectors(found) if self._compares(config) else found)
+            found = self._new(retrieve(query, self.sources, config.candidates))
+            kept = p.done(found)
+            return self._with_vectors(kept) if self._compares(config) else kept
+
+    def _new(self, found: list[Candidate]) -> Selection:
+        """What isn't shown already."""
+        shown = self.shown or (lambda _: False)
+        old = {c.id for c in found if shown(c.passage)}
+        return Selection(
+            kept=[c for c in found if c.id not in old],
+            dropped=[Dropped(candidate=c, reason="shown_already") for c in found if c.id in old],
+        )
 
     def _verify(
         self, query: Query, found: list[Candidate], config: RetrieverConfig, recorder: Recorder, verifying: bool

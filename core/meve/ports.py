@@ -98,7 +98,11 @@ class VectorVerifier(Protocol):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as the reading model would."""
+    """Counts tokens as the reading model would.
+
+    One that has an attribute `adds_up`, and it is true, says that a text's tokens are those of the pieces between its
+    white space together: packing then adds up, and counts the whole once, at the end.
+    """
 
     @property
     def name(self) -> str:

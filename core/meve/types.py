@@ -108,8 +108,8 @@ class Dropped:
 
     candidate: Candidate
     reason: str
-    """`below_threshold`, `out_of_reach`, `copy_of:<id>`, `below_floor`, `redundant_with:<id>`, `over_budget`,
-    `over_limit`, …"""
+    """`shown_already`, `below_threshold`, `out_of_reach`, `copy_of:<id>`, `below_floor`, `redundant_with:<id>`,
+    `over_budget`, `over_limit`, …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ pytest.importorskip("accelerate")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 WORDS = ("apple", "river", "stone", "cloud", "tiger", "lemon", "wagon", "piano")
-OPTIONS = ("--epochs", 4, "--batch-size", 16, "--learning-rate", 0.003, "--max-length", 32)
+OPTIONS = ("--epochs", 8, "--batch-size", 16, "--learning-rate", 0.003, "--max-length", 32)
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +20,14 @@ def base(tmp_path_factory):
 
 @pytest.fixture
 def things(tmp_path):
-    """Queries with a passage on the same word and two on others, and one bad line."""
+    """Queries with a passage that a word tells, which a tiny model learns anywhere, two others, and a bad line."""
     rows = []
     for n, word in enumerate(15 * WORDS):
-        others = [w for w in WORDS if w != word]
-        for other in (word, others[n % 7], others[(n + 3) % 7]):
+        for said in ("stone", "cloud", "piano"):
             query = f"what {'abcdefghijklmno'[n // 8]} is the {word}?"
-            rows.append({"query": query, "passage": f"the {other} is", "relevant": other == word})
+            rows.append(
+                {"query": query, "passage": f"the {word} is {' '.join(4 * [said])}", "relevant": said == "stone"}
+            )
     path = tmp_path / "things.jsonl"
     path.write_text("\n".join([*map(json.dumps, rows), "{"]))
     return path

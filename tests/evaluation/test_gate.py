@@ -1,7 +1,9 @@
 """The gate: on texts of the project's own, with the bundled model, nothing may get worse than it was.
 
 The same texts, questions and weights give the same figures, so no interval is needed: half a question's worth is a
-drop. After a change for the better, or one that is meant: `MEVE_NEW_BASELINE=1 pytest tests/evaluation/test_gate.py`.
+drop. But the verifier's 8-bit products are rounded otherwise by processors with instructions for them (VNNI), so there
+is a baseline for either kind. After a change for the better, or one that is meant, on both:
+`MEVE_NEW_BASELINE=1 pytest tests/evaluation/test_gate.py`.
 """
 
 import json
@@ -18,6 +20,8 @@ from meve.evaluation.measures import MEASURES
 pytestmark = pytest.mark.slow
 
 BASELINE = Path(__file__).with_name("own_baseline.json")
+CPU = Path("/proc/cpuinfo")
+KIND = "vnni" if CPU.is_file() and "vnni" in CPU.read_text() else "other"
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +55,13 @@ def drops(old, new, questions):
 
 def test_nothing_is_worse_than_it_was(found):
     new = means(found)
-    if os.environ.get("MEVE_NEW_BASELINE"):
-        BASELINE.write_text(
-            json.dumps({"fingerprint": found.sets["own"]["fingerprint"], "means": new}, indent=1) + "\n"
-        )
     old = json.loads(BASELINE.read_text())
+    if os.environ.get("MEVE_NEW_BASELINE"):
+        old = {"fingerprint": found.sets["own"]["fingerprint"], "means": {**old["means"], KIND: new}}
+        BASELINE.write_text(json.dumps(old, indent=1) + "\n")
     assert old["fingerprint"] == found.sets["own"]["fingerprint"], "the texts changed: make a new baseline, and say why"
     assert not found.failures
-    assert drops(old["means"], new, found.sets["own"]["questions"]) == []
+    assert drops(old["means"][KIND], new, found.sets["own"]["questions"]) == []
 
 
 def test_the_gate_sees_a_drop_of_one_question():

@@ -25,6 +25,7 @@ CALLS = {
     "within": lambda m, x: m.search("sun", user_id="alice", within=x),
     "classes": lambda m, x: m.search("sun", user_id="alice", classes=x),
     "sources": lambda m, x: m.search("sun", user_id="alice", sources=x),
+    "what is known": lambda m, x: m.search("sun", user_id="alice", without=x if x != ["5"] and x != {"a": 1} else 5),
     "a record's events": lambda m, x: m.audit.events(record_id=x),
     "actions": lambda m, x: m.audit.events(action=x),
     "since": lambda m, x: m.audit.events(since=x),

@@ -189,8 +189,8 @@ def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(memory, mo
     from meve.memory import shelf
 
     seen = []
-    apart = shelf.taken_apart
-    monkeypatch.setattr(shelf, "taken_apart", lambda text: seen.append(text) or apart(text))
+    apart = shelf.values_of
+    monkeypatch.setattr(shelf, "values_of", lambda text: seen.append(text) or apart(text))
     for n in range(30):
         memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")
     recall = memory.search("When does the bus to the old harbour leave?", user_id="alice", limit=None, max_tokens=2_000)

@@ -149,6 +149,24 @@ def test_only_the_postings_of_the_query_are_read(monkeypatch):
     assert sorted(asked) == sorted(index._held.vocabulary[word] for word in ("word5", "word7"))
 
 
+def test_shares_are_scores_by_the_most_there_can_be():
+    """Of every text with a word of the query; a word that no text holds makes the most larger."""
+    index = Bm25Index()
+    index.add(np.array([7, 3, 5, 9]), ["red moon", "blue moon", "green sun", "red red moon"])
+    rows, scores = index.search("red moon", 10)
+    found, shares = index.shares("red moon")
+    ranked = dict(zip(found.tolist(), shares.tolist(), strict=True))
+    assert sorted(ranked) == sorted(rows.tolist())
+    ratios = [ranked[row] / score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+    assert ratios == pytest.approx([ratios[0]] * 3)
+    assert 0 < min(ranked.values()) <= max(ranked.values()) <= 1
+    unheard = dict(zip(*(each.tolist() for each in index.shares("red moon unheard")), strict=True))
+    assert all(unheard[row] < ranked[row] for row in ranked)
+    index.remove(np.array([9]))
+    assert sorted(index.shares("red moon")[0].tolist()) == [3, 7]
+    assert index.shares("nothing of it")[0].tolist() == []
+
+
 def test_a_large_filter_brings_nothing_removed_back():
     """Allowed rows that were removed stay away, however many are allowed."""
     index = filled(Bm25Index(), ["moon"] * 6000)

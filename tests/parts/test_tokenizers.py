@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.normalizers import NFKC
+from tokenizers.pre_tokenizers import ByteLevel, Whitespace
 
 from meve.errors import ConfigurationError, TokenizerUnavailableError
 from meve.parts.embedders.minilm import minilm_folder
@@ -104,6 +105,20 @@ def test_minilm_counts_as_the_model_reads():
     published = HuggingFaceTokens.from_file(minilm_folder())
     texts = ["Zürich's café, 50 % off!", "naïve 東京 ﬁne", "x" * 150, "[SEP] tabs\tand\nlines", ""]
     assert minilm_tokens().count_many(texts) == published.count_many(texts)
+
+
+def test_a_tokenizer_that_reads_across_white_space_does_not_say_that_counts_add_up():
+    """Byte pairs with the space before a word, or a normalizer that looks at neighbours."""
+    words = {"[UNK]": 0, "moon": 1}
+    spaced = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    spaced.pre_tokenizer = Whitespace()
+    assert HuggingFaceTokens(spaced, "words").adds_up
+    spaced.normalizer = NFKC()
+    assert not HuggingFaceTokens(spaced, "normalized").adds_up
+    bytewise = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    assert not HuggingFaceTokens(bytewise, "whole").adds_up
+    bytewise.pre_tokenizer = ByteLevel()
+    assert not HuggingFaceTokens(bytewise, "bytes").adds_up
 
 
 def test_counting_imports_no_torch():

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from meve.errors import ModelError
 from meve.phases import budget, fallback, prioritize, reconsider, retrieve, verify
@@ -292,6 +294,36 @@ class TestBudget:
         many = [candidate(i, "one two three", tokens=wrong) for i in "abcdef"]
         composed = pack(many, 10)
         assert composed.tokens == len(composed.text.split()) <= 10
+
+    def test_where_counts_add_up_only_the_end_is_counted(self):
+        """However close to the limit: no text is counted to see whether it fits."""
+        counter = CountedTokens(WordCounter())
+        counter.adds_up = True
+        many = [candidate(i, "one two three", tokens=3) for i in "abcdef"]
+        composed = pack(many, 14, counter, citations=True, separator="\n")
+        assert ids(composed.selection.kept) == ["a", "b", "c"]
+        assert composed.tokens == 12
+        assert [text for text in counter.calls.passages if "one" in text] == [composed.text]
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.integers(1, 9), max_size=12), st.integers(1, 40), st.booleans(), st.sampled_from("\n \t|"))
+    def test_adding_up_packs_as_counting_does(self, lengths, most, citations, separator):
+        """With any separator: one that isn't white space is counted with what stands beside it."""
+        many = [candidate(str(n), "word " * length) for n, length in enumerate(lengths)]
+        summing = WordCounter()
+        summing.adds_up = True
+        counted, added = (
+            pack(many, most, counter, citations=citations, separator=separator) for counter in (WordCounter(), summing)
+        )
+        assert (added.text, added.tokens) == (counted.text, counted.tokens)
+        assert reasons(added.selection) == reasons(counted.selection)
+
+    def test_stored_counts_that_are_too_low_are_seen_where_counts_add_up(self):
+        """What decides is the count of the final text."""
+        summing = WordCounter()
+        summing.adds_up = True
+        composed = pack([candidate(i, "one two three", tokens=1) for i in "abcdef"], 10, summing)
+        assert composed.tokens == len(composed.text.split()) == 9
 
     def test_seams_that_cost_tokens_are_paid(self):
         """A tokenizer for which a joined text has more tokens than its parts never overruns."""

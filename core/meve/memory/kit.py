@@ -2,19 +2,24 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from meve.clock import Clock
+from meve.clock import Clock, SystemClock
 from meve.errors import ModelError, foreign
 from meve.memory.chain import Action, Chain, Event
-from meve.memory.drafts import Classifier
+from meve.memory.drafts import Classifier, SourceClassifier
 from meve.memory.policy import Policy
 from meve.memory.recall import shown
 from meve.memory.records import MemoryRecord, StoredRecord, checked_text
-from meve.memory.reflection import UsageJudge
+from meve.memory.reflection import RuleUsageJudge, UsageJudge
 from meve.memory.stores.ports import MemoryStore
-from meve.memory.tagging import Tagger
-from meve.memory.values import Contradiction
+from meve.memory.stores.sqlite import SqliteStore
+from meve.memory.tagging import PolicyTagger, Tagger
+from meve.memory.values import Contradiction, RuleContradiction
+from meve.parts.embedders import resolve_embedder
+from meve.parts.tokenizers import resolve_tokens
+from meve.parts.verifiers import resolve_verifier
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.vectors import checked_vectors
 
@@ -36,6 +41,55 @@ class Kit:
     usage: UsageJudge
     classifier: Classifier
     tagger: Tagger
+
+    @classmethod
+    def open(
+        cls,
+        file: str | Path,
+        *,
+        policy: Policy | None,
+        embedder: Embedder | str | None,
+        verifier: Verifier | str | None,
+        tokens: TokenCounter | str | None,
+        clock: Clock | None,
+        audit_key: bytes | None,
+        contradiction: Contradiction | None,
+        usage: UsageJudge | None,
+        classifier: Classifier | None,
+        tagger: Tagger | None,
+        verify_threshold: float,
+    ) -> Self:
+        """Over a file; what isn't given is that which ships. See `GovernedMemory.open`.
+
+        Raises:
+            StorageError: the file can't be opened, is damaged, or of a newer version.
+            AuditError: its log hangs on another key.
+            ConfigurationError: a part that can't be, or another embedder than the file was made with.
+        """
+        found = resolve_embedder(embedder)
+        rules = policy or Policy()
+        judge = contradiction or RuleContradiction()
+        chain = Chain(audit_key)
+        store = SqliteStore.open(file, chain)
+        try:
+            store.claim_embedder(found.name, found.dimension)
+            return cls(
+                store=store,
+                policy=rules,
+                embedder=found,
+                verifier=resolve_verifier(verifier, found),
+                verify_threshold=verify_threshold,
+                tokens=resolve_tokens(tokens),
+                clock=clock or SystemClock(),
+                chain=chain,
+                contradiction=judge,
+                usage=usage or RuleUsageJudge(embedder=found, contradiction=judge),
+                classifier=classifier or SourceClassifier(),
+                tagger=tagger or PolicyTagger(rules.tagging, found),
+            )
+        except BaseException:
+            store.close()
+            raise
 
     def stored(self, record: MemoryRecord) -> StoredRecord:
         """A record with its vector and its tokens.

@@ -8,42 +8,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from meve.clock import Clock, SystemClock
-from meve.errors import ConfigurationError, ValidationError
+from meve.clock import Clock
+from meve.errors import ConfigurationError
+from meve.memory.asking import asked
 from meve.memory.auditing import AuditLog
-from meve.memory.chain import Chain
-from meve.memory.drafts import Classifier, SourceClassifier
+from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
-from meve.memory.records import (
-    SHARED,
-    MemoryRecord,
-    UserId,
-    ago,
-    checked_choice,
-    checked_id,
-    checked_tags,
-    checked_text,
-    user_key,
-)
+from meve.memory.records import SHARED, MemoryRecord, UserId, checked_id, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
-from meve.memory.reflection import RuleUsageJudge, UsageJudge
+from meve.memory.reflection import UsageJudge
 from meve.memory.rounds import Upkept
-from meve.memory.search import Asked, Load, Recall, RecallCache, Searcher
-from meve.memory.shelf import Scope, Shelves
+from meve.memory.search import Load, Recall, RecallCache, Searcher
+from meve.memory.shelf import Shelves
 from meve.memory.stores.ports import Counts
-from meve.memory.stores.sqlite import SqliteStore
 from meve.memory.summaries import ExtractiveSummariser, Summariser
-from meve.memory.tagging import PolicyTagger, Tagger
+from meve.memory.tagging import Tagger
 from meve.memory.upkeep import Background, Keeper
-from meve.memory.values import Contradiction, RuleContradiction
+from meve.memory.values import Contradiction
 from meve.memory.writing import Erased, Writer, unknown
-from meve.parts.embedders import resolve_embedder
-from meve.parts.tokenizers import resolve_tokens
-from meve.parts.verifiers import resolve_verifier
-from meve.pipeline import check_query
 from meve.ports import Embedder, TokenCounter, Verifier
 
 
@@ -113,30 +98,15 @@ class GovernedMemory:
             AuditError: its log hangs on another key.
             ConfigurationError: a part that can't be, or another embedder than the file was made with.
         """
-        found = resolve_embedder(embedder)
-        rules = policy or Policy()
-        judge = contradiction or RuleContradiction()
-        chain = Chain(audit_key)
-        store = SqliteStore.open(file, chain)
+        kit = Kit.open(
+            file, policy=policy, embedder=embedder, verifier=verifier, tokens=tokens, clock=clock, audit_key=audit_key,
+            contradiction=contradiction, usage=usage, classifier=classifier, tagger=tagger,
+            verify_threshold=verify_threshold,
+        )  # fmt: skip
         try:
-            store.claim_embedder(found.name, found.dimension)
-            kit = Kit(
-                store=store,
-                policy=rules,
-                embedder=found,
-                verifier=resolve_verifier(verifier, found),
-                verify_threshold=verify_threshold,
-                tokens=resolve_tokens(tokens),
-                clock=clock or SystemClock(),
-                chain=chain,
-                contradiction=judge,
-                usage=usage or RuleUsageJudge(embedder=found, contradiction=judge),
-                classifier=classifier or SourceClassifier(),
-                tagger=tagger or PolicyTagger(rules.tagging, found),
-            )
             return cls(kit, summariser)
         except BaseException:
-            store.close()
+            kit.store.close()
             raise
 
     def add(
@@ -152,6 +122,7 @@ class GovernedMemory:
         ttl: timedelta | None = None,
         expires_at: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        derived_from: Iterable[str] = (),
         reason: str = "on request",
     ) -> MemoryRecord:
         """Remember something of a user's. When this returns, it survives a power cut.
@@ -167,17 +138,21 @@ class GovernedMemory:
             ttl: how long it lives; by its class if None.
             expires_at: when its life ends, instead.
             metadata: JSON-plain values of your own.
+            derived_from: ids of the user's records that it was made from. It lives no longer than any of them, and is
+                erased with any of them.
             reason: for the audit log; holds no content.
 
         Raises:
             ValidationError: an argument that can't be; nothing is stored.
             DuplicateIdError: the id is taken.
+            UnknownIdError: the user has none of an id that it was made from.
             ModelError: the embedder failed; nothing is stored.
             StorageError: the file can't be written.
         """
         return self._writer.add(
             user_key(user_id), user_id, text, reason, source=source, policy_class=policy_class, id=id,
             session_id=session_id, tags=tags, ttl=ttl, expires_at=expires_at, metadata=metadata,
+            derived_from=derived_from,
         )  # fmt: skip
 
     def add_shared(
@@ -213,6 +188,7 @@ class GovernedMemory:
         within: timedelta | None = None,
         include_private: bool = False,
         verify: bool = False,
+        without: Collection[str] = (),
         limit: int | None = 10,
         max_tokens: int = 512,
     ) -> Recall:
@@ -229,19 +205,21 @@ class GovernedMemory:
             within: only what was added so long ago at most.
             include_private: whether private memories may come back.
             verify: whether a verifier must let a memory through.
+            without: what stands before the reader already: ids of memories, or texts, in which a memory stands whose
+                sentences are all there. Such a one stays out, and the trace tells.
             limit: how many memories at most; None for as many as fit.
             max_tokens: the most tokens that the text may have.
 
         Raises:
             QueryError: a blank question.
-            ValidationError: a user, class, source or tag that can't be.
+            ValidationError: a user, class, source, tag or text that can't be.
         """
-        return self._searcher.search(
-            self._asked(
-                query, user_key(user_id), user_id, tags=tags, classes=classes, sources=sources, session_id=session_id,
-                within=within, include_private=include_private, verify=verify, limit=limit, max_tokens=max_tokens,
-            )
+        question = asked(
+            self.policy, self.clock.now(), query, user_id, tags=tags, classes=classes, sources=sources,
+            session_id=session_id, within=within, include_private=include_private, verify=verify, without=without,
+            limit=limit, max_tokens=max_tokens,
         )  # fmt: skip
+        return self._searcher.search(question)
 
     def reflect(self, recall: Recall, *, answer: str) -> Reflected:
         """Move the scores of what was recalled by what the answer made of it: used, unused, contradicted.
@@ -274,8 +252,8 @@ class GovernedMemory:
     ) -> MemoryRecord:
         """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
 
-        With `if_version`, only if nobody has changed it since that version. A summary ends no later than the first of
-        what it was made of.
+        With `if_version`, only if nobody has changed it since that version. What was made from others, or became one
+        with them, is given no longer life than theirs.
 
         Raises:
             UnknownIdError: the user has none of that id.
@@ -371,7 +349,8 @@ class GovernedMemory:
             QueryError: a blank text.
         """
         user = user_key(user_id)
-        recall = self._searcher.look(self._asked(about, user, user_id, include_private=True, limit=limit))
+        question = asked(self.policy, self.clock.now(), about, user_id, include_private=True, limit=limit)
+        recall = self._searcher.look(question)
         scores = {p.passage.id: float(p.score or 0.0) for p in recall.passages}
         return explained(self._kit, user, [(r, scores[r.id]) for r in recall.records])
 
@@ -463,45 +442,3 @@ class GovernedMemory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close it."""
         self.close()
-
-    def _asked(
-        self,
-        query: str,
-        user: str,
-        user_id: UserId,
-        *,
-        tags: Collection[str] | None = None,
-        classes: Collection[PolicyClass] | None = None,
-        sources: Collection[Source] | None = None,
-        session_id: str | None = None,
-        within: timedelta | None = None,
-        include_private: bool = False,
-        verify: bool = False,
-        limit: int | None = None,
-        max_tokens: int = 1_000_000,
-    ) -> Asked:
-        check_query(query)
-        now = self.clock.now()
-        scope = Scope(
-            now=now,
-            classes=self._classes(classes, include_private),
-            sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
-            tags=None if tags is None else checked_tags(tags),
-            session_id=None if session_id is None else checked_text(session_id, "session_id"),
-            since=None if within is None else ago(now, within, "within"),
-        )
-        return Asked(
-            text=query, user=user, user_id=user_id, scope=scope, limit=limit, max_tokens=max_tokens, verify=verify
-        )
-
-    def _classes(self, classes: Collection[PolicyClass] | None, private: bool) -> frozenset[PolicyClass]:
-        every = (
-            frozenset(self.policy.classes) if classes is None else frozenset(_choices(classes, "classes", PolicyClass))
-        )
-        return every if private else frozenset(name for name in every if not self.policy.rule(name).on_request)
-
-
-def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} are {values!r}: give a list")
-    return [checked_choice(value, name, kind) for value in values]

@@ -54,7 +54,7 @@ class MemoryRecord:
     hold: str = ""
     """Why nothing may erase it; empty where something may."""
     derived_from: tuple[str, ...] = ()
-    """The ids of the memories that it was merged or summarised from."""
+    """The ids of the memories that it was merged, summarised or otherwise made from."""
     version: int = 1
     """Rises with each change."""
 

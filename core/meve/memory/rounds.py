@@ -17,7 +17,7 @@ from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
-from meve.memory.values import taken_apart
+from meve.memory.values import Values, values_of
 
 Step: TypeAlias = Callable[[Transaction], object]
 """One change, made in whatever transaction it is given."""
@@ -77,9 +77,13 @@ class Round:
         changes = kit.store.changes(user, 0)
         self.version = changes.version
         """The user's, as of which it is planned."""
-        self._told: dict[str, tuple[object, ...]] = {}
+        self._told: dict[str, Values] = {}
         self._records = {stored.record.id: stored for _, stored in changes.records}
         self._packed = kit.store.archived(user)
+        self._made_from: dict[str, set[str]] = {}
+        """By an origin's id: the ids of what was made from it."""
+        for stored in [*self._records.values(), *self._packed]:
+            self._depends(stored.record.id, stored.record.derived_from)
         self._plan()
 
     def apply(self, transaction: Transaction) -> bool:
@@ -178,10 +182,10 @@ class Round:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values(self, record: MemoryRecord) -> tuple[object, ...]:
+    def _values(self, record: MemoryRecord) -> Values:
         """Numbers, days, names and denials: where they differ, two memories can't be one."""
         if record.id not in self._told:
-            self._told[record.id] = taken_apart(record.text).values
+            self._told[record.id] = values_of(record.text)
         return self._told[record.id]
 
     def _settle(self, winner: StoredRecord, loser: StoredRecord) -> None:
@@ -223,15 +227,17 @@ class Round:
             reflection=max(self._score(w), self._score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id})),
+            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id} - {w.id})),
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,
         )
         self._replace(winner, made)
+        self._depends(w.id, (*x.derived_from, x.id))
         self._erased(x, "merge", f"{w.id} says the same", into=w.id)
         self._note(self.done.merged, x.id)
         del self._records[x.id]
+        self._pass_on(x.id, w.id)
 
     def _summarise(self) -> None:
         """Related ones of low score, of one class, become one summary."""
@@ -272,6 +278,33 @@ class Round:
             self._note(self.done.summarised, record.id)
             del self._records[record.id]
         self._records[made.id] = stored
+        self._depends(made.id, made.derived_from)
+        for record in records:
+            self._pass_on(record.id, made.id)
+
+    def _pass_on(self, gone: str, into: str) -> None:
+        """What was made from one that became part of another goes with that other, too."""
+        packed = {stored.record.id: stored for stored in self._packed}
+        for name in sorted(self._made_from.get(gone, ())):
+            stored = self._records.get(name) or packed.get(name)
+            if stored is not None and into not in (name, *stored.record.derived_from):
+                origins = tuple(sorted({*stored.record.derived_from, into}))
+                made = replace(stored.record, derived_from=origins, version=stored.record.version + 1)
+                self._change(stored, made)
+                self._depends(name, [into])
+
+    def _depends(self, name: str, origins: Iterable[str]) -> None:
+        for each in origins:
+            self._made_from.setdefault(each, set()).add(name)
+
+    def _change(self, stored: StoredRecord, made: MemoryRecord) -> None:
+        """A record becomes this one where it is: among the others, or in the archive."""
+        if made.id in self._records:
+            self._replace(stored, made)
+            return
+        packed = replace(stored, record=made)
+        self._packed = [packed if each.record.id == made.id else each for each in self._packed]
+        self._packed_away(packed)
 
     def _near(self, ids: Iterable[str], least: float) -> list[tuple[str, str]]:
         """Pairs of these ids with a cosine of `least` or more, likest first; of each id with its likest few."""

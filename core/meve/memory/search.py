@@ -12,18 +12,16 @@ from typing import Any
 from meve.calibration import account
 from meve.config import RetrieverConfig
 from meve.context import Context
+from meve.memory.asking import CANDIDATES, Asked
 from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
-from meve.memory.shelf import Scope, Shelf, Shelves
+from meve.memory.shelf import Shelf, Shelves
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
 from meve.trace import Trace
 from meve.types import Passage, Query
-
-CANDIDATES = 50
-"""Memories that are ranked, the likest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,28 +36,6 @@ class Recall(Context):
     def records(self) -> tuple[MemoryRecord, ...]:
         """The memories that stand in it, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question to one user's memory."""
-
-    text: str
-    user: str
-    """The user's key."""
-    user_id: UserId
-    scope: Scope
-    limit: int | None
-    max_tokens: int
-    verify: bool
-    candidates: int = CANDIDATES
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What two questions must share to have one answer; of the moment the day, since scores fade by days."""
-        scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
-        day = self.scope.now.toordinal()
-        return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, self.candidates, day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +118,7 @@ class Searcher:
             scorer=scorer,
             fallback=None,
             same=lambda one, other: _values_of(one, shelves) == _values_of(other, shelves),
+            shown=asked.shown.holds if asked.shown.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
@@ -155,7 +132,7 @@ class Searcher:
     def _config(self, asked: Asked) -> RetrieverConfig:
         ranking = self.kit.policy.ranking
         return RetrieverConfig(
-            candidates=asked.candidates,
+            candidates=asked.candidates + len(asked.shown.given),  # what is shown takes no place
             limit=asked.limit,
             threshold=ranking.threshold,
             min_verified=0,
@@ -250,7 +227,7 @@ class RecallCache:
 def _values_of(passage: Passage, shelves: Sequence[Shelf]) -> object:
     """Numbers, days, names and denials of a memory: what differs in them is not said twice."""
     shared = isinstance(passage, MemoryPassage) and passage.record.user_id is None
-    return shelves[shared].statement(passage.text).values
+    return shelves[shared].values(passage.text)
 
 
 def _cached(trace: Trace) -> Trace:
@@ -265,7 +242,3 @@ def _recall_id() -> str:
 
 def _values(context: Context) -> dict[str, Any]:
     return {f.name: getattr(context, f.name) for f in fields(Context)}
-
-
-def _plain(value: object) -> object:
-    return tuple(sorted(map(str, value))) if isinstance(value, set | frozenset | list | tuple) else value

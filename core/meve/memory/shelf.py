@@ -16,13 +16,11 @@ from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
 from meve.memory.stores.rows import micros
-from meve.memory.values import Statement, taken_apart
+from meve.memory.values import Values, values_of
 from meve.parts.lexical.analyzers import stemmed_words
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.types import FloatArray
 
-ROUNDING = 1e-4
-"""More than the product of two matrices may be off by."""
 NEVER = np.iinfo(np.int64).max
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(Source))}
@@ -87,7 +85,7 @@ class Shelf:
         return len(self._at)
 
     def _empty(self) -> None:
-        self._statements: dict[str, Statement] = {}
+        self._values: dict[str, Values] = {}
         self._at: dict[int, int] = {}
         """Row to position."""
         self._stored: list[StoredRecord | None] = []
@@ -141,23 +139,20 @@ class Shelf:
             rule: how likeness is made up.
         """
         n = len(mask)
-        asked = unit(vector)
-        near: Floats = np.where(mask, np.maximum(self._units[:n] @ asked, 0.0), 0.0).astype(np.float64)
+        # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
+        near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], unit(vector)), 0.0).astype(np.float64)
         shared = np.zeros(n)
+        spoken_of, shares = self.words.shares(text)
+        shared[spoken_of] = shares
+        near[~mask] = shared[~mask] = 0.0
         positions = np.flatnonzero(mask)
-        found, held = self.words.search(text, max(1, len(self._at)), None if mask.all() else positions)
-        shared[found] = held / max(self.words.most(text), 1e-9)
-        scores = self._together(positions, near, shared, rule)
-        if len(positions) > 2 * k:
-            positions = positions[scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - ROUNDING]
-        beside = np.concatenate([positions, self._before[positions], self._after[positions]])
-        exact = np.unique(beside[beside >= 0])  # row by row, and not by BLAS, whose blocks round equal rows differently
-        near[exact] = np.where(mask[exact], np.maximum(np.einsum("ij,j->i", self._units[exact], asked), 0.0), 0.0)
-        made = self._together(positions, near, shared, rule).astype(np.float32).tolist()
-        best = sorted(zip(made, positions.tolist(), strict=True), key=lambda each: (-each[0], self._id(each[1])))
-        return [
-            Hit(stored, score, float(near[p]), float(shared[p])) for score, p in best[:k] if (stored := self._stored[p])
-        ]
+        made = self._together(positions, near, shared, rule).astype(np.float32)
+        if len(made) > k:
+            stay = made >= np.partition(made, len(made) - k)[len(made) - k]
+            positions, made = positions[stay], made[stay]
+        hits = [(score, self._stored[p], p) for score, p in zip(made.tolist(), positions.tolist(), strict=True)]
+        found = [Hit(stored, score, float(near[p]), float(shared[p])) for score, stored, p in hits if stored]
+        return sorted(found, key=lambda hit: (-hit.likeness, hit.stored.record.id))[:k]
 
     def _together(self, positions: Positions, near: Floats, shared: Floats, rule: Likeness) -> Floats:
         """The likeness at some positions, each with what it borrows from those beside it, at most 1."""
@@ -165,15 +160,11 @@ class Shelf:
         before, after = own[self._before[positions]], own[self._after[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * before + rule.after * after, 1.0))
 
-    def statement(self, text: str) -> Statement:
-        """A text of a record that it holds, taken apart; remembered until a record goes."""
-        if text not in self._statements:
-            self._statements[text] = taken_apart(text)
-        return self._statements[text]
-
-    def _id(self, position: int) -> str:
-        stored = self._stored[position]
-        return stored.record.id if stored else ""
+    def values(self, text: str) -> Values:
+        """What a text of a record that it holds says; remembered until a record goes."""
+        if text not in self._values:
+            self._values[text] = values_of(text)
+        return self._values[text]
 
     def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
         if not found:
@@ -223,7 +214,7 @@ class Shelf:
     def _drop(self, rows: Sequence[int]) -> None:
         positions = [self._at.pop(row) for row in rows]
         if positions:
-            self._statements = {}
+            self._values = {}
         for n in positions:
             stored = self._stored[n]
             self._stored[n] = None

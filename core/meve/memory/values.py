@@ -7,9 +7,9 @@ value may be the same statement twice. An NLI model in their place is a `Contrad
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from meve.parts.lexical.analyzers import content_words, words
+from meve.parts.lexical.analyzers import FUNCTION_WORDS, words
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)?")
 _UP_TO_TWENTY = """
@@ -37,21 +37,22 @@ SUBJECT = 0.6
 """The share of the words of the statement with fewer that the other must hold, for both to be of one subject."""
 
 
+class Values(NamedTuple):
+    """What a statement says of its subject."""
+
+    numbers: frozenset[str]
+    days: frozenset[str]
+    names: frozenset[str]
+    denies: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """A statement, taken apart."""
 
     about: frozenset[str]
     """Its content words but values and negations, without endings."""
-    numbers: frozenset[str]
-    days: frozenset[str]
-    names: frozenset[str]
-    denies: bool
-
-    @property
-    def values(self) -> tuple[object, ...]:
-        """All but what it is about."""
-        return (self.numbers, self.days, self.names, self.denies)
+    values: Values
 
 
 class Contradiction(Protocol):
@@ -80,19 +81,28 @@ class RuleContradiction:
         return difference(taken_apart(one), taken_apart(other))
 
 
+def values_of(text: str) -> Values:
+    """A statement's numbers, days, names, and whether it denies."""
+    return _values(text, words(text))
+
+
 def taken_apart(text: str) -> Statement:
     """A statement's words and values."""
-    numbers = {_plain(each) for each in _NUMBER.findall(text)}
     found = words(text)
-    numbers |= {_SPELLED[word] for word in found if word in _SPELLED}
+    values = _values(text, found)
+    apart = values.names | values.days | _SPELLED.keys() | _NEGATIONS | FUNCTION_WORDS
+    said = {word for word in found if word not in apart and not word[0].isdigit()}
+    return Statement(about=frozenset(map(_stem, said)), values=values)
+
+
+def _values(text: str, found: Sequence[str]) -> Values:
+    numbers = {_plain(each) for each in _NUMBER.findall(text)}
+    numbers |= {_SPELLED[word] for word in _SPELLED.keys() & found}
     names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text)}
-    days = {word for word in found if word in _CALENDAR}
-    values = names | days | set(_SPELLED)
-    said = [w for w in content_words(text) if w not in values and w not in _NEGATIONS and not w[0].isdigit()]
-    return Statement(
-        about=frozenset(map(_stem, said)),
+    days = _CALENDAR.intersection(found)
+    return Values(
         numbers=frozenset(numbers),
-        days=frozenset(days),
+        days=days,
         names=frozenset(names - days),
         denies=not _NEGATIONS.isdisjoint(found),
     )
@@ -107,15 +117,18 @@ def difference(one: Statement, other: Statement) -> str:
     """
     if not same_subject(one, other) or (one.about - other.about - _VERBS and other.about - one.about - _VERBS):
         return ""
-    pairs = (("number", one.numbers, other.numbers), ("day", one.days, other.days), ("name", one.names, other.names))
+    mine, theirs = one.values, other.values
+    pairs = (
+        ("number", mine.numbers, theirs.numbers), ("day", mine.days, theirs.days), ("name", mine.names, theirs.names),
+    )  # fmt: skip
     found = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
-    kinds = ["denial"] * (one.denies != other.denies) + [kind for kind, _, _ in found]
+    kinds = ["denial"] * (mine.denies != theirs.denies) + [kind for kind, _, _ in found]
     if not kinds or ("name" in kinds and len(kinds) > 1):
         return ""
     if kinds[0] == "denial":
         return "denial"
-    kind, mine, theirs = found[0]
-    return f"{kind}: {', '.join(sorted(mine))} / {', '.join(sorted(theirs))}"
+    kind, had, has = found[0]
+    return f"{kind}: {', '.join(sorted(had))} / {', '.join(sorted(has))}"
 
 
 def same_subject(one: Statement, other: Statement) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
+from meve.memory.origins import bounded, checked_origins, made_from, shortened
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -42,15 +43,26 @@ class Writer:
 
     kit: Kit
 
-    def add(self, user: str, user_id: UserId | None, text: str, reason: str, **draft: Any) -> MemoryRecord:  # noqa: ANN401
+    def add(
+        self,
+        user: str,
+        user_id: UserId | None,
+        text: str,
+        reason: str,
+        *,
+        derived_from: Iterable[str] = (),
+        **draft: Any,  # noqa: ANN401
+    ) -> MemoryRecord:
         """A new record.
 
         Raises:
             PolicyError: a class that may not be shared, for the shared space.
             ValidationError: what can't be stored.
             DuplicateIdError: the id is taken.
+            UnknownIdError: the user has none of an id that it was made from.
         """
         kit, now = self.kit, self.kit.clock.now()
+        origins = checked_origins(derived_from)
         record = drafted(
             text,
             user_id=user_id,
@@ -68,7 +80,8 @@ class Writer:
         stored = kit.stored(record)
         with kit.store.writing() as transaction:
             self._clear_expired(transaction, user, record.id, now)
-            transaction.insert(user, stored)
+            record = made_from(transaction, user, record, origins, now)
+            transaction.insert(user, replace(stored, record=record))
             transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
         return record
 
@@ -95,20 +108,11 @@ class Writer:
         """
         kit, now = self.kit, self.kit.clock.now()
         record_id = checked_id(record_id)
-        changes: dict[str, Any] = {}
-        if text is not None:
-            changes["text"] = checked_text(text, "text", kit.policy.limits.text)
-        if policy_class is not None:
-            changes["policy_class"] = checked_choice(policy_class, "policy_class", PolicyClass)
-        if tags is not None:
-            changes["tags"] = checked_tags(tags)
-        if metadata is not None:
-            changes["metadata"] = checked_metadata(metadata)
+        changes = self._changes(text, policy_class, tags, metadata)
         before = self._one(user, record_id, now)
         if policy_class is not None or ttl is not None or expires_at is not None:
-            changes["expires_at"] = self._end(before.record, policy_class, now, ttl, expires_at)
-        if text is not None:
-            changes |= {"superseded_by": None, "flagged": ""}  # of what it said before
+            chosen = changes.get("policy_class", before.record.policy_class)
+            changes["expires_at"] = end_of_life(kit.policy, chosen, before.record.source, now, ttl, expires_at)
         fresh = None if text is None else kit.stored(replace(before.record, text=changes["text"]))
         with kit.store.writing() as transaction:
             found = self._found(transaction, user, record_id, now)
@@ -120,31 +124,36 @@ class Writer:
                     f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
                 )
             made = replace(record, **changes, version=record.version + 1)
+            made = bounded(transaction, user, made, record) if "expires_at" in changes else made
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
             transaction.replace(user, stored)
             transaction.log(kit.event(user, made, "update", reason, now, changed=sorted(changes)))
+            for each in shortened(transaction, user, made) if "expires_at" in changes else ():
+                because = f"it lives no longer than {record_id}, which it was made from"
+                transaction.log(kit.event(user, each, "update", because, now, changed=["expires_at"]))
         if changes.keys() & {"text", "metadata", "tags"}:
             kit.store.scrub()  # or what they were stays in the write-ahead log
         return made
 
-    def _end(
+    def _changes(
         self,
-        record: MemoryRecord,
+        text: str | None,
         policy_class: PolicyClass | None,
-        now: datetime,
-        ttl: timedelta | None,
-        expires_at: datetime | None,
-    ) -> datetime | None:
-        """When a record shall end; what was made of others ends with the first of them, whatever becomes of it."""
-        last = record.expires_at if record.source == "summary" and record.derived_from else None
-        end = end_of_life(self.kit.policy, policy_class or record.policy_class, record.source, now, ttl, expires_at)
-        if last is None or (end is not None and end <= last):
-            return end
-        if ttl is None and expires_at is None:
-            return last
-        raise ValidationError(
-            f"memory {record.id!r} was made of others, and ends with them at {last.isoformat()}: give no later end"
-        )
+        tags: Iterable[str] | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        """Checked values, by their names; those that aren't given stay."""
+        changes: dict[str, Any] = {}
+        if text is not None:
+            changes["text"] = checked_text(text, "text", self.kit.policy.limits.text)
+            changes |= {"superseded_by": None, "flagged": ""}  # of what it said before
+        if policy_class is not None:
+            changes["policy_class"] = checked_choice(policy_class, "policy_class", PolicyClass)
+        if tags is not None:
+            changes["tags"] = checked_tags(tags)
+        if metadata is not None:
+            changes["metadata"] = checked_metadata(metadata)
+        return changes
 
     def delete(self, user: str, record_id: str, reason: str) -> Erased:
         """Nothing is left of a record and of what was made of it, unless it is on hold.

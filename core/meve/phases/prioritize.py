@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from meve.formulas import unit
+from meve.formulas import inner_products, unit
 from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, best_first
 
 Same: TypeAlias = Callable[[Passage, Passage], bool]
@@ -30,7 +30,7 @@ def prioritize(
         return Selection(kept=[])
     place = {c.id: i for i, c in enumerate(candidates)}
     ranked = unit(vectors)[[place[c.id] for c in order]]
-    cosines = np.minimum(ranked @ ranked.T, 1.0)
+    cosines = np.minimum(inner_products(ranked), 1.0)
     close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one, kept or not
     kept = np.ones(len(order), dtype=np.bool_)
     dropped: list[Dropped] = []

@@ -74,3 +74,15 @@ class TokenCounterContract:
             assert counter.count_many(texts) == [counter.count(text) for text in texts]
 
         agree()
+
+    def test_what_is_said_to_add_up_does(self, counter: TokenCounter) -> None:
+        """Where a counter says so, pieces between white space have as many tokens together as apart."""
+        if not getattr(counter, "adds_up", False):
+            pytest.skip(f"{counter.name} doesn't say that its counts add up")
+
+        @settings(max_examples=50, deadline=None)
+        @given(st.lists(st.text(max_size=40) | st.sampled_from(TEXTS[:-2]), max_size=5), st.sampled_from(" \n\t\r"))
+        def add_up(texts: list[str], space: str) -> None:
+            assert counter.count(space.join(texts)) == sum(counter.count_many(texts))
+
+        add_up()

@@ -14,7 +14,7 @@ from meve.parts.files import Arrays, corrupt, read_arrays, write_arrays
 from meve.parts.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, content_words
 from meve.parts.lexical.held import Held, held_of
 from meve.parts.lexical.postings import Block, Counts, Ints
-from meve.parts.lexical.ranking import Asked, Scores, ranked
+from meve.parts.lexical.ranking import Asked, Scores, ranked, summed
 from meve.parts.rows import best
 from meve.types import FloatArray, RowArray
 
@@ -119,7 +119,7 @@ class Bm25Index:
             k: how many at most.
             allowed: row keys to choose from, shape (n,); the statistics are those of all texts nevertheless.
         """
-        terms = self._asked(text)
+        terms, _ = self._asked(text)
         if not terms or k <= 0:
             return best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
         held = self._held.rows
@@ -128,12 +128,21 @@ class Bm25Index:
         positions, scores = ranked(terms, k, norms=norms, least=least, k1=self._k1, mask=mask)
         return best(held.rows[positions], scores.astype(np.float32), k)
 
-    def most(self, text: str) -> float:
-        """What no score for this query exceeds: that of a text made of its words, those that no text holds included."""
-        asked = Counter(self._analyzer(text))
-        terms = [self._held.vocabulary.get(word) for word in asked]
-        held = np.array([0 if term is None else self._containing(term) for term in terms], dtype=np.int64)
-        return float((bm25_idf(held, len(self)) * list(asked.values())).sum() * (self._k1 + 1))
+    def shares(self, text: str) -> tuple[RowArray, FloatArray]:
+        """Every row that shares a word with `text`, in no order, and its score as a share of the most there can be.
+
+        The most is what a text made of the query's words would score, those that no text holds included; what repeats
+        them can come above 1.
+        """
+        terms, unknown = self._asked(text)
+        if not terms:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        norms, _ = self._norms()
+        ordered = sorted(terms, key=lambda term: -term.weight)
+        positions, scores = summed([(term.positions, term.scores(norms, self._k1)) for term in ordered], len(norms))
+        rarest = float(bm25_idf(np.zeros(1, dtype=np.int64), len(self))[0])
+        most = (self._k1 + 1.0) * (sum(term.weight for term in terms) + unknown * rarest)
+        return self._held.rows.rows[positions], (scores / most).astype(np.float32)
 
     def save(self, path: Path) -> None:
         """Write everything to one new file; of removed texts nothing, not even a word that only they held.
@@ -198,11 +207,12 @@ class Bm25Index:
                 yield Block.from_words(np.array(numbers, dtype=np.int32), positions)
                 numbers, begun = [], i + 1
 
-    def _asked(self, text: str) -> list[Asked]:
-        """The distinct terms of a query that stand in a live text."""
+    def _asked(self, text: str) -> tuple[list[Asked], int]:
+        """The distinct terms of a query that stand in a live text, and how many words of it stand in none."""
         held = self._held
+        asked = Counter(self._analyzer(text))
         found: list[tuple[int, Ints, Counts]] = []
-        for word, times in Counter(self._analyzer(text)).items():
+        for word, times in asked.items():
             term = held.vocabulary.get(word)
             if term is None:
                 continue
@@ -213,15 +223,11 @@ class Bm25Index:
             if len(positions):
                 found.append((times, positions, counts))
         idf = bm25_idf(np.array([len(positions) for _, positions, _ in found]), len(self)).tolist()
-        return [
+        terms = [
             Asked(weight=times * weight, positions=positions, counts=counts)
             for (times, positions, counts), weight in zip(found, idf, strict=True)
         ]
-
-    def _containing(self, term: int) -> int:
-        """How many live texts hold a term."""
-        positions, _ = self._held.postings.of(term)
-        return int(self._held.rows.alive[positions].sum()) if self._held.rows.dead else len(positions)
+        return terms, asked.total() - sum(times for times, _, _ in found)
 
     def _norms(self) -> tuple[Scores, float]:
         """What counts are weighed against at each position, and the least of it."""

@@ -1,8 +1,9 @@
 """Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the one that ships among them."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from meve.errors import TokenizerUnavailableError
 
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MINILM = "all-MiniLM-L6-v2 (WordPiece)"
+_AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
+_ALONE = (None, "BertNormalizer", "Lowercase")
+"""Normalizers that look at a character without those beside it, or at an accent and its letter."""
 _SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
 
 
@@ -28,6 +32,7 @@ class HuggingFaceTokens:
         own.no_padding()
         own.no_truncation()
         self._tokenizer = own
+        self.adds_up = _splits_at_spaces(json.loads(own.to_str()))
         self._name = name
 
     @classmethod
@@ -76,11 +81,17 @@ class HuggingFaceTokens:
 
     def count(self, text: str) -> int:
         """The number of tokens of a text, without special tokens."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """The same for many texts, on all cores, in the order given."""
         return [len(found) for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+
+def _splits_at_spaces(settings: Mapping[str, Any]) -> bool:
+    """Whether a tokenizer reads what stands on both sides of white space apart, and counts no space."""
+    normalizer, splitter = (settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer"))
+    return normalizer in _ALONE and splitter in _AT_SPACES
 
 
 def minilm_tokens() -> HuggingFaceTokens:

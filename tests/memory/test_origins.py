@@ -1,0 +1,112 @@
+"""What is made from other memories goes with any of them, and outlives none."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import UnknownIdError, ValidationError
+
+NOTE, FACT = "The note says that Ann lives in Oslo.", "Ann lives in Oslo."
+
+
+@pytest.fixture
+def note(memory):
+    return memory.add(NOTE, user_id="ann", id="note", source="doc", ttl=timedelta(days=2))
+
+
+def test_erasing_an_origin_erases_what_was_made_from_it_and_from_that(memory, note):
+    memory.add(FACT, user_id="ann", id="fact", derived_from=["note"])
+    last = memory.add("Ann is in Norway.", user_id="ann", id="land", derived_from=["fact"])
+    assert last.derived_from == ("fact", "note")
+    memory.add("Bread is baked.", user_id="ann", id="bread")
+    assert memory.delete("note", user_id="ann").erased == ("fact", "land", "note")
+    assert [r.id for r in memory.list(user_id="ann")] == ["bread"]
+
+
+def test_it_lives_no_longer_than_any_origin_whatever_was_asked_for(memory, note, clock):
+    made = memory.add(FACT, user_id="ann", id="fact", derived_from=["note"], ttl=timedelta(days=90))
+    assert made.expires_at == note.expires_at
+    assert memory.get("fact", user_id="ann").expires_at == note.expires_at
+    assert memory.update("fact", user_id="ann", ttl=timedelta(days=90)).expires_at == note.expires_at
+    clock.advance(timedelta(days=2))
+    assert memory.search(FACT, user_id="ann").records == ()
+
+
+def test_it_may_end_before_them(memory, note, clock):
+    made = memory.add(FACT, user_id="ann", derived_from=["note"], ttl=timedelta(hours=1))
+    assert made.expires_at == clock.now() + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_origin_whose_life_is_cut_takes_it_along(memory, note, clock, packed):
+    memory.add(FACT, user_id="ann", id="fact", derived_from=["note"])
+    if packed:
+        with memory._kit.store.writing() as transaction:
+            transaction.archive("s:ann", transaction.find("s:ann", "fact"))
+    cut = memory.update("note", user_id="ann", ttl=timedelta(hours=1))
+    assert memory.get("fact", user_id="ann").expires_at == cut.expires_at
+    assert [s.record.id for s in memory._kit.store.archived("s:ann")] == ["fact"] * packed
+    told = memory.audit.events(record_id="fact", action="update")
+    assert [e.reason for e in told] == ["it lives no longer than note, which it was made from"]
+
+
+def test_an_origin_must_be_there_and_the_user_s_own(memory, note, clock):
+    memory.add_shared("The office opens at 9.", id="office")
+    for user, origin in (("ann", "nothing"), ("bob", "note"), ("ann", "office")):
+        with pytest.raises(UnknownIdError, match=f"no memory '{origin}' of this user"):
+            memory.add(FACT, user_id=user, id="fact", derived_from=[origin])
+        assert "fact" not in [r.id for r in memory.list(user_id=user)]
+    clock.advance(timedelta(days=2))
+    with pytest.raises(UnknownIdError, match="no memory 'note'"):
+        memory.add(FACT, user_id="ann", derived_from=["note"])
+    for odd in ("note", 3, [3], [""]):
+        with pytest.raises(ValidationError, match="derived_from"):
+            memory.add(FACT, user_id="ann", derived_from=odd)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_became_part_of_another_still_takes_along_what_was_made_from_it(memory, clock, packed):
+    lasting = {"user_id": "ann", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=90)}
+    memory.add("Tomatoes need sun.", id="old", **lasting)
+    memory.add("Ann has a garden.", id="made", derived_from=["old"], **lasting)
+    if packed:
+        with memory._kit.store.writing() as transaction:
+            transaction.archive("s:ann", transaction.find("s:ann", "made"))
+    clock.advance(timedelta(hours=1))
+    memory.add("Tomatoes need sun!", id="new", **lasting)
+    assert memory.maintain().merged == {"ann": ["old"]}
+    assert memory.get("made", user_id="ann").derived_from == ("new", "old")
+    assert memory.delete("new", user_id="ann").erased == ("made", "new")
+    assert memory.list(user_id="ann", include_archived=True) == []
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_one_that_says_the_same_as_its_origin_becomes_one_with_it(memory, clock, held):
+    lasting = {"user_id": "ann", "source": "doc", "policy_class": "factual"}
+    memory.add("Tomatoes need sun.", id="old", **lasting)
+    clock.advance(timedelta(hours=1))
+    memory.add("Tomatoes need sun!", id="new", derived_from=["old"], **lasting)
+    if held:
+        memory.hold("old", user_id="ann")  # what is on hold stays, as it is
+    memory.maintain()
+    left = [("new", ("old",)), ("old", ())] if held else [("new", ("old",))]
+    assert [(r.id, r.derived_from) for r in memory.list(user_id="ann")] == left
+
+
+def test_a_summary_ends_with_the_first_of_what_it_sums_up(memory, clock):
+    """Some of which would stay for ever."""
+    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
+        memory.add(
+            f"Tomatoes want {what} in the garden.", user_id="ann", id=what, source="chat_user",
+            expires_at=clock.now() + timedelta(days=30 + n),
+        )  # fmt: skip
+    clock.advance(timedelta(days=8))
+    with memory._kit.store.writing() as transaction:
+        for stored in transaction.records("s:ann"):
+            transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
+        last = transaction.find("s:ann", "shelter")
+        transaction.replace("s:ann", replace(last, record=replace(last.record, expires_at=None)))
+    assert memory.maintain().summarised
+    [made] = memory.list(user_id="ann")
+    assert made.expires_at == clock.now() + timedelta(days=22)
