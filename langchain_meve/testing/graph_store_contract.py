@@ -26,6 +26,8 @@ class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, L
 
     root: ClassVar[tuple[Any, ...]] = ()
     """What every namespace begins with; for a store that asks for it."""
+    sides: ClassVar[tuple[str, ...]] = ("sync", "async")
+    """Which of its methods are tested; a store may have one kind alone."""
     searches: ClassVar[bool] = True
     """Whether it searches by vectors."""
     fails: ClassVar[Mapping[str, str]] = {}
@@ -47,7 +49,12 @@ class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, L
         with Runner() as made:
             yield made
 
-    @pytest.fixture(params=["sync", "async"])
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Each rule for each side."""
+        if "face" in metafunc.fixturenames:
+            metafunc.parametrize("face", self.sides, indirect=True)
+
+    @pytest.fixture
     def face(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> Face:
         """The store, by its sync methods or its async ones."""
         return Face(store, runner if request.param == "async" else None, self.root)

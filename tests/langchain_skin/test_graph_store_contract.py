@@ -13,6 +13,8 @@ from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 from tests.langchain_skin import graph_stores
 
+TTL = {"omit_expired": True, "refresh_on_read": True}
+
 
 class TestMeVeStoreOfOneOwner(GraphStoreContract):
     options: ClassVar = {"owner": "alice"}
@@ -48,8 +50,19 @@ class TestInMemoryStore(GraphStoreContract):
 
 class TestSqliteStore(GraphStoreContract):
     fails = graph_stores.SQLITE_FAILS
+    sides = ("sync",)
 
     @pytest.fixture
     def store(self, tmp_path):
-        with graph_stores.sqlite(str(tmp_path / "store.db"), ttl={"omit_expired": True}) as store:
+        with graph_stores.sqlite(str(tmp_path / "store.db"), ttl=TTL) as store:
+            yield store
+
+
+class TestAsyncSqliteStore(GraphStoreContract):
+    fails = graph_stores.ASYNC_SQLITE_FAILS
+    sides = ("async",)
+
+    @pytest.fixture
+    def store(self, tmp_path, runner):
+        with graph_stores.async_sqlite(runner, tmp_path / "store.db", ttl=TTL) as store:
             yield store
