@@ -79,7 +79,7 @@ class TheirBatched(AsyncBatchedBaseStore):
 
 
 async def test_rules_in_a_batch_of_tasks(ours, theirs, clock):
-    """AsyncBatchedBaseStore hands `abatch` whatever it is given (langgraph#8921, #8832)."""
+    """AsyncBatchedBaseStore hands `abatch` whatever it is given (langgraph#8832)."""
     seen = []
     batched = TheirBatched(theirs, seen)
     await batched.abatch([PutOp((), "k", {"n": 1})])
