@@ -77,17 +77,20 @@ def sqlite(file, embedder=None, **options):
         yield store
 
 
+async def opened_async(file, embedder=None, **options):
+    connection = await aiosqlite.Connection(lambda: connect(file), 64)
+    store = AsyncSqliteStore(connection, index=index(embedder), **options)
+    await store.setup()
+    return store
+
+
+async def closed_async(store):
+    store._task.cancel()
+    await store.conn.close()
+
+
 @contextmanager
 def async_sqlite(runner, file, **options):
-    async def opened():
-        store = AsyncSqliteStore(await aiosqlite.Connection(lambda: connect(file), 64), index=index(), **options)
-        await store.setup()
-        return store
-
-    async def closed():
-        store._task.cancel()
-        await store.conn.close()
-
-    store = runner.run(opened())
+    store = runner.run(opened_async(file, **options))
     yield store
-    runner.run(closed())
+    runner.run(closed_async(store))
