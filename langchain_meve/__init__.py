@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
     from langchain_meve.embeddings import MeVeEmbeddings
+    from langchain_meve.graph_store.store import MeVeStore
     from langchain_meve.models import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.tool import create_meve_tool
@@ -19,9 +20,12 @@ _WHERE = {
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
     "MeVeRetriever": "retriever",
+    "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
     "create_meve_tool": "tool",
 }
+_NEEDS = {"MeVeStore": ("langgraph", "langgraph")}
+"""What a name needs beyond LangChain's core, and the extra that installs it."""
 
 __all__ = [
     "LangChainEmbedder",
@@ -29,6 +33,7 @@ __all__ = [
     "MeVeCompressor",
     "MeVeEmbeddings",
     "MeVeRetriever",
+    "MeVeStore",
     "MeVeVectorStore",
     "create_meve_tool",
 ]
@@ -37,7 +42,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from meve.skins import lazily  # here, since it brings numpy
 
-    return lazily("langchain_meve", _WHERE, needs="langchain_core", extra="langchain")(name)
+    needs, extra = _NEEDS.get(name, ("langchain_core", "langchain"))
+    return lazily("langchain_meve", _WHERE, needs=needs, extra=extra)(name)
 
 
 def __dir__() -> list[str]:

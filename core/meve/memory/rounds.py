@@ -149,7 +149,8 @@ class Round:
         for stored in list(self._records.values()):
             record = stored.record
             idle = self._now - max(record.touched_at or record.created_at, record.created_at)
-            if self._free(record) and idle >= rules.idle and self._score(record) < rules.below:
+            packable = self._free(record) and record.source != "item"  # an item is found by its key and its namespace
+            if packable and idle >= rules.idle and self._score(record) < rules.below:
                 self._packed_away(stored)
                 because = f"idle for {idle.days} days, score {self._score(record):.0f}"
                 self._log(record, "archive", because)
@@ -172,7 +173,9 @@ class Round:
                 self._join(*sorted((a, b), key=lambda s: (_end(s.record), self._rank(s.record)), reverse=True))
 
     def _standing(self) -> list[str]:
-        return [key for key, stored in self._records.items() if stored.record.superseded_by is None]
+        """What may be compared: nothing that yielded already, and no items, which are found by their keys."""
+        records = [stored.record for stored in self._records.values()]
+        return [r.id for r in records if r.superseded_by is None and r.source != "item"]
 
     def _copies(self) -> Iterator[tuple[str, str]]:
         """Pairs of the same text, each copy with the one that lives longest: they are never compared all with all."""
@@ -244,8 +247,8 @@ class Round:
         rules = self._policy.merging
         low = {
             key for key, s in self._records.items()
-            if self._free(s.record) and self._score(s.record) < rules.summarise_below and s.record.source != "summary"
-            and s.record.superseded_by is None and not s.record.flagged
+            if self._free(s.record) and self._score(s.record) < rules.summarise_below
+            and s.record.source not in ("summary", "item") and s.record.superseded_by is None and not s.record.flagged
             and self._now - s.record.created_at >= self._policy.pruning.min_age
         }  # fmt: skip
         for group in _groups(self._near(low, rules.related)):
