@@ -17,6 +17,9 @@ UserId: TypeAlias = str | int
 SHARED = ""
 """The key of the space that every user recalls from; no user's key is empty."""
 
+VERBATIM = "verbatim"
+"""In a record's metadata: a message as it was, which upkeep neither merges, sums up nor archives. It still expires."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:

@@ -10,9 +10,10 @@ import numpy as np
 from meve.formulas import unit
 from meve.memory.chain import Action
 from meve.memory.kit import Kit
+from meve.memory.origins import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.recall import decayed
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.records import SHARED, VERBATIM, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
 from meve.memory.values import differing_value
@@ -100,6 +101,10 @@ class Round:
     def _score(self, record: MemoryRecord) -> float:
         return decayed(record, self._policy, self._now)
 
+    def _loose(self) -> dict[str, StoredRecord]:
+        """All but what is kept word for word."""
+        return {key: stored for key, stored in self._records.items() if VERBATIM not in stored.record.metadata}
+
     def _free(self, record: MemoryRecord) -> bool:
         """Whether upkeep may take it away."""
         return not record.hold and self._policy.rule(record.policy_class).prune
@@ -123,7 +128,7 @@ class Round:
 
     def _archive(self) -> None:
         rules = self._policy.archiving
-        for stored in list(self._records.values()):
+        for stored in list(self._loose().values()):
             record = stored.record
             idle = self._now - max(record.touched_at or record.created_at, record.created_at)
             if self._free(record) and idle >= rules.idle and self._score(record) < rules.below:
@@ -138,7 +143,7 @@ class Round:
 
     def _merge(self) -> None:
         """Of each pair that is near: the same twice becomes one; of two that contradict, the newer or better stays."""
-        for one, other in self._near(self._records, self._policy.merging.similarity):
+        for one, other in self._near(self._loose(), self._policy.merging.similarity):
             a, b = self._records.get(one), self._records.get(other)
             if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
                 continue
@@ -193,7 +198,7 @@ class Round:
         """Related ones of low score, of one class, become one summary."""
         rules = self._policy.merging
         low = {
-            key for key, s in self._records.items()
+            key for key, s in self._loose().items()
             if self._free(s.record) and self._score(s.record) < rules.summarise_below and s.record.source != "summary"
             and s.record.superseded_by is None
             and self._now - s.record.created_at >= self._policy.pruning.min_age
@@ -218,6 +223,9 @@ class Round:
             created_at=self._now,
             expires_at=min((end for end in ends if end is not None), default=None),
             tags=tuple(sorted({tag for r in records for tag in r.tags})),
+            metadata={SESSIONS: sorted(sessions)}
+            if (sessions := {r.session_id for r in records if r.session_id})
+            else {},
             reflection=self._policy.reflection.start,
             derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
         )

@@ -165,6 +165,10 @@ class Shelf:
         before, after = own[self._before[positions]], own[self._after[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * before + rule.after * after, 1.0))
 
+    def session(self, session_id: str) -> list[MemoryRecord]:
+        """The records of a session, in the order of their adding."""
+        return [s.record for n in self._sessions.get(session_id, ()) if (s := self._stored[n]) is not None]
+
     def statement(self, text: str) -> Statement:
         """A text of a record that it holds, taken apart; remembered until a record goes."""
         if text not in self._statements:
