@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import SummarizationMiddleware, before_model, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langchain_core.tracers import BaseTracer
@@ -415,6 +415,38 @@ async def test_a_memory_that_is_slow_holds_up_nobody_else(memory, monkeypatch):
     assert not task.done()
     gate.set()
     assert (await task)["messages"][-1].text == "Noted."
+
+
+# What the usual ways get wrong, and this one doesn't.
+
+
+def test_a_memory_that_is_put_in_before_the_model_stays_in_the_messages_and_ours_does_not(memory):
+    @before_model
+    def usual(state, runtime):
+        return {"messages": [SystemMessage(f"The user said: {DOG}")]}
+
+    memory.add(DOG, user_id="ann")
+    kept = []
+    for middleware in (usual, MeVeMemoryMiddleware(memory, user_id="ann")):
+        model = Scripted(answer=lambda messages: AIMessage("ok"))
+        told = create_agent(model, [], middleware=[middleware], checkpointer=InMemorySaver())
+        for _ in range(3):
+            told.invoke({"messages": [("user", ASKED)]}, config("monday"))
+        assert "Rex" in str(model.seen[0])
+        kept.append(sum("Rex" in m.text for m in told.get_state(config("monday")).values["messages"]))
+    assert kept == [3, 0]
+
+
+def test_a_middleware_of_one_kind_fails_in_the_other_and_ours_has_both(memory):
+    @wrap_model_call
+    def usual(request, handler):
+        return handler(request)
+
+    told = create_agent(Scripted(), [], middleware=[usual])
+    with pytest.raises(NotImplementedError):
+        asyncio.run(told.ainvoke({"messages": [("user", DOG)]}))
+    for way in ("invoke", "ainvoke"):
+        assert call(way, agent(memory), DOG, way, "ann") == "Noted."
 
 
 def test_closing_a_memory_that_worked_aside_leaves_no_warning(tmp_path, clock):
