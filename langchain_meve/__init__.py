@@ -1,4 +1,4 @@
-"""MeVe for LangChain: verified retrieval in place of a retriever, a compressor, a tool or a vector store.
+"""MeVe for LangChain: verified retrieval, and governed memory for agents.
 
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store.store import MeVeStore
+    from langchain_meve.memory_tools import create_memory_tools
+    from langchain_meve.middleware import MeVeMemoryMiddleware
     from langchain_meve.models import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.tool import create_meve_tool
@@ -19,12 +21,14 @@ _WHERE = {
     "LangChainVerifier": "models",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
+    "MeVeMemoryMiddleware": "middleware",
     "MeVeRetriever": "retriever",
     "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
+    "create_memory_tools": "memory_tools",
     "create_meve_tool": "tool",
 }
-_NEEDS = {"MeVeStore": ("langgraph", "langgraph")}
+_NEEDS = {"MeVeStore": ("langgraph", "langgraph"), "MeVeMemoryMiddleware": ("langchain", "langchain-agents")}
 """What a name needs beyond LangChain's core, and the extra that installs it."""
 
 __all__ = [
@@ -32,9 +36,11 @@ __all__ = [
     "LangChainVerifier",
     "MeVeCompressor",
     "MeVeEmbeddings",
+    "MeVeMemoryMiddleware",
     "MeVeRetriever",
     "MeVeStore",
     "MeVeVectorStore",
+    "create_memory_tools",
     "create_meve_tool",
 ]
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from meve.clock import Clock
 from meve.errors import ConfigurationError
+from meve.memory.aside import Aside
 from meve.memory.asking import asked
 from meve.memory.auditing import AuditLog
 from meve.memory.drafts import Classifier
@@ -57,6 +58,8 @@ class GovernedMemory:
         self.items = Items(kit, self._searcher, self._reflector)
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
+        self.aside = Aside()
+        """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
 
     @classmethod
     def open(
@@ -287,6 +290,14 @@ class GovernedMemory:
         self._searcher.forget(user)
         return done
 
+    def forget_session(self, session_id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+        """Erase all records of one of a user's sessions, and what was made from them; but for those on hold."""
+        user = user_key(user_id)
+        done = self._writer.forget(user, reason, checked_text(session_id, "session_id"))
+        self._reflector.forget(user, done.erased)
+        self._searcher.forget(user)
+        return done
+
     def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
         """Erase a shared record, and what every user's answers made of it.
 
@@ -336,6 +347,10 @@ class GovernedMemory:
         if include_archived:
             found += self._kit.store.archived(user)
         return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
+
+    def session(self, session_id: str, *, user_id: UserId) -> builtins.list[MemoryRecord]:
+        """The records of one of a user's sessions that aren't archived or expired, in the order of their adding."""
+        return self._searcher.session(user_key(user_id), session_id, self.clock.now())
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
@@ -432,6 +447,7 @@ class GovernedMemory:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
             each.stop()
+        self.aside.close()
         try:
             self._reflector.catch_up()
         finally:

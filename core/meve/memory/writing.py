@@ -8,7 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
-from meve.memory.origins import bounded, checked_origins, made_from, shortened
+from meve.memory.origins import bounded, checked_origins, made_from, of_session, shortened
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -174,13 +174,15 @@ class Writer:
             erased, kept = self.erase(transaction, user, found, reason, now)
         return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased else True)
 
-    def forget(self, user: str, reason: str) -> Erased:
-        """Nothing is left of a user's records, but for those on hold."""
+    def forget(self, user: str, reason: str, session: str | None = None) -> Erased:
+        """Nothing is left of a user's records, or of those of a session, but for those on hold."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
+            found = found if session is None else of_session(found, session)
             erased, kept = self.erase(transaction, user, found, reason, now)
-            transaction.forget_opinions(user)
+            if session is None:
+                transaction.forget_opinions(user)
         return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub())
 
     def erase(
