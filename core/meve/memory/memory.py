@@ -265,24 +265,28 @@ class GovernedMemory:
             expires_at=expires_at, if_version=if_version,
         )  # fmt: skip
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
         """Erase a record, and what was merged or summarised from it: text, vector, words, caches, archive, for good.
+
+        With `dry_run` say what would be erased, and do nothing.
 
         Raises:
             UnknownIdError: the user has none of that id.
         """
         user = user_key(user_id)
-        done = self._writer.delete(user, id, reason)
-        self._reflector.forget(user, done.erased)
-        self._searcher.forget(user)
+        done = self._writer.delete(user, id, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user, done.erased)
+            self._searcher.forget(user)
         return done
 
-    def forget_user(self, *, user_id: UserId, reason: str = "on request") -> Erased:
-        """Erase all records of a user, but for those on hold, which are named."""
+    def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
+        """Erase all records of a user, but for those on hold, which are named; with `dry_run` only say which."""
         user = user_key(user_id)
-        self._reflector.forget(user)
-        done = self._writer.forget(user, reason)
-        self._searcher.forget(user)
+        done = self._writer.forget(user, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user)
+            self._searcher.forget(user)
         return done
 
     def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
@@ -327,13 +331,26 @@ class GovernedMemory:
                 return found.record
         raise unknown(id)
 
-    def list(self, *, user_id: UserId, include_archived: bool = False) -> builtins.list[MemoryRecord]:
-        """All records of a user that aren't expired, by id; not the shared ones."""
+    def list(
+        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+    ) -> builtins.list[MemoryRecord]:
+        """All records of a user that aren't expired, by id; not the shared ones.
+
+        Args:
+            user_id: whose.
+            session_id: only of this conversation.
+            include_archived: whether archived ones are among them.
+
+        Raises:
+            ValidationError: a user or a session that can't be.
+        """
         user, now = user_key(user_id), self.clock.now()
+        session = None if session_id is None else checked_text(session_id, "session_id")
         found = [stored for _, stored in self._kit.store.changes(user, 0).records]
         if include_archived:
             found += self._kit.store.archived(user)
-        return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
+        mine = [s.record for s in found if session is None or s.record.session_id == session]
+        return sorted((r for r in mine if not r.expired(now)), key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.

@@ -155,8 +155,8 @@ class Writer:
             changes["metadata"] = checked_metadata(metadata)
         return changes
 
-    def delete(self, user: str, record_id: str, reason: str) -> Erased:
-        """Nothing is left of a record and of what was made of it, unless it is on hold.
+    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a record and of what was made of it, unless it is on hold; a dry run only tells.
 
         One that was merged or summarised lives on in another: then that one goes.
 
@@ -169,20 +169,28 @@ class Writer:
             found = transaction.holding(user, record_id)
             if not found:
                 raise unknown(record_id)
-            erased, held = self._erased(transaction, user, found, reason, now)
-        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub() if erased else True)
+            erased, held = self._erased(transaction, user, found, reason, now, dry_run=dry_run)
+        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub() if erased and not dry_run else True)
 
-    def forget(self, user: str, reason: str) -> Erased:
-        """Nothing is left of a user's records, but for those on hold."""
+    def forget(self, user: str, reason: str, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a user's records, but for those on hold; a dry run only tells."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
-            erased, held = self._erased(transaction, user, found, reason, now)
-            transaction.forget_opinions(user)
-        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub())
+            erased, held = self._erased(transaction, user, found, reason, now, dry_run=dry_run)
+            if not dry_run:
+                transaction.forget_opinions(user)
+        return Erased(erased=erased, held=held, scrubbed=True if dry_run else kit.store.scrub())
 
     def _erased(
-        self, transaction: Transaction, user: str, found: Iterable[StoredRecord], reason: str, now: datetime
+        self,
+        transaction: Transaction,
+        user: str,
+        found: Iterable[StoredRecord],
+        reason: str,
+        now: datetime,
+        *,
+        dry_run: bool,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """The ids that went, and those on hold with why."""
         gone: list[str] = []
@@ -191,9 +199,11 @@ class Writer:
             if record.hold:
                 held[record.id] = record.hold
                 continue
-            transaction.erase(user, record.id)
-            transaction.log(self.kit.event(user, record, "delete", reason, now))
             gone.append(record.id)
+            event = self.kit.event(user, record, "delete", reason, now)
+            if not dry_run:
+                transaction.erase(user, record.id)
+                transaction.log(event)
         return tuple(sorted(gone)), held
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
