@@ -71,6 +71,38 @@ def test_what_ends_while_the_search_runs_is_not_in_it(file, clock):
         assert memory.search("What is the code of the door?", user_id="alice").records == ()
 
 
+QUESTION = "What is the code of the door?"
+
+
+def late(monkeypatch, clock, owner, name):
+    """What takes ten minutes, as a wait for a lock or a language model may."""
+    called = getattr(owner, name)
+
+    def slow(*args, **how):
+        clock.advance(timedelta(minutes=10))
+        return called(*args, **how)
+
+    monkeypatch.setattr(owner, name, slow)
+
+
+@pytest.mark.parametrize("waited", ["writing", "version"])
+def test_what_ends_while_the_file_is_waited_for_is_not_handed_out_from_a_cache_either(
+    memory, clock, monkeypatch, waited
+):
+    memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
+    assert memory.search(QUESTION, user_id="alice").records
+    late(monkeypatch, clock, memory._kit.store, waited)
+    assert memory.search(QUESTION, user_id="alice").records == ()
+
+
+def test_what_ends_while_older_turns_are_put_in_brief_is_not_in_the_prompt(memory, clock, monkeypatch):
+    memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
+    late(monkeypatch, clock, memory._summariser, "summarise")
+    made = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
+    assert made.earlier
+    assert (made.facts, made.recall.records) == ("", ())
+
+
 def test_ends_are_refused_that_can_not_be(memory, clock):
     for wrong, why in (
         ({"ttl": timedelta(0)}, "ttl"),

@@ -16,7 +16,7 @@ from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
+from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_id, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import UsageJudge
@@ -399,17 +399,10 @@ class GovernedMemory:
         """
         shared = replace(budget or Budget(), max_tokens=max_tokens)
         turns = checked_turns(history)
-        room = room_for_facts(system, query, shared, self._kit.tokens)
-        recall = self.search(query, user_id=user_id, max_tokens=room, **search)
-        return composed(
-            recall,
-            turns,
-            system=system,
-            query=query,
-            budget=shared,
-            tokens=self._kit.tokens,
-            summariser=self._summariser,
-        )
+        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
+        earlier = in_brief(turns, summariser=self._summariser, **parts)
+        recall = self.search(query, user_id=user_id, max_tokens=room_for_facts(**parts), **search)
+        return composed(recall, turns, earlier=earlier, **parts)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
