@@ -18,7 +18,7 @@ from meve.memory.explaining import Explained, explained, exported
 from meve.memory.items import Items
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
+from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_id, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import UsageJudge
@@ -270,24 +270,28 @@ class GovernedMemory:
             expires_at=expires_at, if_version=if_version,
         )  # fmt: skip
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
         """Erase a record, and what was merged or summarised from it: text, vector, words, caches, archive, for good.
+
+        With `dry_run` say what would be erased, and do nothing.
 
         Raises:
             UnknownIdError: the user has none of that id.
         """
         user = user_key(user_id)
-        done = self._writer.delete(user, id, reason)
-        self._reflector.forget(user, done.erased)
-        self._searcher.forget(user)
+        done = self._writer.delete(user, id, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user, done.erased)
+            self._searcher.forget(user)
         return done
 
-    def forget_user(self, *, user_id: UserId, reason: str = "on request") -> Erased:
-        """Erase all records of a user, but for those on hold, which are named."""
+    def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
+        """Erase all records of a user, but for those on hold, which are named; with `dry_run` only say which."""
         user = user_key(user_id)
-        self._reflector.forget(user)
-        done = self._writer.forget(user, reason)
-        self._searcher.forget(user)
+        done = self._writer.forget(user, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user)
+            self._searcher.forget(user)
         return done
 
     def forget_session(self, session_id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
@@ -340,13 +344,26 @@ class GovernedMemory:
                 return found.record
         raise unknown(id)
 
-    def list(self, *, user_id: UserId, include_archived: bool = False) -> builtins.list[MemoryRecord]:
-        """All records of a user that aren't expired, by id; not the shared ones."""
+    def list(
+        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+    ) -> builtins.list[MemoryRecord]:
+        """All records of a user that aren't expired, by id; not the shared ones.
+
+        Args:
+            user_id: whose.
+            session_id: only of this conversation.
+            include_archived: whether archived ones are among them.
+
+        Raises:
+            ValidationError: a user or a session that can't be.
+        """
         user, now = user_key(user_id), self.clock.now()
+        session = None if session_id is None else checked_text(session_id, "session_id")
         found = [stored for _, stored in self._kit.store.changes(user, 0).records]
         if include_archived:
             found += self._kit.store.archived(user)
-        return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
+        mine = [s.record for s in found if session is None or s.record.session_id == session]
+        return sorted((r for r in mine if not r.expired(now)), key=lambda r: r.id)
 
     def session(self, session_id: str, *, user_id: UserId) -> builtins.list[MemoryRecord]:
         """The records of one of a user's sessions that aren't archived or expired, in the order of their adding."""
@@ -399,17 +416,10 @@ class GovernedMemory:
         """
         shared = replace(budget or Budget(), max_tokens=max_tokens)
         turns = checked_turns(history)
-        room = room_for_facts(system, query, shared, self._kit.tokens)
-        recall = self.search(query, user_id=user_id, max_tokens=room, **search)
-        return composed(
-            recall,
-            turns,
-            system=system,
-            query=query,
-            budget=shared,
-            tokens=self._kit.tokens,
-            summariser=self._summariser,
-        )
+        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
+        earlier = in_brief(turns, summariser=self._summariser, **parts)
+        recall = self.search(query, user_id=user_id, max_tokens=room_for_facts(**parts), **search)
+        return composed(recall, turns, earlier=earlier, **parts)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.

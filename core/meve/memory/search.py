@@ -58,7 +58,11 @@ class Searcher:
         with self.load.one_more() as heavy:
             if heavy:  # fewer are ranked; isolation and expiry hold as ever
                 asked = replace(asked, candidates=min(asked.candidates, self.kit.policy.limits.busy_candidates))
-            return self._noted(asked, self.look(asked))
+            recall = self._noted(asked, self.look(asked))
+            while any(r.expired(now := self.kit.clock.now()) for r in recall.records):  # while the log was written
+                asked = replace(asked, scope=replace(asked.scope, now=now))
+                recall = self._noted(asked, self.look(asked))
+            return recall
 
     def look(self, asked: Asked) -> Recall:
         """The memories that answer, without a trace in log and records.
@@ -70,7 +74,7 @@ class Searcher:
         shelves = [self.shelves.of(asked.user), self.shelves.of(SHARED)]
         versions = tuple(shelf.version for shelf in shelves)
         known = self.cache.find(asked.key, versions)
-        if known is not None and not any(r.expired(asked.scope.now) for r in known.records):
+        if known is not None and not any(r.expired(self.kit.clock.now()) for r in known.records):
             return replace(known, id=_recall_id(), trace=_cached(known.trace))
         found = self._run(asked, shelves)
         while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran

@@ -157,8 +157,8 @@ class Writer:
             changes["metadata"] = checked_metadata(metadata)
         return changes
 
-    def delete(self, user: str, record_id: str, reason: str) -> Erased:
-        """Nothing is left of a record and of what was made of it, unless it is on hold.
+    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a record and of what was made of it, unless it is on hold; a dry run only tells.
 
         One that was merged or summarised lives on in another: then that one goes.
 
@@ -171,22 +171,29 @@ class Writer:
             found = transaction.holding(user, record_id)
             if not found:
                 raise unknown(record_id)
-            erased, kept = self.erase(transaction, user, found, reason, now)
-        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased else True)
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased and not dry_run else True)
 
-    def forget(self, user: str, reason: str, session: str | None = None) -> Erased:
-        """Nothing is left of a user's records, or of those of a session, but for those on hold."""
+    def forget(self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a user's records, or of a session's, but for those on hold; a dry run only tells."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
             found = found if session is None else of_session(found, session)
-            erased, kept = self.erase(transaction, user, found, reason, now)
-            if session is None:
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+            if session is None and not dry_run:
                 transaction.forget_opinions(user)
-        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub())
+        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else kit.store.scrub())
 
     def erase(
-        self, transaction: Transaction, user: str, found: Iterable[StoredRecord], reason: str, now: datetime
+        self,
+        transaction: Transaction,
+        user: str,
+        found: Iterable[StoredRecord],
+        reason: str,
+        now: datetime,
+        *,
+        dry_run: bool = False,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """The ids that went, and those on hold with why."""
         gone: list[str] = []
@@ -195,9 +202,11 @@ class Writer:
             if record.hold:
                 kept[record.id] = record.hold
                 continue
-            transaction.erase(user, record.id)
-            transaction.log(self.kit.event(user, record, "delete", reason, now))
             gone.append(record.id)
+            event = self.kit.event(user, record, "delete", reason, now)
+            if not dry_run:
+                transaction.erase(user, record.id)
+                transaction.log(event)
         return tuple(sorted(gone)), kept
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
