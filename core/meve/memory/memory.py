@@ -14,6 +14,7 @@ from meve.memory.asking import asked
 from meve.memory.auditing import AuditLog
 from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
+from meve.memory.items import Items
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
@@ -53,6 +54,7 @@ class GovernedMemory:
             cache=RecallCache(kit.policy.limits.recalls),
             load=load,
         )
+        self.items = Items(kit, self._searcher, self._reflector)
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
 

@@ -126,7 +126,8 @@ class Round:
         for stored in list(self._records.values()):
             record = stored.record
             idle = self._now - max(record.touched_at or record.created_at, record.created_at)
-            if self._free(record) and idle >= rules.idle and self._score(record) < rules.below:
+            packable = self._free(record) and record.source != "item"  # an item is found by its key and its namespace
+            if packable and idle >= rules.idle and self._score(record) < rules.below:
                 self._packed_away(stored)
                 because = f"idle for {idle.days} days, score {self._score(record):.0f}"
                 self._log(record, "archive", because)
@@ -138,7 +139,8 @@ class Round:
 
     def _merge(self) -> None:
         """Of each pair that is near: the same twice becomes one; of two that contradict, the newer or better stays."""
-        for one, other in self._near(self._records, self._policy.merging.similarity):
+        said = [key for key, stored in self._records.items() if stored.record.source != "item"]
+        for one, other in self._near(said, self._policy.merging.similarity):
             a, b = self._records.get(one), self._records.get(other)
             if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
                 continue
@@ -194,7 +196,8 @@ class Round:
         rules = self._policy.merging
         low = {
             key for key, s in self._records.items()
-            if self._free(s.record) and self._score(s.record) < rules.summarise_below and s.record.source != "summary"
+            if self._free(s.record) and self._score(s.record) < rules.summarise_below
+            and s.record.source not in ("summary", "item")
             and s.record.superseded_by is None
             and self._now - s.record.created_at >= self._policy.pruning.min_age
         }  # fmt: skip
