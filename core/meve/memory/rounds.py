@@ -79,7 +79,10 @@ class Round:
         self.version = changes.version
         """The user's, as of which it is planned."""
         self._told: dict[str, Values] = {}
-        self._records = {stored.record.id: stored for _, stored in changes.records}
+        found = [stored for _, stored in changes.records]
+        self._records = {s.record.id: s for s in found if s.record.source != "message"}
+        self._messages = [s for s in found if s.record.source == "message"]
+        """They expire, and nothing else becomes of them."""
         self._packed = kit.store.archived(user)
         self._made_from: dict[str, set[str]] = {}
         """By an origin's id: the ids of what was made from it."""
@@ -113,7 +116,7 @@ class Round:
             self.failed = self.failed or error
 
     def _expire(self) -> None:
-        for stored in [*self._records.values(), *self._packed]:
+        for stored in [*self._records.values(), *self._packed, *self._messages]:
             record = stored.record
             if record.expired(self._now):
                 self._records.pop(record.id, None)

@@ -193,7 +193,8 @@ class Shelf:
         """The records of a session, in the order of their adding."""
         return [s.record for n in self._sessions.get(session_id, ()) if (s := self._stored[n]) is not None]
 
-    def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
+    def _take(self, changed: Sequence[tuple[int, StoredRecord]]) -> None:
+        found = [each for each in changed if each[1].record.source != "message"]  # no search recalls those
         if not found:
             return
         first = len(self._stored)

@@ -9,7 +9,7 @@ from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
 from meve.memory.origins import bounded, checked_origins, made_from, of_session, shortened
-from meve.memory.policy import PolicyClass
+from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import (
     SHARED,
     MemoryRecord,
@@ -22,6 +22,12 @@ from meve.memory.records import (
     checked_text,
 )
 from meve.memory.stores.ports import Transaction
+
+_FIXED: Mapping[Source, frozenset[str]] = {
+    "item": frozenset({"text", "metadata"}),
+    "message": frozenset({"text", "metadata", "tags"}),
+}
+"""What can't be changed by itself, since it was made of a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +125,7 @@ class Writer:
             record = found.record
             if record.hold:
                 raise held(record)
-            if record.source == "item" and changes.keys() & {"text", "metadata"}:
-                raise ValidationError(f"memory {record_id!r} is an item, its text made of its value: put it anew")
-            if if_version is not None and record.version != if_version:
-                raise ValidationError(
-                    f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
-                )
+            _check_changes(record, changes, if_version)
             made = replace(record, **changes, version=record.version + 1)
             made = bounded(transaction, user, made, record) if "expires_at" in changes else made
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
@@ -257,6 +258,13 @@ class Writer:
         transaction.erase(user, packed.record.id)
         transaction.insert(user, packed)
         transaction.log(self.kit.event(user, packed.record, "restore", "changed, or put on hold", now))
+
+
+def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:
+    if changes.keys() & _FIXED.get(record.source, frozenset()):
+        raise ValidationError(f"memory {record.id!r} ({record.source}) is made of its value: put it anew")
+    if if_version is not None and record.version != if_version:
+        raise ValidationError(f"memory {record.id!r} is of version {record.version}, not {if_version}: read it again")
 
 
 def held(record: MemoryRecord) -> HoldError:

@@ -90,6 +90,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE archive ADD COLUMN derived TEXT;
     CREATE INDEX archive_derived ON archive (user) WHERE derived IS NULL OR derived <> '[]';
     """,  # of what was archived before, only the compressed body tells what it was made of
+    """
+    CREATE INDEX memories_message ON memories (user, session, tags, row, expires) WHERE source = 'message';
+    """,
 )
 """From nothing to version 1, from 1 to 2, and so on."""
 

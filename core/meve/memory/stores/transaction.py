@@ -8,6 +8,8 @@ from datetime import datetime
 from meve.errors import DuplicateIdError, StorageError
 from meve.memory.chain import Chain, Event
 from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.stores.messages import messages_in
+from meve.memory.stores.ports import Stretch
 from meve.memory.stores.rows import COLUMNS, from_row, micros, opinion_of, opinion_row, packed, to_row, unpacked
 
 REMEMBERED = 10_000
@@ -92,23 +94,29 @@ class SqliteTransaction:
         """All archived records of a user, by id."""
         return all_archived_in(self._connection, user)
 
-    def holding(self, user: str, record_id: str) -> list[StoredRecord]:
-        """The record of that id, and those that were merged or summarised from it; archived or not."""
-        mine = "user = (SELECT no FROM users WHERE key = ?1)"
+    def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
+        """The records of these ids, and those that were merged or summarised from one; archived or not."""
+        mine, asked = "user = (SELECT no FROM users WHERE key = ?1)", "(SELECT value FROM json_each(?2))"
+        made_of_it = f"EXISTS (SELECT 1 FROM json_each(derived) WHERE value IN {asked})"
+        given = (user, json.dumps(record_ids))
         rows = self._connection.execute(
-            f"SELECT {ALL} FROM memories WHERE {mine} AND id = ?2 UNION SELECT {ALL} FROM memories "
-            f"WHERE {mine} AND derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value = ?2)",
-            (user, record_id),
+            f"SELECT {ALL} FROM memories WHERE {mine} AND id IN {asked} UNION SELECT {ALL} FROM memories "
+            f"WHERE {mine} AND derived <> '[]' AND {made_of_it}",
+            given,
         ).fetchall()
         bodies = self._connection.execute(
-            f"SELECT body FROM archive WHERE {mine} AND id = ?2 UNION SELECT body FROM archive WHERE {mine} "
-            "AND (derived IS NULL OR derived <> '[]') AND (derived IS NULL OR EXISTS (SELECT 1 FROM json_each(derived) "
-            "WHERE value = ?2))",
-            (user, record_id),
+            f"SELECT body FROM archive WHERE {mine} AND id IN {asked} UNION SELECT body FROM archive WHERE {mine} "
+            f"AND (derived IS NULL OR derived <> '[]') AND (derived IS NULL OR {made_of_it})",
+            given,
         ).fetchall()
         archived = [unpacked(user, body) for (body,) in bodies]
-        kept = [s for s in archived if record_id in (s.record.id, *s.record.derived_from)]
+        wanted = set(record_ids)
+        kept = [s for s in archived if not wanted.isdisjoint((s.record.id, *s.record.derived_from))]
         return [*(from_row(user, row) for row in rows), *kept]
+
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
+        """Messages that aren't expired, with their places, in the order in which they were added."""
+        return messages_in(self._connection, user, stretch, now)
 
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""
