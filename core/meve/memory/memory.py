@@ -367,10 +367,6 @@ class GovernedMemory:
         mine = [s.record for s in found if session is None or s.record.session_id == session]
         return sorted((r for r in mine if not r.expired(now)), key=lambda r: r.id)
 
-    def session(self, session_id: str, *, user_id: UserId) -> builtins.list[MemoryRecord]:
-        """The records of one of a user's sessions that aren't archived or expired, in the order of their adding."""
-        return self._searcher.session(user_key(user_id), session_id, self.clock.now())
-
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
 

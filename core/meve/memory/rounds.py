@@ -15,7 +15,7 @@ from meve.memory.kit import Kit
 from meve.memory.origins import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.recall import decayed
-from meve.memory.records import SHARED, VERBATIM, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
 from meve.memory.values import Values, values_of
@@ -128,11 +128,8 @@ class Round:
         return decayed(record, self._policy, self._now)
 
     def _loose(self) -> dict[str, StoredRecord]:
-        """All but what is kept word for word, and items, which are found by their keys."""
-        return {
-            key: stored for key, stored in self._records.items()
-            if stored.record.source != "item" and VERBATIM not in stored.record.metadata
-        }  # fmt: skip
+        """All but items, which are found by their keys."""
+        return {key: stored for key, stored in self._records.items() if stored.record.source != "item"}
 
     def _free(self, record: MemoryRecord) -> bool:
         """Whether upkeep may take it away."""

@@ -189,10 +189,6 @@ class Shelf:
             self._values[text] = values_of(text)
         return self._values[text]
 
-    def session(self, session_id: str) -> list[MemoryRecord]:
-        """The records of a session, in the order of their adding."""
-        return [s.record for n in self._sessions.get(session_id, ()) if (s := self._stored[n]) is not None]
-
     def _take(self, changed: Sequence[tuple[int, StoredRecord]]) -> None:
         found = [each for each in changed if each[1].record.source != "message"]  # no search recalls those
         if not found:
