@@ -29,6 +29,7 @@ def main() -> None:
         wheel = next(work.glob("*.whl"))
         plain(wheel, constraint, work)
         with_extra("langchain", wheel, constraint, work)
+        with_extra("langgraph", wheel, constraint, work)
         with_extra("llama-index", wheel, constraint, work)
         whole(wheel, work)
 

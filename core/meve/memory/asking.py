@@ -133,7 +133,7 @@ def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noq
 
 
 def _said(text: str) -> set[tuple[str, ...]]:
-    return {said for sentence in sentences(text) if (said := tuple(words(sentence)))}
+    return {said for line in text.splitlines() for sentence in sentences(line) if (said := tuple(words(sentence)))}
 
 
 def _plain(value: object) -> object:

@@ -62,6 +62,8 @@ def drafted(
     """
     text = checked_text(text, "text", policy.limits.text)
     source = checked_choice(source, "source", Source)
+    if source == "item":
+        raise ValidationError("source is 'item': what lies under a key is put by memory.items.put")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
     chat = source in CHAT

@@ -1,9 +1,12 @@
 """The parts that everything in a memory works with, and the two things that all of it makes: stored records, events."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ModelError, foreign
@@ -21,6 +24,7 @@ from meve.parts.embedders import resolve_embedder
 from meve.parts.tokenizers import resolve_tokens
 from meve.parts.verifiers import resolve_verifier
 from meve.ports import Embedder, TokenCounter, Verifier
+from meve.types import FloatArray
 from meve.vectors import checked_vectors
 
 
@@ -97,11 +101,39 @@ class Kit:
         Raises:
             ModelError: the embedder failed.
         """
-        with foreign(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-            vectors = self.embedder.embed_passages([record.text])
-        vector = checked_vectors(vectors, (1, self.embedder.dimension), f"embedder {self.embedder.name!r}")[0]
-        tokens = self.tokens.count(shown(record.text, record.source, record.created_at))
-        return StoredRecord(record=record, vector=vector, tokens=tokens)
+        return self.stored_all([record])[0]
+
+    def stored_all(self, records: Sequence[MemoryRecord]) -> list[StoredRecord]:
+        """Records with their vectors and tokens; one without text has a zero vector, and no tokens.
+
+        Raises:
+            ModelError: the embedder failed.
+        """
+        spoken = [r for r in records if r.text]
+        d = self.embedder.dimension
+        made = np.zeros((len(records), d), dtype=np.float32)
+        if spoken:
+            with foreign(ModelError, f"embedding a memory with {self.embedder.name!r}"):
+                vectors = self.embedder.embed_passages([r.text for r in spoken])
+            made[[bool(r.text) for r in records]] = checked_vectors(
+                vectors, (len(spoken), d), f"embedder {self.embedder.name!r}"
+            )
+        tokens = iter(self.tokens.count_many([shown(r.text, r.source, r.created_at) for r in spoken]))
+        return [
+            StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
+            for record, vector in zip(records, made, strict=True)
+        ]
+
+    def asked(self, query: str) -> FloatArray:
+        """A question's vector, shape (d,).
+
+        Raises:
+            QueryError: it is longer than the model's window.
+            ModelError: the embedder failed.
+        """
+        with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+            vector = self.embedder.embed_query(query)
+        return checked_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
 
     def event(
         self,

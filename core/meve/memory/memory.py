@@ -10,10 +10,12 @@ from typing import Any, Self
 
 from meve.clock import Clock
 from meve.errors import ConfigurationError
+from meve.memory.aside import Aside
 from meve.memory.asking import asked
 from meve.memory.auditing import AuditLog
 from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
+from meve.memory.items import Items
 from meve.memory.kit import Kit
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
@@ -53,8 +55,11 @@ class GovernedMemory:
             cache=RecallCache(kit.policy.limits.recalls),
             load=load,
         )
+        self.items = Items(kit, self._searcher, self._reflector)
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
+        self.aside = Aside()
+        """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
 
     @classmethod
     def open(
@@ -289,6 +294,14 @@ class GovernedMemory:
             self._searcher.forget(user)
         return done
 
+    def forget_session(self, session_id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+        """Erase all records of one of a user's sessions, and what was made from them; but for those on hold."""
+        user = user_key(user_id)
+        done = self._writer.forget(user, reason, checked_text(session_id, "session_id"))
+        self._reflector.forget(user, done.erased)
+        self._searcher.forget(user)
+        return done
+
     def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
         """Erase a shared record, and what every user's answers made of it.
 
@@ -351,6 +364,10 @@ class GovernedMemory:
             found += self._kit.store.archived(user)
         mine = [s.record for s in found if session is None or s.record.session_id == session]
         return sorted((r for r in mine if not r.expired(now)), key=lambda r: r.id)
+
+    def session(self, session_id: str, *, user_id: UserId) -> builtins.list[MemoryRecord]:
+        """The records of one of a user's sessions that aren't archived or expired, in the order of their adding."""
+        return self._searcher.session(user_key(user_id), session_id, self.clock.now())
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
@@ -440,6 +457,7 @@ class GovernedMemory:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
             each.stop()
+        self.aside.close()
         try:
             self._reflector.catch_up()
         finally:

@@ -8,6 +8,9 @@ from meve.errors import UnknownIdError, ValidationError
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, checked_text
 from meve.memory.stores.ports import Transaction
 
+SESSIONS = "sessions"
+"""Where a summary's metadata tells which conversations it is of."""
+
 
 def checked_origins(ids: object) -> tuple[str, ...]:
     """Ids of origins, sorted, each once.
@@ -63,6 +66,12 @@ def shortened(transaction: Transaction, user: str, origin: MemoryRecord) -> list
         put(transaction, user, replace(stored, record=made))
         changed.append(made)
     return changed
+
+
+def of_session(found: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
+    """Of a user's records those of a session, and what was made from any of them."""
+    own = {s.record.id for s in found if session in (s.record.session_id, *s.record.metadata.get(SESSIONS, ()))}
+    return [s for s in found if s.record.id in own or not own.isdisjoint(s.record.derived_from)]
 
 
 def one(transaction: Transaction, user: str, record_id: str) -> StoredRecord | None:

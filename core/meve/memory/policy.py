@@ -23,7 +23,8 @@ from pydantic import (
 from meve.errors import PolicyError
 
 PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
-Source: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary"]
+Source: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item"]
+"""Where a memory is from; an item is put under a key, by `memory.items`."""
 CHAT: tuple[Source, ...] = ("chat_user", "chat_assistant")
 """Sources that are turns of a conversation."""
 

@@ -18,6 +18,8 @@ SHARED = ""
 
 ID_LENGTH = 512
 MOST_INT = 10**1_000
+VERBATIM = "verbatim"
+"""In a record's metadata: a message as it was, which upkeep neither merges, sums up nor archives. It still expires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

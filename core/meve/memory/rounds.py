@@ -12,9 +12,10 @@ from meve.errors import ModelError, foreign
 from meve.formulas import unit
 from meve.memory.chain import Action
 from meve.memory.kit import Kit
+from meve.memory.origins import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.recall import decayed
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.records import SHARED, VERBATIM, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
 from meve.memory.values import Values, values_of
@@ -123,6 +124,13 @@ class Round:
     def _score(self, record: MemoryRecord) -> float:
         return decayed(record, self._policy, self._now)
 
+    def _loose(self) -> dict[str, StoredRecord]:
+        """All but what is kept word for word, and items, which are found by their keys."""
+        return {
+            key: stored for key, stored in self._records.items()
+            if stored.record.source != "item" and VERBATIM not in stored.record.metadata
+        }  # fmt: skip
+
     def _free(self, record: MemoryRecord) -> bool:
         """Whether upkeep may take it away."""
         return not record.hold and self._policy.rule(record.policy_class).prune
@@ -146,7 +154,7 @@ class Round:
 
     def _archive(self) -> None:
         rules = self._policy.archiving
-        for stored in list(self._records.values()):
+        for stored in list(self._loose().values()):
             record = stored.record
             idle = self._now - max(record.touched_at or record.created_at, record.created_at)
             if self._free(record) and idle >= rules.idle and self._score(record) < rules.below:
@@ -172,7 +180,8 @@ class Round:
                 self._join(*sorted((a, b), key=lambda s: (_end(s.record), self._rank(s.record)), reverse=True))
 
     def _standing(self) -> list[str]:
-        return [key for key, stored in self._records.items() if stored.record.superseded_by is None]
+        """What may be compared: nothing that yielded already."""
+        return [key for key, stored in self._loose().items() if stored.record.superseded_by is None]
 
     def _copies(self) -> Iterator[tuple[str, str]]:
         """Pairs of the same text, each copy with the one that lives longest: they are never compared all with all."""
@@ -243,9 +252,9 @@ class Round:
         """Related ones of low score, of one class, become one summary."""
         rules = self._policy.merging
         low = {
-            key for key, s in self._records.items()
-            if self._free(s.record) and self._score(s.record) < rules.summarise_below and s.record.source != "summary"
-            and s.record.superseded_by is None and not s.record.flagged
+            key for key, s in self._loose().items()
+            if self._free(s.record) and self._score(s.record) < rules.summarise_below
+            and s.record.source != "summary" and s.record.superseded_by is None and not s.record.flagged
             and self._now - s.record.created_at >= self._policy.pruning.min_age
         }  # fmt: skip
         for group in _groups(self._near(low, rules.related)):
@@ -267,6 +276,9 @@ class Round:
             created_at=self._now,
             expires_at=min((r.expires_at for r in records if r.expires_at), default=None),
             tags=tuple(sorted({tag for r in records for tag in r.tags})),
+            metadata={SESSIONS: sorted(sessions)}
+            if (sessions := {r.session_id for r in records if r.session_id})
+            else {},
             reflection=self._policy.reflection.start,
             derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
         )

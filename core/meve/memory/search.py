@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -81,6 +82,12 @@ class Searcher:
             found = self._run(asked, shelves)
         self.cache.keep(asked.key, versions, found)
         return found
+
+    def session(self, user: str, session_id: str, now: datetime) -> list[MemoryRecord]:
+        """The records of a user's session, in the order of their adding."""
+        shelf = self.shelves.of(user)
+        with shelf.lock:
+            return [record for record in shelf.session(session_id) if not record.expired(now)]
 
     def forget(self, user: str) -> None:
         """Let go of all that memory holds of a user's records; of everybody's recalls, for the shared space's key."""

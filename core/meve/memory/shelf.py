@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.formulas import unit
+from meve.memory.item import Namespace, updated
+from meve.memory.places import Places
 from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
@@ -48,6 +50,7 @@ class Scope:
         return (
             not record.expired(self.now)
             and record.superseded_by is None
+            and record.text != ""
             and record.policy_class in self.classes
             and (self.sources is None or record.source in self.sources)
             and (self.tags is None or not set(self.tags).isdisjoint(record.tags))
@@ -90,8 +93,8 @@ class Shelf:
         """Row to position."""
         self._stored: list[StoredRecord | None] = []
         self._units = np.zeros((0, self._dimension), dtype=np.float32)
-        self._facts = np.zeros((0, 4), dtype=np.int64)
-        """Expiry, class, source, creation."""
+        self._facts = np.zeros((0, 6), dtype=np.int64)
+        """Expiry, class, source, creation, when an item was put last, row."""
         self._live = np.zeros(0, dtype=np.bool_)
         self._tags: dict[str, set[int]] = {}
         self._rows: list[int] = []
@@ -100,6 +103,7 @@ class Shelf:
         self._before = np.zeros(0, dtype=np.int64)
         self._after = np.zeros(0, dtype=np.int64)
         """The positions of those beside a record in its session; -1 for none."""
+        self._places = Places()
         self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
@@ -123,10 +127,29 @@ class Shelf:
         if scope.since is not None:
             mask &= facts[:, 3] >= micros(scope.since)
         if scope.tags is not None:
-            mask &= _among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
+            mask &= among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
         if scope.session_id is not None:
-            mask &= _among(n, self._sessions.get(scope.session_id, []))
+            mask &= among(n, self._sessions.get(scope.session_id, []))
         return mask
+
+    def items(self, prefix: Namespace, now: datetime) -> Positions:
+        """Where the items lie whose namespace begins so and that aren't expired, in no order."""
+        positions = self._places.under(prefix)
+        kept: Positions = positions[self._facts[positions, 0] > micros(now)]
+        return kept
+
+    def newest(self, positions: Positions) -> Positions:
+        """Positions of items, those put last first, of one moment those that were there first."""
+        _, _, _, _, put, row = self._facts[positions].T
+        return positions[np.lexsort((row, -put))]
+
+    def namespaces(self, now: datetime) -> list[Namespace]:
+        """All that hold an item that isn't expired, in no order."""
+        return [name for name, held in self._places.namespaces() if (self._facts[held, 0] > micros(now)).any()]
+
+    def at(self, position: int) -> StoredRecord | None:
+        """The record at a position; None where there is none any more."""
+        return self._stored[position]
 
     def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
         """At most k records that a mask admits, likest first, equal ones by id.
@@ -166,6 +189,10 @@ class Shelf:
             self._values[text] = values_of(text)
         return self._values[text]
 
+    def session(self, session_id: str) -> list[MemoryRecord]:
+        """The records of a session, in the order of their adding."""
+        return [s.record for n in self._sessions.get(session_id, ()) if (s := self._stored[n]) is not None]
+
     def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
         if not found:
             return
@@ -183,8 +210,11 @@ class Shelf:
                 _CLASSES[record.policy_class],
                 _SOURCES[record.source],
                 micros(record.created_at),
+                updated(record) if record.source == "item" else 0,
+                row,
             )
-            self._live[n] = record.superseded_by is None
+            self._live[n] = record.superseded_by is None and record.text != ""
+            self._places.add(n, record)
             for tag in record.tags:
                 self._tags.setdefault(tag, set()).add(n)
             self._before[n] = self._after[n] = -1
@@ -221,6 +251,7 @@ class Shelf:
             self._live[n] = False
             self._units[n] = 0
             if stored is not None:
+                self._places.remove(n, stored.record)
                 for tag in stored.record.tags:
                     self._tags[tag].discard(n)
                 if stored.record.session_id is not None:
@@ -272,6 +303,13 @@ class Shelves:
         self._shrink(user)
         return shelf
 
+    def freshen(self, user: str) -> None:
+        """Let go of what a user has no more; nothing is read for one whose shelf isn't in memory."""
+        with self._guard:
+            held = user in self._held
+        if held:
+            self.of(user)
+
     def forget(self, user: str) -> None:
         """Let go of a user's shelf."""
         with self._guard:
@@ -293,9 +331,10 @@ def spoken(record: MemoryRecord) -> str:
     return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
 
 
-def _among(n: int, positions: Collection[int]) -> Mask:
+def among(n: int, positions: Collection[int] | Positions) -> Mask:
+    """Of n positions these, shape (n,)."""
     mask = np.zeros(n, dtype=np.bool_)
-    mask[list(positions)] = True
+    mask[positions if isinstance(positions, np.ndarray) else list(positions)] = True
     return mask
 
 

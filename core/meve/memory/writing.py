@@ -8,7 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
-from meve.memory.origins import bounded, checked_origins, made_from, shortened
+from meve.memory.origins import bounded, checked_origins, made_from, of_session, shortened
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -79,7 +79,7 @@ class Writer:
             )
         stored = kit.stored(record)
         with kit.store.writing() as transaction:
-            self._clear_expired(transaction, user, record.id, now)
+            self.clear_expired(transaction, user, record.id, now)
             record = made_from(transaction, user, record, origins, now)
             transaction.insert(user, replace(stored, record=record))
             transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
@@ -118,7 +118,9 @@ class Writer:
             found = self._found(transaction, user, record_id, now)
             record = found.record
             if record.hold:
-                raise HoldError(f"memory {record_id!r} is on hold ({record.hold}): release it first")
+                raise held(record)
+            if record.source == "item" and changes.keys() & {"text", "metadata"}:
+                raise ValidationError(f"memory {record_id!r} is an item, its text made of its value: put it anew")
             if if_version is not None and record.version != if_version:
                 raise ValidationError(
                     f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
@@ -169,20 +171,21 @@ class Writer:
             found = transaction.holding(user, record_id)
             if not found:
                 raise unknown(record_id)
-            erased, held = self._erased(transaction, user, found, reason, now, dry_run=dry_run)
-        return Erased(erased=erased, held=held, scrubbed=kit.store.scrub() if erased and not dry_run else True)
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased and not dry_run else True)
 
-    def forget(self, user: str, reason: str, *, dry_run: bool = False) -> Erased:
-        """Nothing is left of a user's records, but for those on hold; a dry run only tells."""
+    def forget(self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a user's records, or of a session's, but for those on hold; a dry run only tells."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
-            erased, held = self._erased(transaction, user, found, reason, now, dry_run=dry_run)
-            if not dry_run:
+            found = found if session is None else of_session(found, session)
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+            if session is None and not dry_run:
                 transaction.forget_opinions(user)
-        return Erased(erased=erased, held=held, scrubbed=True if dry_run else kit.store.scrub())
+        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else kit.store.scrub())
 
-    def _erased(
+    def erase(
         self,
         transaction: Transaction,
         user: str,
@@ -190,21 +193,21 @@ class Writer:
         reason: str,
         now: datetime,
         *,
-        dry_run: bool,
+        dry_run: bool = False,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """The ids that went, and those on hold with why."""
         gone: list[str] = []
-        held: dict[str, str] = {}
+        kept: dict[str, str] = {}
         for record in (stored.record for stored in found):
             if record.hold:
-                held[record.id] = record.hold
+                kept[record.id] = record.hold
                 continue
             gone.append(record.id)
             event = self.kit.event(user, record, "delete", reason, now)
             if not dry_run:
                 transaction.erase(user, record.id)
                 transaction.log(event)
-        return tuple(sorted(gone)), held
+        return tuple(sorted(gone)), kept
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
         """Nothing may change or erase a record from now on; an empty `why` releases it.
@@ -225,7 +228,7 @@ class Writer:
             transaction.replace(user, replace(found, record=made))
             transaction.log(kit.event(user, made, "hold" if why else "release", reason, now))
 
-    def _clear_expired(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> None:
+    def clear_expired(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> None:
         """An expired record doesn't keep its id from being used again."""
         for found in (transaction.find(user, record_id), transaction.archived(user, record_id)):
             if found is not None and found.record.expired(now) and not found.record.hold:
@@ -254,6 +257,11 @@ class Writer:
         transaction.erase(user, packed.record.id)
         transaction.insert(user, packed)
         transaction.log(self.kit.event(user, packed.record, "restore", "changed, or put on hold", now))
+
+
+def held(record: MemoryRecord) -> HoldError:
+    """The error for a record that nothing may change."""
+    return HoldError(f"memory {record.id!r} is on hold ({record.hold}): release it first")
 
 
 def unknown(record_id: object) -> UnknownIdError:
