@@ -6,13 +6,15 @@
 `rules` runs tests/langchain_skin/test_graph_store_contract.py, and prints as a table the rules that some store breaks.
 `speed` asks each store in turn, over 5,000 items with vectors of 384 numbers: the latency of `asearch`, the longest
 time for which the loop stood still meanwhile (and for which it does with nothing to do), and what ours takes beyond the
-call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured.
+call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured, and each computes on one
+core (OPENBLAS_NUM_THREADS=1): threads of OpenBLAS wait for one another wherever others keep the cores busy.
 """
 
 import argparse
 import asyncio
 import contextlib
 import io
+import os
 import statistics
 import sys
 import tempfile
@@ -20,6 +22,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
