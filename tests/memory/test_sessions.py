@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import ValidationError
+from meve.memory.aside import WORKERS
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
 
@@ -56,9 +57,18 @@ async def test_async_callers_have_few_threads_that_are_not_the_loop_s(memory):
     done = await asyncio.gather(*(memory.aside(work, n) for n in range(20)))
     assert [n for n, _ in done] == list(range(20))
     assert all(name.startswith("meve-memory") for _, name in done)
-    assert max(most) <= 2
+    assert max(most) == WORKERS
     with pytest.raises(ValidationError, match="user_id"):
         await memory.aside(memory.search, "tea", user_id=None)
+
+
+async def test_what_works_aside_may_itself_ask_for_it(memory):
+    """And doesn't wait for itself for ever."""
+
+    def outer():
+        return asyncio.run(asyncio.wait_for(memory.aside(lambda: threading.current_thread().name), 20))
+
+    assert (await memory.aside(outer)).startswith("meve-memory")
 
 
 async def test_a_memory_that_was_closed_starts_nothing_more(memory):

@@ -1,18 +1,19 @@
-"""Where async callers let a memory work: in few threads of its own, beside their event loop."""
+"""Where async callers let a memory work: in a thread of its own, beside their event loop."""
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Lock
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-WORKERS = 2
-"""Each thread that computes may keep the loop's waiting for one switch interval (5 ms) at a time: few is quick."""
+WORKERS = 1
+"""Each thread that computes may keep the loop's waiting for one switch interval (5 ms) and more; writes wait for one
+another in any case. See benchmarks/memory_overhead.py."""
 
 
 class Aside:
@@ -25,10 +26,13 @@ class Aside:
     def __init__(self, workers: int = WORKERS) -> None:
         self._workers = workers
         self._threads: ThreadPoolExecutor | None = None
-        self._guard = Lock()
+        self._guard = threading.Lock()
+        self._here = threading.local()
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a call returns; context variables are those of the caller."""
+        if getattr(self._here, "working", False):  # a worker that waited for a worker might wait for ever
+            return call(*args, **kwargs)
         work = partial(contextvars.copy_context().run, call, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool(), work)
 
@@ -42,5 +46,8 @@ class Aside:
     def _pool(self) -> ThreadPoolExecutor:
         with self._guard:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._workers, thread_name_prefix="meve-memory")
+                self._threads = ThreadPoolExecutor(self._workers, "meve-memory", self._begin)
             return self._threads
+
+    def _begin(self) -> None:
+        self._here.working = True
