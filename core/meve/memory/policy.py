@@ -105,6 +105,8 @@ class Ranking(_Values):
     boost: Fraction = 0.1
     threshold: Fraction = 0.3
     """The score that a memory must reach to be recalled."""
+    conflicts: bool = False
+    """Whether both sides of a contradiction may be recalled together; if not, the one that yields stays out."""
 
 
 class Reflection(_Values):

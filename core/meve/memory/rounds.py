@@ -16,6 +16,7 @@ from meve.memory.origins import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.relating import precedence
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
 from meve.memory.values import Values, values_of
@@ -211,8 +212,7 @@ class Round:
             self._absorb(longer, shorter)
 
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
-        """What is on hold wins, then what no answer contradicted, then the newer one, then the better one."""
-        return (bool(record.hold), not record.flagged, record.created_at, self._score(record), record.id)
+        return precedence(record, self._score(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
         difference = self._kit.contradiction.between(winner.record.text, loser.record.text)

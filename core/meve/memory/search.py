@@ -3,7 +3,7 @@
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -16,12 +16,13 @@ from meve.memory.asking import CANDIDATES, Asked
 from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
+from meve.memory.relating import Relating
 from meve.memory.shelf import Shelf, Shelves
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
 from meve.trace import Trace
-from meve.types import Passage, Query
+from meve.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ class Searcher:
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
             fallback=None,
-            same=lambda one, other: _values_of(one, shelves) == _values_of(other, shelves),
+            relate=Relating(policy, shelves, self.kit.contradiction),
             shown=asked.shown.holds if asked.shown.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
@@ -226,12 +227,6 @@ class RecallCache:
         with self._guard:
             for key in [key for key in self._held if user == SHARED or key[0] == user]:
                 del self._held[key]
-
-
-def _values_of(passage: Passage, shelves: Sequence[Shelf]) -> object:
-    """Numbers, days, names and denials of a memory: what differs in them is not said twice."""
-    shared = isinstance(passage, MemoryPassage) and passage.record.user_id is None
-    return shelves[shared].values(passage.text)
 
 
 def _cached(trace: Trace) -> Trace:
