@@ -82,6 +82,7 @@ class KeyRules:
         face.get(face.at("docs"), "k").value["list"].append(2)
         face.search(face.at("docs"))[0].value["list"].append(3)
         assert face.value(face.at("docs"), "k") == {"list": [1]}
+        assert [item.value for item in face.search(face.at("docs"))] == [{"list": [1]}]
 
     def test_what_was_put_is_a_copy(self, face: Face) -> None:
         """What becomes of a value after it was put changes nothing that is stored."""

@@ -117,8 +117,9 @@ def test_values_that_are_shared(ours, theirs):
     for store in (theirs, ours):
         store.put(ALICE, "k", {"list": [1]})
         store.get(ALICE, "k").value["list"].append(2)
-    assert theirs.get(ALICE, "k").value == {"list": [1, 2]}
-    assert ours.get(ALICE, "k").value == {"list": [1]}
+        store.search(ALICE)[0].value["list"].append(3)
+    assert theirs.get(ALICE, "k").value == {"list": [1, 2, 3]}
+    assert ours.get(ALICE, "k").value == ours.search(ALICE)[0].value == {"list": [1]}
 
 
 def test_creation_and_updates(ours, theirs, clock):

@@ -141,6 +141,21 @@ def test_what_is_expired_is_not_listed_by_a_dry_run(memory, clock):
     assert memory.stats().records == 0
 
 
+@pytest.mark.parametrize("way", ["get", "search"])
+def test_a_reading_that_refreshes_tells_the_new_end(memory, clock, way):
+    """And the log tells of it once; what would move by less than a second isn't written."""
+    memory.items.put(PLACE, "k", {"n": 1}, user_id="alice", ttl=timedelta(minutes=2))
+    clock.advance(timedelta(minutes=1))
+    for _ in range(2):
+        if way == "get":
+            item = memory.items.get(PLACE, "k", user_id="alice", refresh=True)
+        else:
+            (item,) = memory.items.search(PLACE, user_id="alice", refresh=True)
+        assert item.expires_at == clock.now() + timedelta(minutes=2)
+        assert item == memory.items.get(PLACE, "k", user_id="alice")
+    assert [e.detail["changed"] for e in memory.audit.events(user_id="alice", action="update")] == [["expires_at"]]
+
+
 @pytest.mark.parametrize("namespace", ["notes", None, (1.5,), (True,), (None,), {"a"}])
 def test_a_namespace_that_cannot_be_is_refused(memory, namespace):
     with pytest.raises(ValidationError):
