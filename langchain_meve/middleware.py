@@ -11,15 +11,21 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
 from langchain_meve.messages import answer, last_turn, message_id, question, said, window, with_memory
-from langchain_meve.recalling import Held, OnError, checked_memory, checked_on_error, checked_search, forgiving
+from langchain_meve.recalling import (
+    Held,
+    OnError,
+    checked_memory,
+    checked_on_error,
+    checked_rules,
+    checked_search,
+    forgiving,
+)
 from langchain_meve.users import session_of, user_of
 from meve.memory import GovernedMemory
 from meve.memory.records import UserId, user_key
 from meve.memory.search import Recall
 from meve.memory.telling import told
 from meve.memory.turns import Said, TurnRules, conversed
-
-NOTHING = TurnRules(sources={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +87,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.memory = checked_memory(memory)
         self._user_id = user_id
         self._search = checked_search(memory, search)
-        self._rules = NOTHING if remember is None else remember
+        self._rules = checked_rules(remember)
         self._on_error = checked_on_error(on_error)
         self._held = Held()
         hidden = TracePolicy(process_inputs=omit_payload, process_outputs=omit_payload)

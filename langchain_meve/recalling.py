@@ -11,6 +11,7 @@ from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, Passa
 from meve.memory import GovernedMemory
 from meve.memory.asking import asked
 from meve.memory.search import Recall
+from meve.memory.turns import TurnRules
 
 OnError: TypeAlias = Literal["warn", "raise"]
 HELD = 256
@@ -84,6 +85,19 @@ def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) ->
     if "without" in given:
         raise ConfigurationError("search holds 'without': it is told by the conversation, leave it out")
     return given
+
+
+def checked_rules(remember: TurnRules | None) -> TurnRules:
+    """Which turns are remembered; None for none.
+
+    Raises:
+        ConfigurationError: something else.
+    """
+    if remember is None:
+        return TurnRules(sources={})
+    if not isinstance(remember, TurnRules):
+        raise ConfigurationError(f"remember is {remember!r:.60}: give TurnRules(…), or None to write nothing")
+    return remember
 
 
 def checked_on_error(on_error: OnError) -> OnError:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_vali
 from langchain_meve.classic.history import MeVeChatMessageHistory
 from langchain_meve.messages import window
 from langchain_meve.options import Count
-from langchain_meve.recalling import Held, OnError, checked_memory, checked_search, forgiving
+from langchain_meve.recalling import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
 from meve.errors import ConfigurationError
 from meve.memory.records import UserId, user_key
 from meve.memory.telling import told
@@ -52,7 +52,7 @@ class MeVeMemory(BaseMemory):
     search: dict[str, Any] = Field(default_factory=dict)
     """Options of `GovernedMemory.search`."""
     remember: Any = Field(default_factory=TurnRules)
-    """`TurnRules`: which turns are remembered, and as what."""
+    """`TurnRules`: which turns are remembered, and as what; None for none."""
     on_error: OnError = "warn"
     """Where the memory can't be read or written: go on with a `MemoryLostWarning`, or raise."""
     _held: Held = PrivateAttr(default_factory=Held)
@@ -67,6 +67,7 @@ class MeVeMemory(BaseMemory):
     def _checked(self) -> Self:
         checked_memory(self.memory)
         checked_search(self.memory, self.search)
+        checked_rules(self.remember)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
@@ -117,7 +118,7 @@ class MeVeMemory(BaseMemory):
                 session_id=self.session_id,
                 recall=self._held.take(self._key(asked)),
                 answer=answered,
-                rules=self.remember,
+                rules=checked_rules(self.remember),
             )
 
     def clear(self) -> None:

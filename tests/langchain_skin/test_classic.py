@@ -144,11 +144,18 @@ def test_where_memory_fails_the_answer_is_not_lost_unless_that_is_wanted(memory,
 
 
 @pytest.mark.parametrize(
-    "odd", [{"user_id": None}, {"user_id": " "}, {"search": {"limits": 2}}, {"turns": 0}, {"colour": 1}]
+    "odd",
+    [{"remember": True}, {"user_id": None}, {"user_id": " "}, {"search": {"limits": 2}}, {"turns": 0}, {"colour": 1}],
 )
 def test_fields_that_can_t_be_are_refused(memory, odd):
     with pytest.raises((ValueError, ValidationError)):
         MeVeMemory(**{"memory": memory, "user_id": "ann", **odd})
+
+
+def test_what_is_remembered_is_the_program_s_choice(memory):
+    mine(memory, remember=None).save_context({"input": DOG}, {"response": "Nice."})
+    assert [r.policy_class for r in memory.list(user_id="ann")] == ["private", "private"]
+    assert mine(memory, "tuesday").load_memory_variables({"input": ASKED})["history"] == ""
 
 
 def test_one_and_the_text_one_are_two_users(memory):
@@ -303,6 +310,21 @@ def test_the_stock_history_hands_out_its_own_list(memory):
         each.messages[0].content = "changed"
     assert [m.text for m in theirs.messages] == ["changed", "not said"]
     assert [m.text for m in ours.messages] == ["Hello."]
+
+
+def test_stock_histories_of_two_users_who_name_a_session_alike_are_one(memory):
+    kept = {}
+
+    def theirs(user_id, session_id):
+        return kept.setdefault(session_id, InMemoryChatMessageHistory())
+
+    def ours(user_id, session_id):
+        return MeVeChatMessageHistory(memory, user_id, session_id)
+
+    for found in (theirs, ours):
+        found("ann", "chat").add_messages([HumanMessage(DOG)])
+    assert len(theirs("bob", "chat").messages) == 1
+    assert ours("bob", "chat").messages == []
 
 
 def test_no_stock_memory_accounts_for_anything_and_ours_does(memory):

@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langchain_core.tracers import BaseTracer
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from langchain_meve import MeVeMemoryMiddleware
@@ -157,6 +158,30 @@ def test_what_is_erased_in_the_middle_of_a_turn_is_not_shown_again(memory):
     memory.add(DOG, user_id="ann")
     call("invoke", agent(memory, model, tools=[erase]), ASKED, "monday", "ann")
     assert [recalled(messages) for messages in model.seen] == [[DOG], []]
+
+
+def test_a_turn_that_waits_for_a_person_is_one_turn(memory):
+    """Whose answer comes in a call of its own, and adds no message of the user's."""
+
+    @tool
+    def confirm() -> str:
+        """Asks."""
+        return interrupt("sure?")
+
+    def answer(messages):
+        if messages[-1].type == "tool":
+            return by_memory(messages)
+        return AIMessage("", tool_calls=[{"name": "confirm", "args": {}, "id": "1"}])
+
+    memory.add(DOG, user_id="ann")
+    model = Scripted(answer=answer)
+    told = agent(memory, model, tools=[confirm])
+    told.invoke({"messages": [("user", f"I like tea. {ASKED}")]}, config("monday"), context=Context("ann"))
+    assert actions(memory, "ann") == ["add", "retrieve"]
+    made = told.invoke(Command(resume="yes"), config("monday"), context=Context("ann"))
+    assert made["messages"][-1].text == DOG
+    assert actions(memory, "ann") == ["add", "retrieve", "use", "add"]
+    assert sorted(r.text for r in memory.list(user_id="ann")) == [DOG, "I like tea."]
 
 
 def test_what_the_conversation_shows_is_not_recalled(memory):
@@ -303,6 +328,7 @@ def test_what_is_remembered_is_the_program_s_choice(memory):
         ({"search": {"limits": 3}}, "search is"),
         ({"search": {"without": ["x"]}}, "search holds 'without'"),
         ({"search": {"classes": ["secret"]}}, "classes is"),
+        ({"remember": True}, "remember is True"),
         ({"on_error": "ignore"}, "on_error is 'ignore'"),
     ],
 )

@@ -1,6 +1,8 @@
 """Conversations of a user: erased as a whole; and async callers, whose loop never waits."""
 
 import asyncio
+import contextlib
+import os
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -69,6 +71,17 @@ async def test_what_works_aside_may_itself_ask_for_it(memory):
         return asyncio.run(asyncio.wait_for(memory.aside(lambda: threading.current_thread().name), 20))
 
     assert (await memory.aside(outer)).startswith("meve-memory")
+
+
+def test_a_forked_process_has_threads_of_its_own(memory):
+    asyncio.run(memory.aside(memory.add, "I like tea.", user_id="ann"))
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            found = asyncio.run(asyncio.wait_for(memory.aside(memory.search, "tea", user_id="ann"), 20))
+            os._exit(len(found.records))
+        os._exit(99)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 async def test_a_memory_that_was_closed_starts_nothing_more(memory):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ class Aside:
     def __init__(self, workers: int = WORKERS) -> None:
         self._workers = workers
         self._threads: ThreadPoolExecutor | None = None
+        self._process = 0
         self._guard = threading.Lock()
         self._here = threading.local()
 
@@ -45,7 +47,8 @@ class Aside:
 
     def _pool(self) -> ThreadPoolExecutor:
         with self._guard:
-            if self._threads is None:
+            if self._threads is None or self._process != os.getpid():  # threads don't come along into a fork
+                self._process = os.getpid()
                 self._threads = ThreadPoolExecutor(self._workers, "meve-memory", self._begin)
             return self._threads
 
