@@ -105,6 +105,19 @@ def test_changes_of_several_users_are_one_transaction(memory):
     assert memory.items.get(PLACE, "k", user_id="alice") is None
 
 
+def test_a_search_sees_what_became_of_items_since_the_one_before(memory, clock):
+    """Put, deleted and expired ones, and their namespaces."""
+    for key in ("a", "b"):
+        memory.items.put(PLACE, key, {"n": 1}, user_id="alice")
+        assert len(memory.items.search(PLACE, user_id="alice")) == "ab".index(key) + 1
+    memory.items.put(PLACE, "over", {"n": 1}, user_id="alice", ttl=timedelta(seconds=1))
+    memory.items.search(PLACE, user_id="alice")
+    for key in ("a", "b"):
+        memory.items.delete(PLACE, key, user_id="alice")
+    clock.advance(timedelta(seconds=1))
+    assert memory.items.namespaces(user_id="alice") == memory.items.search(PLACE, user_id="alice") == []
+
+
 def test_an_item_is_changed_by_its_key_alone(memory):
     """Neither `update` nor `add` can make a record whose text and value say different things."""
     memory.items.put(PLACE, "k", {"text": "tea"}, user_id="alice")
