@@ -82,5 +82,5 @@ class ArchiveRules:
             return await asyncio.gather(*(store.archive_oldest_messages("s", 1) for _ in range(20)))
 
         run(store.add_messages("s", talk(*range(20))))
-        taken = [text for each in run(story()) for text in contents(each)]
+        taken = [str(text) for each in run(story()) for text in contents(each)]
         assert sorted(taken) == sorted(map(str, range(20)))

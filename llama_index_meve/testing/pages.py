@@ -28,7 +28,7 @@ class PageRules:
         ],
     )
     def test_a_page_is_that_page(
-        self, store: AsyncDBChatStore, run: Callable[..., Any], asked: dict[str, int], expected: str
+        self, store: AsyncDBChatStore, run: Callable[..., Any], asked: dict[str, Any], expected: str
     ) -> None:
         """Limit and offset count from the oldest message on; a limit of 0 gives none."""
         run(store.add_messages("s", talk(*LETTERS)))

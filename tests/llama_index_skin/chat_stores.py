@@ -53,5 +53,32 @@ class OldStore(AsyncDBChatStore):
         return await self.old.aget_keys()
 
 
-SQLALCHEMY_FAILS = {}
-SIMPLE_FAILS = {}
+_TRUSTING = "what is no number becomes null"
+_ONE_CONNECTION = "callers share a connection, and each one's commits and rollbacks are the others'"
+_ROWS = "it deletes by the number of a row, which no call tells"
+
+SQLALCHEMY_FAILS = {
+    "images_of_old_come_back_once": "it can't read back what it wrote, nor anything beside it",
+    "a_file_may_be_gone_by_now": "it can't read back what it wrote, nor anything beside it",
+    "what_cannot_be_kept_is_refused": _TRUSTING,
+    "nothing_is_added_of_nothing": "it writes a row of nothing, which its table refuses",
+    "what_cannot_be_set_leaves_what_was": "it has deleted before it looks at what is to be set",
+    "a_message_is_deleted_by_its_position": _ROWS,
+    "where_no_message_is_none_is_deleted[2]": _ROWS,
+    "less_than_nothing_deletes_nothing": "a negative number deletes all",
+    "many_writers_lose_nothing": "the first callers look for its table before it is made",
+    "what_is_added_at_once_stays_together": _ONE_CONNECTION,
+    "of_many_that_set_one_is_kept_whole": _ONE_CONNECTION,
+    "nobody_takes_what_another_took": "it reads, and deletes later",
+    "nobody_archives_what_another_did": "it reads, and archives later",
+    "it_stands_under_the_frameworks_memory": _ONE_CONNECTION,
+}
+SIMPLE_FAILS = {
+    "what_cannot_be_kept_is_refused": "it keeps anything, and fails when it is saved",
+    "what_is_returned_is_a_copy": "it is what is stored",
+    "what_was_added_is_a_copy": "it is what is stored",
+    "an_emptied_session_is_no_key": "an emptied session stays a key",
+    "what_cannot_be_set_leaves_what_was": "it keeps anything, and fails when it is saved",
+    "where_no_message_is_none_is_deleted[-1]": "it counts from the end",
+    "what_is_added_at_once_stays_together": "it adds one message at a time",
+}

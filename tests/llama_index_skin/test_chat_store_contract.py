@@ -1,5 +1,7 @@
 """The rules of chat stores, on ours, by itself and opened again each time, and on LlamaIndex's own."""
 
+import gc
+
 import pytest
 from llama_index.core.storage.chat_store import SimpleChatStore
 
@@ -17,6 +19,7 @@ class TestMeVeChatStore(ChatStoreContract):
             yield MeVeChatStore(memory, user_id="alice")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 class TestSQLAlchemyChatStore(ChatStoreContract):
     fails = chat_stores.SQLALCHEMY_FAILS
 
@@ -25,6 +28,7 @@ class TestSQLAlchemyChatStore(ChatStoreContract):
         made = chat_stores.sqlalchemy()
         yield made
         run(chat_stores.dispose(made))
+        gc.collect()  # connections that it lost, here, and not in another test
 
 
 class TestSimpleChatStore(ChatStoreContract):
