@@ -1,4 +1,4 @@
-"""MeVe for LlamaIndex: verified retrieval as a postprocessor, a retriever, a query engine or a tool.
+"""MeVe for LlamaIndex: verified retrieval as a postprocessor, a retriever, a query engine or a tool; governed chats.
 
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from meve.skins import lazily
 
 if TYPE_CHECKING:
+    from llama_index_meve.chat_store import MeVeChatStore
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.engines import create_meve_tool, meve_query_engine
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.retriever import MeVeRetriever
 
 _WHERE = {
+    "MeVeChatStore": "chat_store",
     "MeVeEmbedding": "embedding",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
@@ -21,7 +23,14 @@ _WHERE = {
     "meve_query_engine": "engines",
 }
 
-__all__ = ["MeVeEmbedding", "MeVePostprocessor", "MeVeRetriever", "create_meve_tool", "meve_query_engine"]
+__all__ = [
+    "MeVeChatStore",
+    "MeVeEmbedding",
+    "MeVePostprocessor",
+    "MeVeRetriever",
+    "create_meve_tool",
+    "meve_query_engine",
+]
 
 
 __getattr__ = lazily("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")

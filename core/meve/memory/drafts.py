@@ -19,6 +19,10 @@ from meve.memory.records import (
 from meve.memory.tagging import Tagger
 
 ID_LENGTH, NAME_LENGTH = 512, 2_000
+_ELSEWHERE = {
+    "item": "what lies under a key is put by memory.items.put",
+    "message": "a message is kept by memory.messages.add",
+}
 
 
 class Classifier(Protocol):
@@ -61,8 +65,8 @@ def drafted(
     """
     text = checked_text(text, "text", policy.limits.text)
     source = checked_choice(source, "source", Source)
-    if source == "item":
-        raise ValidationError("source is 'item': what lies under a key is put by memory.items.put")
+    if source in _ELSEWHERE:
+        raise ValidationError(f"source is {source!r}: {_ELSEWHERE[source]}")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
     chat = source in CHAT

@@ -16,6 +16,7 @@ from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
 from meve.memory.items import Items
 from meve.memory.kit import Kit
+from meve.memory.messages import Messages
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_text, user_key
@@ -57,6 +58,7 @@ class GovernedMemory:
             load=load,
         )
         self.items = Items(kit, self._searcher, self._reflector)
+        self.messages = Messages(kit, self._searcher, self._reflector)
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
         self._closed = False

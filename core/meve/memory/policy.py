@@ -23,9 +23,9 @@ from pydantic import (
 from meve.errors import PolicyError
 
 PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
-Source: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item"]
-"""Where a memory is from; an item is put under a key, by `memory.items`."""
-CHAT: tuple[Source, ...] = ("chat_user", "chat_assistant")
+Source: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
+"""Where a memory is from; an item is put under a key, by `memory.items`, and a message kept by `memory.messages`."""
+CHAT: tuple[Source, ...] = ("chat_user", "chat_assistant", "message")
 """Sources that are turns of a conversation."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -69,7 +69,10 @@ class Round:
         changes = kit.store.changes(user, 0)
         self.version = changes.version
         """The user's, as of which it is planned."""
-        self._records = {stored.record.id: stored for _, stored in changes.records}
+        found = [stored for _, stored in changes.records]
+        self._records = {s.record.id: s for s in found if s.record.source != "message"}
+        self._messages = [s for s in found if s.record.source == "message"]
+        """They expire, and nothing else becomes of them."""
         self._packed = kit.store.archived(user)
         self._plan()
 
@@ -89,7 +92,7 @@ class Round:
         self._cap()
 
     def _expire(self) -> None:
-        for stored in [*self._records.values(), *self._packed]:
+        for stored in [*self._records.values(), *self._packed, *self._messages]:
             record = stored.record
             if record.expired(self._now):
                 self._records.pop(record.id, None)

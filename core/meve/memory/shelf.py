@@ -189,7 +189,8 @@ class Shelf:
             self._values[text] = values_of(text)
         return self._values[text]
 
-    def _take(self, found: Sequence[tuple[int, StoredRecord]]) -> None:
+    def _take(self, changed: Sequence[tuple[int, StoredRecord]]) -> None:
+        found = [each for each in changed if each[1].record.source != "message"]  # no search recalls those
         if not found:
             return
         first = len(self._stored)

@@ -22,6 +22,12 @@ from meve.memory.records import (
 )
 from meve.memory.stores.ports import Transaction
 
+_FIXED: Mapping[Source, frozenset[str]] = {
+    "item": frozenset({"text", "metadata"}),
+    "message": frozenset({"text", "metadata", "tags"}),
+}
+"""What can't be changed by itself, since it was made of a value."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
@@ -125,12 +131,7 @@ class Writer:
             record = found.record
             if record.hold:
                 raise held(record)
-            if record.source == "item" and changes.keys() & {"text", "metadata"}:
-                raise ValidationError(f"memory {record_id!r} is an item, its text made of its value: put it anew")
-            if if_version is not None and record.version != if_version:
-                raise ValidationError(
-                    f"memory {record_id!r} is of version {record.version}, not {if_version}: read it again"
-                )
+            _check_changes(record, changes, if_version)
             made = replace(record, **changes, version=record.version + 1)
             made = bounded(transaction, user, made) if "expires_at" in changes else made
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
@@ -225,6 +226,13 @@ class Writer:
         if found is None or found.record.expired(now):
             raise unknown(record_id)
         return found
+
+
+def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:
+    if changes.keys() & _FIXED.get(record.source, frozenset()):
+        raise ValidationError(f"memory {record.id!r} ({record.source}) is made of its value: put it anew")
+    if if_version is not None and record.version != if_version:
+        raise ValidationError(f"memory {record.id!r} is of version {record.version}, not {if_version}: read it again")
 
 
 def held(record: MemoryRecord) -> HoldError:

@@ -36,6 +36,27 @@ class Counts:
     """Of the store's files."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Which messages of a session. A place is a number that rises from each message that is added to the next."""
+
+    session: str
+    archived: bool | None = False
+    """Only those that are put away, or only the others; None for either."""
+    after: int | None = None
+    """Only those of a place above this one."""
+    before: int | None = None
+    """Only those of a place below this one."""
+    limit: int | None = None
+    """How many at most; None for all."""
+    offset: int = 0
+    """How many are passed over."""
+    ids: tuple[str, ...] | None = None
+    """Only these; None for any."""
+    newest: bool = False
+    """Whether limit and offset count from the newest one back."""
+
+
 class Transaction(Protocol):
     """Changes that become true together with their entries in the log, or not at all. Alone while it lasts."""
 
@@ -75,8 +96,12 @@ class Transaction(Protocol):
         """All archived records of a user, by id."""
         ...
 
-    def holding(self, user: str, record_id: str) -> list[StoredRecord]:
-        """The record of that id, and those that were merged or summarised from it; archived or not."""
+    def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
+        """The records of these ids, and those that were merged or summarised from one; archived or not."""
+        ...
+
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
+        """Messages that aren't expired, with their places, in the order in which they were added."""
         ...
 
     def forget_opinions(self, user: str) -> None:
@@ -129,6 +154,22 @@ class MemoryStore(Protocol):
 
     def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
         """When those of a user's records that were recalled were last, by id: `changes` doesn't tell of recalls."""
+        ...
+
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
+        """Messages that aren't expired, with their places, in the order in which they were added.
+
+        What a page costs grows with what stands on it and is passed over, and not with the session, unless `archived`
+        is None.
+        """
+        ...
+
+    def count_messages(self, user: str, stretch: Stretch, now: datetime) -> int:
+        """How many messages that aren't expired a session holds there, whatever the limit and the offset."""
+        ...
+
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """A user's sessions that hold a message that isn't expired, sorted."""
         ...
 
     def opinions(self, user: str) -> dict[str, Opinion]:

@@ -85,6 +85,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, digest BLOB NOT NULL,
         seal BLOB NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX memories_message ON memories (user, session, tags, row, expires) WHERE source = 'message';
+    """,
 )
 """From nothing to version 1, from 1 to 2, and so on."""
 

@@ -12,7 +12,8 @@ from meve.errors import AuditError, IndexMismatchError, StorageError
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Head, Verification, told
 from meve.memory.records import Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
-from meve.memory.stores.ports import Changes, Counts
+from meve.memory.stores.messages import count_in, messages_in, sessions_in
+from meve.memory.stores.ports import Changes, Counts, Stretch
 from meve.memory.stores.rows import from_row, micros, moment, opinion_of
 from meve.memory.stores.schema import migrate
 from meve.memory.stores.transaction import (
@@ -157,6 +158,21 @@ class SqliteStore:
                 (user, json.dumps(list(record_ids))),
             ).fetchall()
         return {record_id: moment(at) for record_id, at in rows}
+
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
+        """Messages that aren't expired, with their places, in the order in which they were added."""
+        with self._connections.reading() as connection:
+            return messages_in(connection, user, stretch, now)
+
+    def count_messages(self, user: str, stretch: Stretch, now: datetime) -> int:
+        """How many messages that aren't expired a session holds there, whatever the limit and the offset."""
+        with self._connections.reading() as connection:
+            return count_in(connection, user, stretch, now)
+
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """A user's sessions that hold a message that isn't expired, sorted."""
+        with self._connections.reading() as connection:
+            return sessions_in(connection, user, now)
 
     def opinions(self, user: str) -> dict[str, Opinion]:
         """What a user's answers made of shared records, by id."""

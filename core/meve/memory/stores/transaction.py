@@ -8,6 +8,8 @@ from datetime import datetime
 from meve.errors import DuplicateIdError, StorageError
 from meve.memory.chain import Chain, Event
 from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.stores.messages import messages_in
+from meve.memory.stores.ports import Stretch
 from meve.memory.stores.rows import COLUMNS, from_row, micros, opinion_of, opinion_row, packed, to_row, unpacked
 
 REMEMBERED = 10_000
@@ -91,15 +93,21 @@ class SqliteTransaction:
         """All archived records of a user, by id."""
         return all_archived_in(self._connection, user)
 
-    def holding(self, user: str, record_id: str) -> list[StoredRecord]:
-        """The record of that id, and those that were merged or summarised from it; archived or not."""
+    def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
+        """The records of these ids, and those that were merged or summarised from one; archived or not."""
         rows = self._connection.execute(
-            f"SELECT {ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?1) AND (id = ?2 OR "
-            "derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value = ?2))",
-            (user, record_id),
+            f"WITH asked AS (SELECT value FROM json_each(?2)) SELECT {ALL} FROM memories "
+            "WHERE user = (SELECT no FROM users WHERE key = ?1) AND (id IN asked OR "
+            "derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value IN asked))",
+            (user, json.dumps(record_ids)),
         ).fetchall()
-        packed = [s for s in self.all_archived(user) if record_id in (s.record.id, *s.record.derived_from)]
+        asked = set(record_ids)
+        packed = [s for s in self.all_archived(user) if not asked.isdisjoint((s.record.id, *s.record.derived_from))]
         return [*(from_row(user, row) for row in rows), *packed]
+
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
+        """Messages that aren't expired, with their places, in the order in which they were added."""
+        return messages_in(self._connection, user, stretch, now)
 
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""

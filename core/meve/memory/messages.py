@@ -1,0 +1,356 @@
+"""Messages: what was said in a user's sessions, word for word, governed as all of a user's memory is.
+
+A message is a record of its owner's: isolation, expiry on every read, erasure, holds, export and the log are those of
+the memory. No search recalls it, and upkeep does nothing to it but to remove it when its time is over: what
+conversations leave behind for recall is made of them by `meve.memory.turns`.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from meve.errors import PassageError, UnknownIdError, ValidationError
+from meve.memory.drafts import NAME_LENGTH, end_of_life
+from meve.memory.item import canonical
+from meve.memory.kit import Kit
+from meve.memory.policy import PolicyClass
+from meve.memory.records import (
+    MemoryRecord,
+    StoredRecord,
+    UserId,
+    checked_choice,
+    checked_metadata,
+    checked_text,
+    user_key,
+)
+from meve.memory.reflecting import Reflector
+from meve.memory.search import Searcher
+from meve.memory.stores.messages import ARCHIVED
+from meve.memory.stores.ports import Stretch, Transaction
+from meve.memory.writing import Erased, Writer, held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What was said once. The value is a copy: what becomes of it changes nothing that is stored."""
+
+    id: str
+    session_id: str
+    value: dict[str, Any]
+    place: int
+    """Rises from each message that is added to the next, and stays."""
+    archived: bool
+    """Whether it is put away."""
+    added_at: datetime
+    expires_at: datetime | None
+    """From this moment on it is never handed out; None for never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages of a memory's users. Safe to share between threads; several processes may have the file open.
+
+    Args are parts of a `GovernedMemory`, whose `messages` this is.
+    """
+
+    _kit: Kit
+    _searcher: Searcher
+    _reflector: Reflector
+
+    def add(
+        self,
+        session_id: str,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        user_id: UserId,
+        archived: bool = False,
+        ttl: timedelta | None = None,
+        policy_class: PolicyClass = "factual",
+        reason: str = "on request",
+    ) -> list[str]:
+        """Keep messages at the end of a session, all or none; when this returns, they survive a power cut.
+
+        Args:
+            session_id: of which conversation.
+            values: in the order in which they were said; JSON-plain.
+            user_id: whose.
+            archived: whether they are put away at once.
+            ttl: how long they live; as turns of a conversation of their class do, if None.
+            policy_class: how they are governed.
+            reason: for the audit log; holds no content.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            ValidationError: an argument that can't be; nothing is kept.
+            StorageError: the file can't be written.
+        """
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class)
+        if drafts:
+            with self._kit.store.writing() as transaction:
+                self._insert(transaction, user, drafts, reason)
+        return [each.record.id for each in drafts]
+
+    def replace(
+        self,
+        session_id: str,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        user_id: UserId,
+        archived: bool = False,
+        ttl: timedelta | None = None,
+        policy_class: PolicyClass = "factual",
+        reason: str = "on request",
+    ) -> list[str]:
+        """Keep these messages as a session, and erase all that it held, at once.
+
+        Args are those of `add`.
+
+        Raises:
+            ValidationError, StorageError: as for `add`.
+            HoldError: one that it held is on hold; nothing is changed.
+        """
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class)
+        with self._kit.store.writing() as transaction:
+            found = transaction.messages(user, Stretch(session=session_id, archived=None), self._kit.clock.now())
+            gone = self._erase(transaction, user, [s.record for _, s in found], reason)
+            self._insert(transaction, user, drafts, reason)
+        self._let_go(user, gone)
+        return [each.record.id for each in drafts]
+
+    def page(
+        self,
+        session_id: str,
+        *,
+        user_id: UserId,
+        archived: bool | None = False,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        newest: bool = False,
+    ) -> list[Message]:
+        """Messages of a session that aren't expired, in the order in which they were added.
+
+        What a page costs grows with what stands on it and is passed over, and not with the session, unless `archived`
+        is None.
+
+        Args:
+            session_id: of which conversation.
+            user_id: whose.
+            archived: only those that are put away, or only the others; None for either.
+            after: only those of a place above this one.
+            before: only those of a place below this one.
+            limit: how many at most; None for all.
+            offset: how many are passed over.
+            newest: whether `limit` and `offset` count from the newest one back.
+
+        Raises:
+            ValidationError: an argument that can't be.
+        """
+        stretch = Stretch(
+            session=_session(session_id), archived=archived, after=after, before=before, limit=_whole(limit, "limit"),
+            offset=_whole(offset, "offset") or 0, newest=newest,
+        )  # fmt: skip
+        found = self._kit.store.messages(user_key(user_id), stretch, self._kit.clock.now())
+        return [_message(place, stored.record) for place, stored in found]
+
+    def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
+        """How many messages of a session aren't expired.
+
+        Raises:
+            ValidationError: a user or a session that can't be.
+        """
+        stretch = Stretch(session=_session(session_id), archived=archived)
+        return self._kit.store.count_messages(user_key(user_id), stretch, self._kit.clock.now())
+
+    def sessions(self, *, user_id: UserId) -> list[str]:
+        """The sessions that hold a message of the user's that isn't expired, sorted.
+
+        Raises:
+            ValidationError: a user that can't be.
+        """
+        return self._kit.store.sessions(user_key(user_id), self._kit.clock.now())
+
+    def archive(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> None:
+        """Put messages away, where they stand.
+
+        Raises:
+            UnknownIdError: the session has none of an id; nothing is changed.
+            HoldError: one is on hold; nothing is changed.
+        """
+        self.take(session_id, user_id=user_id, ids=ids, archive=True, reason=reason)
+
+    def delete(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> Erased:
+        """Erase messages, and what was made of them, for good.
+
+        Raises:
+            UnknownIdError: the session has none of an id; nothing is changed.
+            HoldError: one is on hold; nothing is changed.
+        """
+        return self.take(session_id, user_id=user_id, ids=ids, reason=reason)[1]
+
+    def take(
+        self,
+        session_id: str,
+        *,
+        user_id: UserId,
+        ids: Sequence[str] | None = None,
+        archived: bool | None = False,
+        limit: int | None = None,
+        offset: int = 0,
+        newest: bool = False,
+        archive: bool = False,
+        reason: str = "on request",
+    ) -> tuple[list[Message], Erased]:
+        """Take a page out of a session: erase what stands on it for good, or put it away. Nobody takes it twice.
+
+        Args:
+            session_id: of which conversation.
+            user_id: whose.
+            ids: these, wherever they stand, instead of a page.
+            archived: as for `page`, and so are `limit`, `offset` and `newest`.
+            limit: how many at most; None for all.
+            offset: how many are passed over.
+            newest: whether they count from the newest one back.
+            archive: put away, and not erase.
+            reason: for the audit log.
+
+        Returns:
+            The messages, and what was erased.
+
+        Raises:
+            ValidationError: an argument that can't be.
+            UnknownIdError: the session has none of an id; nothing is changed.
+            HoldError: one is on hold; nothing is changed.
+        """
+        user, now = user_key(user_id), self._kit.clock.now()
+        asked = Stretch(session=_session(session_id), archived=None, ids=tuple(ids or ()))
+        if ids is None:
+            limit, offset = _whole(limit, "limit"), _whole(offset, "offset") or 0
+            asked = replace(asked, archived=archived, ids=None, limit=limit, offset=offset, newest=newest)
+        with self._kit.store.writing() as transaction:
+            found = transaction.messages(user, asked, now)
+            _none_missing(found, ids or ())
+            records = [stored.record for _, stored in found]
+            if archive:
+                self._put_away(transaction, user, [stored for _, stored in found], reason)
+                gone: tuple[str, ...] = ()
+            else:
+                gone = self._erase(transaction, user, records, reason)
+        scrubbed = self._let_go(user, gone)
+        return [_message(place, s.record) for place, s in found], Erased(erased=gone, held={}, scrubbed=scrubbed)
+
+    def _drafted(
+        self,
+        session_id: str,
+        values: Sequence[Mapping[str, Any]],
+        user_id: UserId,
+        archived: bool,
+        ttl: timedelta | None,
+        policy_class: PolicyClass,
+    ) -> tuple[str, list[StoredRecord]]:
+        kit, now = self._kit, self._kit.clock.now()
+        user, session = user_key(user_id), _session(session_id)
+        chosen: PolicyClass = checked_choice(policy_class, "policy_class", PolicyClass)
+        end = end_of_life(kit.policy, chosen, "message", now, ttl)
+        records = [
+            MemoryRecord(
+                id=uuid.uuid4().hex,
+                user_id=user_id,
+                text="",
+                source="message",
+                policy_class=chosen,
+                created_at=now,
+                expires_at=end,
+                session_id=session,
+                tags=(ARCHIVED,) if archived else (),
+                metadata=_checked(value),
+                reflection=kit.policy.reflection.chat_start,
+            )
+            for value in values
+        ]
+        return user, kit.stored_all(records)
+
+    def _insert(self, transaction: Transaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
+        for each in drafts:
+            transaction.insert(user, each)
+            self._log(transaction, user, each.record, "add", reason, source="message")
+
+    def _put_away(self, transaction: Transaction, user: str, found: Sequence[StoredRecord], reason: str) -> None:
+        for stored in found:
+            if stored.record.hold:
+                raise held(stored.record)
+            made = replace(stored.record, tags=(ARCHIVED,), version=stored.record.version + 1)
+            transaction.replace(user, replace(stored, record=made))
+            self._log(transaction, user, made, "update", reason, changed=["tags"])
+
+    def _erase(
+        self, transaction: Transaction, user: str, records: Sequence[MemoryRecord], reason: str
+    ) -> tuple[str, ...]:
+        """These, and what was made of them."""
+        if not records:
+            return ()
+        found = transaction.holding(user, *(each.id for each in records))
+        for stored in found:
+            if stored.record.hold:
+                raise held(stored.record)
+        return Writer(self._kit).erase(transaction, user, found, reason, self._kit.clock.now())[0]
+
+    def _let_go(self, user: str, gone: Sequence[str]) -> bool:
+        """Nothing in memory and in no file holds what is gone; whether that is so of the files."""
+        if not gone:
+            return True
+        self._reflector.forget(user, gone)
+        self._searcher.cache.forget(user)
+        self._searcher.shelves.freshen(user)
+        return self._kit.store.scrub()
+
+    def _log(
+        self,
+        transaction: Transaction,
+        user: str,
+        record: MemoryRecord,
+        action: Any,  # noqa: ANN401
+        reason: str,
+        **detail: Any,  # noqa: ANN401
+    ) -> None:
+        content = self._kit.chain.content(canonical(record.metadata))
+        transaction.log(self._kit.event(user, record, action, reason, self._kit.clock.now(), content=content, **detail))
+
+
+def _session(session_id: object) -> str:
+    return checked_text(session_id, "session_id", NAME_LENGTH)
+
+
+def _whole(value: int | None, name: str) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
+    return value
+
+
+def _checked(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise PassageError(f"a message is {value!r:.80}: give a mapping from names to values")
+    return checked_metadata(value)
+
+
+def _none_missing(found: Sequence[tuple[int, StoredRecord]], ids: Sequence[str]) -> None:
+    missing = sorted(set(ids) - {stored.record.id for _, stored in found})
+    if missing:
+        raise UnknownIdError(f"no message {missing[0]!r:.80} in this session: page() tells which there are")
+
+
+def _message(place: int, record: MemoryRecord) -> Message:
+    return Message(
+        id=record.id,
+        session_id=record.session_id or "",
+        value=dict(record.metadata),
+        place=place,
+        archived=record.tags == (ARCHIVED,),
+        added_at=record.created_at,
+        expires_at=record.expires_at,
+    )
