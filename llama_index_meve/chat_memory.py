@@ -1,4 +1,4 @@
-"""The whole governed memory as LlamaIndex chat memory: what was said, what is known of the user, and what answers used."""
+"""The whole governed memory as LlamaIndex chat memory: what was said, what is known, and what answers used of it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
@@ -93,15 +93,16 @@ class MeVeMemory(BaseMemory):
         at_hand(memory)
         user_key(user_id)  # who can't be is refused here
         session = uuid4().hex if session_id is None else checked_text(session_id, "session_id")
-        super().__init__(
-            memory=memory,
-            user_id=user_id,
-            session_id=session,
-            token_limit=token_limit,
-            media_tokens=dict(media_tokens or {}),
-            search=checked_search(memory, search),
-            remember=remember,
-        )
+        fields: dict[str, Any] = {
+            "memory": memory,
+            "user_id": user_id,
+            "session_id": session,
+            "token_limit": token_limit,
+            "media_tokens": dict(media_tokens or {}),
+            "search": checked_search(memory, search),
+            "remember": remember,
+        }
+        super().__init__(**fields)
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
 
     @classmethod

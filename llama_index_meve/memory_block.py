@@ -30,8 +30,8 @@ _HEARD = 16_384
 class MeVeMemoryBlock(BaseMemoryBlock[str]):
     """What one user's earlier conversations left behind on the question, for `Memory(memory_blocks=[…])`.
 
-    Whatever session asks, it is this user's memory. What the user states is remembered as soon as the block sees it, and
-    not only when the short-term memory overflows; an answer is held against what was recalled for it when the next
+    Whatever session asks, it is this user's memory. What the user states is remembered as soon as the block sees it,
+    and not only when the short-term memory overflows; an answer is held against what was recalled for it when the next
     question comes.
 
     Args:
@@ -80,17 +80,18 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     ) -> None:
         at_hand(memory)
         user_key(user_id)  # who can't be is refused here
-        super().__init__(
-            memory=memory,
-            user_id=user_id,
-            name=name,
-            description=description,
-            priority=priority,
-            max_tokens=max_tokens,
-            search=checked_search(memory, search),
-            remember=remember,
-            accept_short_term_memory=accept_short_term_memory,
-        )
+        fields: dict[str, Any] = {
+            "memory": memory,
+            "user_id": user_id,
+            "name": name,
+            "description": description,
+            "priority": priority,
+            "max_tokens": max_tokens,
+            "search": checked_search(memory, search),
+            "remember": remember,
+            "accept_short_term_memory": accept_short_term_memory,
+        }
+        super().__init__(**fields)
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
