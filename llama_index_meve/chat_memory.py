@@ -1,6 +1,8 @@
 """The whole governed memory as LlamaIndex chat memory: what was said, what is known, and what answers used of it."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Annotated, Any, Self
 from uuid import uuid4
 
@@ -29,6 +31,7 @@ FACTS = 512
 """Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _TOLD = 64
 """Tokens that mark it off as data."""
+_NOTHING = TurnRules(sources={})
 
 
 class MeVeMemory(BaseMemory):
@@ -77,6 +80,9 @@ class MeVeMemory(BaseMemory):
 
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
+    _unheard: deque[tuple[str, ChatMessage]] = PrivateAttr(default_factory=deque)
+    """Messages that are kept, and of which nothing is remembered yet."""
+    _hearing: Any = PrivateAttr(default_factory=Lock)
 
     def __init__(
         self,
@@ -183,11 +189,13 @@ class MeVeMemory(BaseMemory):
     def put(self, message: ChatMessage) -> None:
         """Keep a message. A user's statements are remembered, an answer is held against what was recalled for it.
 
-        When this returns, it survives a power cut.
+        When this returns, it survives a power cut. Where nothing could be remembered of it, it is kept all the same,
+        and heard with the next one.
 
         Raises:
             PassageError: a message that can't be stored.
             StorageError: the memory can't be written.
+            ModelError: the embedder failed.
         """
         self.put_messages([message])
 
@@ -204,7 +212,7 @@ class MeVeMemory(BaseMemory):
         if messages:
             names = self._history.add(messages)
             own = role_of(messages[0]) == "assistant"
-            self._heard([(n, m) for n, m in zip(names, messages, strict=True) if not own or role_of(m) != "user"])
+            self._hear([(n, m) for n, m in zip(names, messages, strict=True) if not own or role_of(m) != "user"])
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
@@ -217,7 +225,7 @@ class MeVeMemory(BaseMemory):
             HoldError: a message that would go is on hold; nothing is changed.
         """
         self._turn.forget()
-        self._heard(self._history.set(list(messages)))
+        self._hear(self._history.set(list(messages)))
         self._turn.forget()
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
@@ -232,8 +240,10 @@ class MeVeMemory(BaseMemory):
         Raises:
             HoldError: a message is on hold; nothing is erased.
         """
-        self._turn.forget()
-        self._history.erase()
+        with self._hearing:
+            self._turn.forget()
+            self._unheard.clear()
+            self._history.erase()
 
     async def areset(self) -> None:
         """The same, off the event loop."""
@@ -286,21 +296,24 @@ class MeVeMemory(BaseMemory):
         self._turn.keep(found)
         return found.text
 
-    def _heard(self, heard: Sequence[tuple[str, ChatMessage]]) -> None:
-        """What messages leave behind, in their order, each with its id."""
-        for name, message in heard:
-            if role_of(message) == "user":
-                self._turn.asks(spoken(message))
-            answers = is_answer(message)
-            conversed(
-                self.memory,
-                said([message], [name]),
-                user_id=self.user_id,
-                session_id=self.session_id,
-                recall=self._turn.answered() if answers else None,
-                answer=spoken(message) if answers else "",
-                rules=self.remember or NOTHING,
-            )
+    def _hear(self, new: Sequence[tuple[str, ChatMessage]]) -> None:
+        """What messages leave behind, in their order, each with its id; and what failed to before."""
+        with self._hearing:
+            self._unheard.extend(new)
+            while self._unheard:
+                self._hear_one(*self._unheard[0])
+                self._unheard.popleft()
 
-
-NOTHING = TurnRules(sources={})
+    def _hear_one(self, name: str, message: ChatMessage) -> None:
+        answer = spoken(message) if is_answer(message) else ""
+        if role_of(message) == "user":
+            self._turn.asks(spoken(message))
+        conversed(
+            self.memory,
+            said([message], [name]),
+            user_id=self.user_id,
+            session_id=self.session_id,
+            recall=self._turn.answered() if answer else None,
+            answer=answer,
+            rules=self.remember or _NOTHING,
+        )
