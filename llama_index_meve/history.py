@@ -52,23 +52,21 @@ class History:
         return self.memory.messages.add(self.session_id, values, user_id=self.user_id, reason="said in a conversation")
 
     def set(self, messages: Sequence[ChatMessage]) -> list[tuple[str, ChatMessage]]:
-        """Let these be all; those that weren't among them before, with their ids."""
+        """Let these be all; those that are new among them, each with an id that is the same whenever it is set."""
         before = self.all()
         if before == messages[: len(before)]:
-            new = list(messages[len(before) :])
-            return list(zip(self.add(new), new, strict=True)) if new else []
-        values = [as_value(m) for m in messages]
-        ids = self.memory.messages.replace(
-            self.session_id, values, user_id=self.user_id, reason="another history was given"
-        )
-        known = Counter(map(digest, before))
+            self.add(messages[len(before) :])
+        else:
+            values = [as_value(m) for m in messages]
+            reason = "another history was given"
+            self.memory.messages.replace(self.session_id, values, user_id=self.user_id, reason=reason)
+        known, seen = Counter(map(digest, before)), Counter[str]()
         made = []
-        for name, message in zip(ids, messages, strict=True):
+        for message in messages:
             same = digest(message)
-            if known[same]:
-                known[same] -= 1
-            else:
-                made.append((name, message))
+            seen[same] += 1
+            if seen[same] > known[same]:
+                made.append((f"{same}-{seen[same]}", message))
         return made
 
     def erase(self) -> None:

@@ -12,9 +12,10 @@ from meve.memory import GovernedMemory, Recall
 from meve.memory.asking import asked
 from meve.memory.records import UserId
 from meve.memory.telling import told
+from meve.parts.sentences import sentences
 
-_SHORT = 64
-"""Characters of a question that must fit every embedder's window."""
+_LONG, _SHORT = 500, 64
+"""Characters of a question: beyond the first number it is shortened, up to the second it must fit any embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +79,24 @@ def recalled(
 ) -> Told:
     """What a user's memory holds on a question, in at most `room` tokens with all that marks it as data.
 
-    A question that is longer than the embedder's window is asked by its end.
+    Of a long text the questions are asked that stand in it, or else its end.
     """
     options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens", 512)))}
-    words = question.replace("\x00", "").encode(errors="ignore").decode()
-    recall = _search(memory, words, user_id=user_id, without=without, **options)
+    recall = _search(memory, _asked(question), user_id=user_id, without=without, **options)
     tell(recall)
     text = told(memory, recall)
     while text and counter.text(text) > room:
         recall = replace(recall, passages=recall.passages[:-1])
         text = told(memory, recall)
     return Told(question, recall, text)
+
+
+def _asked(text: str) -> str:
+    words = text.replace("\x00", "").encode(errors="ignore").decode()
+    if len(words) <= _LONG:
+        return words
+    around = sentences(f"{words[: 4 * _LONG]} {words[-4 * _LONG :]}")
+    return " ".join(each for each in around if "?" in each)[-_LONG:].strip() or words[-_LONG:]
 
 
 def _search(memory: GovernedMemory, question: str, **options: Any) -> Recall:
