@@ -14,6 +14,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from meve import RetrieverConfig
 from meve.memory import GovernedMemory
+from meve.parts.embedders import resolve_embedder
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 
@@ -68,7 +69,13 @@ def clock():
     return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
 
 
+@pytest.fixture(scope="session")
+def embedder():
+    """The one that ships, loaded once."""
+    return resolve_embedder(None)
+
+
 @pytest.fixture
-def memory(tmp_path, clock):
-    with GovernedMemory.open(tmp_path / "memory.db", clock=clock) as opened:
+def memory(tmp_path, clock, embedder):
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder) as opened:
         yield opened
