@@ -1,4 +1,4 @@
-"""MeVe for LlamaIndex: verified retrieval as a postprocessor, a retriever, a query engine or a tool; governed chats.
+"""MeVe for LlamaIndex: verified retrieval as a postprocessor, retriever, query engine or tool; memory for chats.
 
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from meve.skins import lazily
 
 if TYPE_CHECKING:
+    from llama_index_meve.chat_memory import MeVeMemory
     from llama_index_meve.chat_store import MeVeChatStore
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.engines import create_meve_tool, meve_query_engine
+    from llama_index_meve.memory_block import MeVeMemoryBlock
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.retriever import MeVeRetriever
 
 _WHERE = {
     "MeVeChatStore": "chat_store",
     "MeVeEmbedding": "embedding",
+    "MeVeMemory": "chat_memory",
+    "MeVeMemoryBlock": "memory_block",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
     "create_meve_tool": "engines",
@@ -26,6 +30,8 @@ _WHERE = {
 __all__ = [
     "MeVeChatStore",
     "MeVeEmbedding",
+    "MeVeMemory",
+    "MeVeMemoryBlock",
     "MeVePostprocessor",
     "MeVeRetriever",
     "create_meve_tool",

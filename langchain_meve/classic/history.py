@@ -22,7 +22,7 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
         memory: keeps them.
         user_id: whose conversation.
         session_id: which of theirs.
-        ttl: how long a message is kept; None for as long as the policy keeps private turns, 7 days by default.
+        ttl: how long a message is kept; None for as long as the policy keeps turns, 7 days by default.
 
     Raises:
         ConfigurationError: no memory.
@@ -53,7 +53,7 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
         ids = [None if message.id is None else f"chat-{_hashed(self.session_id, message.id)}" for message in messages]
         self.memory.messages.add(
             self.session_id, [message_to_dict(message) for message in messages], user_id=self.user_id, ids=ids,
-            policy_class="private", ttl=self._ttl, reason="a conversation's message",
+            ttl=self._ttl, reason="a conversation's message",
         )  # fmt: skip
 
     def clear(self) -> None:

@@ -2,6 +2,7 @@
 
 import uuid
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +13,9 @@ from llama_index.core.instrumentation.event_handlers.base import BaseEventHandle
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from meve import RetrieverConfig
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.memory import GovernedMemory
+from meve.parts.embedders import resolve_embedder
+from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 
 def uid(name):
@@ -59,3 +62,20 @@ def nodes():
 def parts():
     config = RetrieverConfig(redundancy=1.0)
     return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "config": config}
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+def embedder():
+    """The one that ships, loaded once."""
+    return resolve_embedder(None)
+
+
+@pytest.fixture
+def memory(tmp_path, clock, embedder):
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder) as opened:
+        yield opened

@@ -38,10 +38,12 @@ from meve.ports import Embedder, TokenCounter, Verifier
 class GovernedMemory:
     """Remembers by policy. Safe to share between threads; several processes may have one file open.
 
-    Args are parts; `open` makes them.
+    Args are parts, and the file that they are over; `open` makes them.
     """
 
-    def __init__(self, kit: Kit, summariser: Summariser | None = None) -> None:
+    def __init__(self, kit: Kit, summariser: Summariser | None = None, *, file: Path) -> None:
+        self.file = file
+        """Where it is kept, as an absolute path."""
         self.policy = kit.policy
         self.clock = kit.clock
         self.audit = AuditLog(kit.store, kit.clock)
@@ -60,6 +62,7 @@ class GovernedMemory:
         self.messages = Messages(kit, self._searcher, self._reflector)
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
+        self._closed = False
         self.aside = Aside()
         """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
 
@@ -111,7 +114,7 @@ class GovernedMemory:
             verify_threshold=verify_threshold,
         )  # fmt: skip
         try:
-            return cls(kit, summariser)
+            return cls(kit, summariser, file=Path(file).resolve())
         except BaseException:
             kit.store.close()
             raise
@@ -451,6 +454,11 @@ class GovernedMemory:
         """How much there is."""
         return self._kit.store.counts()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has let go of its file."""
+        return self._closed
+
     def close(self) -> None:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
@@ -459,6 +467,7 @@ class GovernedMemory:
         try:
             self._reflector.catch_up()
         finally:
+            self._closed = True
             self._kit.store.close()
 
     def __enter__(self) -> Self:

@@ -21,7 +21,6 @@ from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
-    checked_choice,
     checked_id,
     checked_metadata,
     checked_text,
@@ -32,6 +31,9 @@ from meve.memory.search import Searcher
 from meve.memory.stores.messages import ARCHIVED
 from meve.memory.stores.ports import Stretch, Transaction
 from meve.memory.writing import Erased, Writer, held
+
+_CLASS: PolicyClass = "factual"
+"""Messages live as long as it and turns of a conversation may, whichever is shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,6 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
-        policy_class: PolicyClass = "factual",
         ids: Sequence[str | None] | None = None,
         reason: str = "on request",
     ) -> list[str]:
@@ -80,8 +81,7 @@ class Messages:
             values: in the order in which they were said; JSON-plain.
             user_id: whose.
             archived: whether they are put away at once.
-            ttl: how long they live; as turns of a conversation of their class do, if None.
-            policy_class: how they are governed.
+            ttl: how long they live; as turns of a conversation do, if None.
             ids: their names among the user's records; one that is there already is left as it is. None for new ones.
             reason: for the audit log; holds no content.
 
@@ -92,7 +92,7 @@ class Messages:
             ValidationError: an argument that can't be; nothing is kept.
             StorageError: the file can't be written.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class, ids)
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, ids)
         if drafts:
             with self._kit.store.writing() as transaction:
                 known = {i for i in ids or () if i is not None and one(transaction, user, i) is not None}
@@ -107,7 +107,6 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
-        policy_class: PolicyClass = "factual",
         reason: str = "on request",
     ) -> list[str]:
         """Keep these messages as a session, and erase all that it held, at once.
@@ -118,7 +117,7 @@ class Messages:
             ValidationError, StorageError: as for `add`.
             HoldError: one that it held is on hold; nothing is changed.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class)
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
         with self._kit.store.writing() as transaction:
             found = transaction.messages(user, Stretch(session=session_id, archived=None), self._kit.clock.now())
             gone = self._erase(transaction, user, [s.record for _, s in found], reason)
@@ -256,7 +255,6 @@ class Messages:
         user_id: UserId,
         archived: bool,
         ttl: timedelta | None,
-        policy_class: PolicyClass,
         ids: Sequence[str | None] | None = None,
     ) -> tuple[str, list[StoredRecord]]:
         kit, now = self._kit, self._kit.clock.now()
@@ -264,15 +262,14 @@ class Messages:
         if len(names) != len(values):
             raise ValidationError(f"{len(names)} ids for {len(values)} messages: give one each, None for a new one")
         user, session = user_key(user_id), _session(session_id)
-        chosen: PolicyClass = checked_choice(policy_class, "policy_class", PolicyClass)
-        end = end_of_life(kit.policy, chosen, "message", now, ttl)
+        end = end_of_life(kit.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
                 id=uuid.uuid4().hex if name is None else checked_id(name),
                 user_id=user_id,
                 text="",
                 source="message",
-                policy_class=chosen,
+                policy_class=_CLASS,
                 created_at=now,
                 expires_at=end,
                 session_id=session,

@@ -18,7 +18,7 @@ import pytest
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory.chain import Event
 from meve.memory.records import SHARED, MemoryRecord, Opinion, StoredRecord, user_key, user_of
-from meve.memory.stores.ports import MemoryStore
+from meve.memory.stores.ports import MemoryStore, Stretch
 
 ALICE, BOB = user_key("alice"), user_key(7)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -48,6 +48,17 @@ def put(store: MemoryStore, *records: StoredRecord, user: str = ALICE) -> None:
         for each in records:
             transaction.insert(user, each)
             transaction.log(event(each.record.id, user))
+
+
+def said(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
+    """A message of session `s`."""
+    made: dict[str, Any] = {"text": "", "source": "message", "session_id": "s", "metadata": {"n": 1}, **values}
+    return stored(record_id, user, **made)
+
+
+def read(store: MemoryStore, stretch: Stretch, user: str = ALICE) -> list[str]:
+    """The ids of the messages on a stretch."""
+    return [s.record.id for _, s in store.messages(user, stretch, NOW)]
 
 
 class MemoryStoreContract:
@@ -278,3 +289,53 @@ class MemoryStoreContract:
         with store.writing() as transaction:
             transaction.replace(ALICE, replace(found, record=replace(found.record, text="changed")))
         assert {s.record.id: row for row, s in store.changes(ALICE, 0).records} == rows
+
+    def test_messages_are_read_by_user_session_and_status(self, store: MemoryStore) -> None:
+        """In the order of their rows, which are their places; what is over, at the very moment, isn't among them."""
+        put(
+            store, said("a"), said("x", session_id="other"), said("b", tags=("archived",)), stored("no", session_id="s")
+        )
+        put(store, said("a", user=BOB), user=BOB)
+        put(store, said("over", expires_at=NOW), said("c", expires_at=LATER))
+        rows = {s.record.id: row for row, s in store.changes(ALICE, 0).records}
+        found = store.messages(ALICE, Stretch(session="s", archived=None), NOW)
+        assert [(place, s.record.id) for place, s in found] == [(rows[name], name) for name in "abc"]
+        assert found[0][1].record == said("a").record
+        for archived, ids in ((False, ["a", "c"]), (True, ["b"]), (None, ["a", "b", "c"])):
+            stretch = Stretch(session="s", archived=archived)
+            assert read(store, stretch) == ids
+            assert store.count_messages(ALICE, stretch, NOW) == len(ids)
+        assert read(store, Stretch(session="s"), user=BOB) == ["a"]
+        assert store.sessions(ALICE, NOW) == ["other", "s"]
+        assert store.sessions(BOB, NOW) == ["s"]
+        assert store.sessions(user_key("nobody"), NOW) == []
+
+    def test_a_page_of_messages_is_that_page(self, store: MemoryStore) -> None:
+        """Counted from either end, and bounded by places."""
+        put(store, *(said(name) for name in "abcde"))
+        places = [place for place, _ in store.messages(ALICE, Stretch(session="s"), NOW)]
+        pages: list[tuple[dict[str, Any], str]] = [
+            ({"limit": 2}, "ab"),
+            ({"limit": 2, "offset": 1}, "bc"),
+            ({"offset": 3}, "de"),
+            ({"limit": 2, "newest": True}, "de"),
+            ({"limit": 2, "offset": 1, "newest": True}, "cd"),
+            ({"after": places[2]}, "de"),
+            ({"after": places[0], "before": places[3]}, "bc"),
+            ({"ids": ("d", "b", "none")}, "bd"),
+            ({"ids": ()}, ""),
+            ({"limit": 0}, ""),
+        ]
+        for asked, ids in pages:
+            assert read(store, Stretch(session="s", **asked)) == list(ids)
+            with store.writing() as transaction:
+                found = transaction.messages(ALICE, Stretch(session="s", **asked), NOW)
+            assert [s.record.id for _, s in found] == list(ids)
+        assert store.count_messages(ALICE, Stretch(session="s", after=places[2], limit=1), NOW) == 2
+
+    def test_what_several_were_made_into_is_found_at_once(self, store: MemoryStore) -> None:
+        """With those themselves, each once."""
+        put(store, stored("a"), stored("b"), stored("c"), stored("ab", derived_from=("a", "b")))
+        with store.writing() as transaction:
+            assert sorted(s.record.id for s in transaction.holding(ALICE, "a", "b")) == ["a", "ab", "b"]
+            assert transaction.holding(ALICE) == []

@@ -1,0 +1,319 @@
+"""The whole governed memory as LlamaIndex chat memory: what was said, what is known, and what answers used of it."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Annotated, Any, Self
+from uuid import uuid4
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory.types import BaseMemory
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from llama_index_meve.counting import OVERHEAD, MessageCounter
+from llama_index_meve.history import History
+from llama_index_meve.loops import beside
+from llama_index_meve.recalling import Told, Turn, checked_search, recalled
+from llama_index_meve.references import at_hand, described, reconnected
+from llama_index_meve.tokens import global_tokens
+from llama_index_meve.turns import is_answer, question, role_of, said, spoken
+from llama_index_meve.windows import Window
+from meve.errors import ConfigurationError
+from meve.memory import GovernedMemory, Recall
+from meve.memory.records import UserId, checked_text, user_key
+from meve.memory.telling import HEADER, told
+from meve.memory.turns import TurnRules, conversed
+from meve.parts.tokenizers import resolve_tokens
+from meve.ports import TokenCounter
+
+TOKEN_LIMIT = 30_000
+FACTS = 512
+"""Tokens that what is remembered takes at most, unless `search` says otherwise."""
+_TOLD = 64
+"""Tokens that mark it off as data."""
+_NOTHING = TurnRules(sources={})
+
+
+class MeVeMemory(BaseMemory):
+    """Chat memory of one user's session: `memory=` of agents, workflows and chat engines.
+
+    `get` returns the end of the conversation, and before it what the user's earlier conversations left behind on the
+    question, marked as data. `put` keeps a message word for word, remembers what the user states in it, and holds an
+    answer against what was recalled for it. All of it expires, is isolated and can be erased as the memory's policy
+    says.
+
+    Args:
+        memory: where; it stays yours to close.
+        user_id: whose conversation; a string or an int.
+        session_id: which of theirs; a new one if None.
+        token_limit: the most tokens that `get` returns, at least 1; never exceeded. First come the instructions, then
+            the last turn, then what is remembered, then older turns; what alone is too long is cut.
+        tokens: counts them; None for LlamaIndex's own tokenizer.
+        media_tokens: tokens of a block that is no text, by kind: `image`, `audio`, `video`, `document`.
+        search: options of `GovernedMemory.search` for each recall: `limit`, `max_tokens`, `tags`, …
+        remember: which turns are remembered, and as what; None for none.
+
+    Raises:
+        ConfigurationError: no memory, or an option that can't be.
+        ValidationError: no user, or a user or session that can't be.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder, "memory.db")) as memory:
+    ...     monday = MeVeMemory(memory, user_id="alice", session_id="monday")
+    ...     monday.put(ChatMessage("I grow tomatoes on a balcony in Oslo."))
+    ...     friday = MeVeMemory(memory, user_id="alice", session_id="friday")
+    ...     "balcony in Oslo" in friday.get("What can I grow on my balcony?")[0].content
+    True
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
+
+    memory: Any = Field(exclude=True, repr=False)
+    """A `meve.memory.GovernedMemory`."""
+    user_id: UserId
+    session_id: str
+    token_limit: Annotated[int, Field(ge=1)] = TOKEN_LIMIT
+    media_tokens: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    search: dict[str, Any] = Field(default_factory=dict)
+    remember: TurnRules | None = Field(default=None, exclude=True, repr=False)
+
+    _counter: MessageCounter = PrivateAttr()
+    _turn: Turn = PrivateAttr(default_factory=Turn)
+    _unheard: deque[tuple[str, ChatMessage]] = PrivateAttr(default_factory=deque)
+    """Messages that are kept, and of which nothing is remembered yet."""
+    _hearing: Any = PrivateAttr(default_factory=Lock)
+
+    def __init__(
+        self,
+        memory: GovernedMemory,
+        *,
+        user_id: UserId,
+        session_id: str | None = None,
+        token_limit: int = TOKEN_LIMIT,
+        tokens: TokenCounter | str | None = None,
+        media_tokens: Mapping[str, int] | None = None,
+        search: Mapping[str, Any] | None = None,
+        remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
+    ) -> None:
+        at_hand(memory)
+        user_key(user_id)  # who can't be is refused here
+        session = uuid4().hex if session_id is None else checked_text(session_id, "session_id")
+        fields: dict[str, Any] = {
+            "memory": memory,
+            "user_id": user_id,
+            "session_id": session,
+            "token_limit": token_limit,
+            "media_tokens": dict(media_tokens or {}),
+            "search": checked_search(memory, search),
+            "remember": remember,
+        }
+        super().__init__(**fields)
+        self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
+
+    @classmethod
+    def from_defaults(
+        cls,
+        memory: GovernedMemory | None = None,
+        user_id: UserId | None = None,
+        chat_history: Sequence[ChatMessage] | None = None,
+        llm: Any = None,  # noqa: ARG003
+        **options: Any,
+    ) -> Self:
+        """A chat memory that begins with some messages.
+
+        Args:
+            memory: as for the class.
+            user_id: as for the class.
+            chat_history: becomes the session's history; None to leave it as it is.
+            llm: isn't asked.
+            options: of the class.
+
+        Raises:
+            ConfigurationError: no memory, or no user.
+        """
+        if memory is None or user_id is None:
+            raise ConfigurationError(
+                "whose memory is meant? Give memory= and user_id=, or give the engine memory=MeVeMemory(memory, "
+                "user_id=…) in place of memory_cls="
+            )
+        made = cls(memory, user_id=user_id, **options)
+        if chat_history:
+            made.set(list(chat_history))
+        return made
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The class's name."""
+        return "MeVeMemory"
+
+    @property
+    def recall(self) -> Recall | None:
+        """What was recalled last for the turn that is under way or was answered last, with its account."""
+        found = self._turn.told
+        return found.recall if found else None
+
+    def get(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+        """The conversation's last messages, and what is remembered for a question, within the token limit.
+
+        Args:
+            input: the question; what the user said last, if None.
+            kwargs: `initial_token_count` is taken off the limit; the rest is passed over.
+
+        Returns:
+            Fresh messages: perhaps one of role `system`, then turns, the first message a user's, and what tools return
+            behind its calls.
+
+        Raises:
+            StorageError: the memory can't be read.
+        """
+        room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
+        reserve = min(self.search.get("max_tokens", FACTS) + _TOLD, room // 4)
+        window = self._history.window(self._counter, room, reserve)
+        asked = spoken(input) if isinstance(input, ChatMessage) else input
+        text = self._told(asked, window, room)
+        return window.with_memory(text)
+
+    async def aget(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+        """The same, off the event loop."""
+        return await beside(self.get, input, **kwargs)
+
+    def get_all(self, **kwargs: Any) -> list[ChatMessage]:  # noqa: ARG002
+        """Every message of the session that isn't over, word for word, and nothing of what is remembered."""
+        return self._history.all()
+
+    async def aget_all(self, **kwargs: Any) -> list[ChatMessage]:
+        """The same, off the event loop."""
+        return await beside(self.get_all, **kwargs)
+
+    def put(self, message: ChatMessage) -> None:
+        """Keep a message. A user's statements are remembered, an answer is held against what was recalled for it.
+
+        When this returns, it survives a power cut. Where nothing could be remembered of it, it is kept all the same,
+        and heard with the next one.
+
+        Raises:
+            PassageError: a message that can't be stored.
+            StorageError: the memory can't be written.
+            ModelError: the embedder failed.
+        """
+        self.put_messages([message])
+
+    async def aput(self, message: ChatMessage) -> None:
+        """The same, off the event loop."""
+        await beside(self.put, message)
+
+    def put_messages(self, messages: Sequence[ChatMessage]) -> None:
+        """Keep messages, all or none, next to each other.
+
+        Those that begin with an assistant's are an agent's own notes: what it writes in the user's name isn't
+        remembered as the user's.
+        """
+        if messages:
+            names = self._history.add(messages)
+            own = role_of(messages[0]) == "assistant"
+            self._hear([(n, m) for n, m in zip(names, messages, strict=True) if not own or role_of(m) != "user"])
+
+    async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
+        """The same, off the event loop."""
+        await beside(self.put_messages, messages)
+
+    def set(self, messages: Sequence[ChatMessage]) -> None:
+        """Let these be the session's messages. What was remembered of others stays; what is new among them is heard.
+
+        Raises:
+            HoldError: a message that would go is on hold; nothing is changed.
+        """
+        self._turn.forget()
+        self._hear(self._history.set(list(messages)))
+        self._turn.forget()
+
+    async def aset(self, messages: Sequence[ChatMessage]) -> None:
+        """The same, off the event loop."""
+        await beside(self.set, messages)
+
+    def reset(self) -> None:
+        """Erase the session: its messages, and what was remembered of them. Other sessions stay as they are.
+
+        To begin anew and keep what was learned, begin another session.
+
+        Raises:
+            HoldError: a message is on hold; nothing is erased.
+        """
+        with self._hearing:
+            self._turn.forget()
+            self._unheard.clear()
+            self._history.erase()
+
+    async def areset(self) -> None:
+        """The same, off the event loop."""
+        await beside(self.reset)
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ARG002
+        """A reference, JSON-ready: the memory's file and policy, whose session, the options; no content.
+
+        Raises:
+            ConfigurationError: rules for turns with a function of your own, or other options that JSON can't hold.
+        """
+        return described(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """What a reference is of: over the memory that is open in this process, or else over its file, opened anew.
+
+        Raises:
+            ConfigurationError, StorageError, AuditError: as `GovernedMemory.open`; then open it with its parts first,
+                and keep it at hand.
+        """
+        return cls(**reconnected({**data, **kwargs}))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as a reference."""
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Itself: the session is one."""
+        return self
+
+    @property
+    def _history(self) -> History:
+        return History(self.memory, self.user_id, self.session_id)
+
+    def _told(self, asked: str | None, window: Window, room: int) -> str:
+        """What is remembered, as text."""
+        known = self._turn.told
+        text = question(window.turns) if asked is None else asked
+        left = room - window.tokens - (0 if window.system else OVERHEAD)
+        if asked is None and known is not None and known.answered and known.question == text:
+            again = told(self.memory, known.recall)
+            return again if self._counter.text(again) <= left else ""
+        if not text.strip() or left < 2 * self._counter.text(HEADER):
+            return ""
+        found: Told = recalled(
+            self.memory, text, self._counter, user_id=self.user_id, room=left,
+            without=[shown for m in window.turns if (shown := spoken(m)).strip()], search=self.search,
+        )  # fmt: skip
+        self._turn.keep(found)
+        return found.text
+
+    def _hear(self, new: Sequence[tuple[str, ChatMessage]]) -> None:
+        """What messages leave behind, in their order, each with its id; and what failed to before."""
+        with self._hearing:
+            self._unheard.extend(new)
+            while self._unheard:
+                self._hear_one(*self._unheard[0])
+                self._unheard.popleft()
+
+    def _hear_one(self, name: str, message: ChatMessage) -> None:
+        answer = spoken(message) if is_answer(message) else ""
+        if role_of(message) == "user":
+            self._turn.asks(spoken(message))
+        conversed(
+            self.memory,
+            said([message], [name]),
+            user_id=self.user_id,
+            session_id=self.session_id,
+            recall=self._turn.answered() if answer else None,
+            answer=answer,
+            rules=self.remember or _NOTHING,
+        )

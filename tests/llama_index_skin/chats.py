@@ -1,0 +1,194 @@
+"""A language model that answers as it is told to and keeps what it was shown; ways to chat with engines and agents."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    LLMMetadata,
+    MessageRole,
+    ToolCallBlock,
+)
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+    SimpleChatEngine,
+)
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeWithScore, TextNode
+from pydantic import PrivateAttr
+
+
+class Witness(FunctionCallingLLM):
+    """Answers with what a function makes of the messages, and keeps them."""
+
+    says: Callable[[Sequence[ChatMessage]], ChatMessage | str]
+    _seen: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
+
+    @property
+    def seen(self):
+        """What it was shown, call by call."""
+        return self._seen
+
+    def shown(self, call=-1):
+        """All the text of one call."""
+        return "\n".join(str(message.content) for message in self._seen[call])
+
+    @property
+    def metadata(self):
+        return LLMMetadata(is_chat_model=True, is_function_calling_model=True, context_window=100_000)
+
+    def chat(self, messages, **kwargs: Any):
+        self._seen.append([message.model_copy(deep=True) for message in messages])
+        said = self.says(messages)
+        return ChatResponse(message=said if isinstance(said, ChatMessage) else ChatMessage(said, role="assistant"))
+
+    def stream_chat(self, messages, **kwargs: Any):
+        whole = self.chat(messages)
+        words = (whole.message.content or "").split(" ")
+
+        def pieces():
+            for n in range(len(words)):
+                text = " ".join(words[: n + 1])
+                blocks = [b for b in whole.message.blocks if isinstance(b, ToolCallBlock)]
+                message = ChatMessage(text, role="assistant")
+                message.blocks += blocks
+                yield ChatResponse(message=message, delta=words[n] if not n else f" {words[n]}")
+
+        return pieces()
+
+    async def achat(self, messages, **kwargs: Any):
+        return self.chat(messages)
+
+    async def astream_chat(self, messages, **kwargs: Any):
+        async def pieces() -> AsyncGenerator[ChatResponse, None]:
+            for piece in self.stream_chat(messages):
+                yield piece
+
+        return pieces()
+
+    def complete(self, prompt, formatted=False, **kwargs: Any):
+        return CompletionResponse(text=str(self.chat([ChatMessage(prompt)]).message.content))
+
+    async def acomplete(self, prompt, formatted=False, **kwargs: Any):
+        return self.complete(prompt)
+
+    def stream_complete(self, prompt, formatted=False, **kwargs: Any):
+        raise NotImplementedError
+
+    async def astream_complete(self, prompt, formatted=False, **kwargs: Any):
+        raise NotImplementedError
+
+    def _prepare_chat_with_tools(self, tools, user_msg=None, chat_history=None, **kwargs: Any):
+        return {"messages": chat_history or []}
+
+    def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs: Any):
+        return [
+            ToolSelection(tool_id=b.tool_call_id, tool_name=b.tool_name, tool_kwargs=b.tool_kwargs)
+            for b in response.message.blocks
+            if isinstance(b, ToolCallBlock)
+        ]
+
+
+class Finds(BaseRetriever):
+    """One passage, whatever is asked."""
+
+    def __init__(self, text="Plants grow towards the light."):
+        self._text = text
+        super().__init__()
+
+    def _retrieve(self, query_bundle):
+        return [NodeWithScore(node=TextNode(id_="1", text=self._text), score=1.0)]
+
+
+def simple(llm, memory):
+    return SimpleChatEngine.from_defaults(llm=llm, memory=memory)
+
+
+def context(llm, memory):
+    return ContextChatEngine.from_defaults(retriever=Finds(), llm=llm, memory=memory)
+
+
+def condense_plus_context(llm, memory):
+    return CondensePlusContextChatEngine.from_defaults(retriever=Finds(), llm=llm, memory=memory)
+
+
+def condense_question(llm, memory):
+    engine = RetrieverQueryEngine.from_args(Finds(), llm=llm)
+    return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=llm, memory=memory)
+
+
+ENGINES = [simple, context, condense_plus_context, condense_question]
+
+
+def say(engine, text):
+    return str(engine.chat(text))
+
+
+def say_streaming(engine, text):
+    answer = engine.stream_chat(text)
+    made = "".join(answer.response_gen)
+    if answer.write_response_to_history_thread is not None:
+        answer.write_response_to_history_thread.join()
+    return made
+
+
+def say_async(engine, text):
+    async def run():
+        return str(await engine.achat(text))
+
+    return asyncio.run(run())
+
+
+def say_async_streaming(engine, text):
+    async def run():
+        answer = await engine.astream_chat(text)
+        made = "".join([piece async for piece in answer.async_response_gen()])
+        if answer.awrite_response_to_history_task is not None:
+            await answer.awrite_response_to_history_task
+        return made
+
+    return asyncio.run(run())
+
+
+def say_in_a_running_loop(engine, text):
+    """Sync calls within a loop, as in a notebook."""
+
+    async def run():
+        return str(engine.chat(text))
+
+    return asyncio.run(run())
+
+
+WAYS = [say, say_streaming, say_async, say_async_streaming, say_in_a_running_loop]
+
+
+def agent(llm, tools=()):
+    return FunctionAgent(tools=list(tools), llm=llm, system_prompt="You are a gardener.", name="gardener")
+
+
+def workflow(llm, tools=()):
+    return AgentWorkflow(agents=[agent(llm, tools)], root_agent="gardener")
+
+
+AGENTS = [agent, workflow]
+
+
+async def ask(made, memory, text, **options):
+    return str(await made.run(text, memory=memory, **options))
+
+
+def tool_call(name, call_id="1", **arguments):
+    """What a model says to have a tool called."""
+    return ChatMessage(
+        role=MessageRole.ASSISTANT,
+        blocks=[ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)],
+    )

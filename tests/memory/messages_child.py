@@ -1,0 +1,12 @@
+"""Adds messages to a session in a file, two at a time."""
+
+import sys
+
+from meve.memory import GovernedMemory
+from meve.testing.fakes import WordCounter, WordEmbedder
+
+if __name__ == "__main__":
+    file, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+        for n in range(count):
+            memory.messages.add("s", [{"call": [name, n]}, {"result": [name, n]}], user_id="alice")
