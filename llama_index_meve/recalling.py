@@ -59,7 +59,7 @@ class Turn:
             if found is None or found.answered:
                 return None
             self._told = replace(found, answered=True)
-            return found.recall if found.text else None
+            return found.recall
 
     def forget(self) -> None:
         """Let go of it."""
