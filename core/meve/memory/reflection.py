@@ -9,7 +9,7 @@ import numpy as np
 from meve.formulas import cosines
 from meve.memory.policy import Reflection
 from meve.memory.values import NUMBER, Contradiction, values_of
-from meve.parts.lexical.analyzers import content_words
+from meve.parts.lexical.analyzers import FUNCTION_WORDS, content_words
 from meve.parts.sentences import sentences
 from meve.ports import Embedder
 from meve.types import FloatArray
@@ -105,7 +105,9 @@ def _stated(query: str, sentence: str) -> tuple[str, bool]:
     """What a sentence of an answer states, one of few words of what was asked; and whether the names are its own."""
     if len(content_words(sentence)) > FEW:
         return sentence, True
-    return f"{NUMBER.sub('', query).rstrip(' ?')}, {sentence}", bool(values_of(f", {sentence}").names)
+    first = sentence.partition(" ")[0]
+    said = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
+    return f"{NUMBER.sub('', query).rstrip(' ?')}{said}", bool(values_of(said).names)
 
 
 def _whole(known: set[str], said: set[str], held: Sequence[set[str]]) -> list[int]:
