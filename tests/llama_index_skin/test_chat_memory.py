@@ -186,7 +186,11 @@ def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, a
 @pytest.mark.parametrize(
     "between",
     [
-        [ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="1", tool_name="t")])],
+        [
+            ChatMessage(
+                role="assistant", blocks=[TextBlock(text="I ask Tom."), ToolCallBlock(tool_call_id="1", tool_name="t")]
+            )
+        ],
         [ChatMessage("Tom", role="tool", additional_kwargs={"tool_call_id": "1"})],
         [ChatMessage("Empty Response", role="assistant")],
         [ChatMessage(" ", role="assistant")],
