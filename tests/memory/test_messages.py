@@ -230,7 +230,6 @@ def test_they_are_changed_only_by_what_knows_them(memory):
         ([{"n": float("nan")}], {}),
         ([{"it": object()}], {}),
         ([{}], {"ttl": timedelta(0)}),
-        ([{}], {"policy_class": "none"}),
         ([{}], {"user_id": None}),
     ],
 )

@@ -20,7 +20,6 @@ from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
-    checked_choice,
     checked_metadata,
     checked_text,
     user_key,
@@ -30,6 +29,9 @@ from meve.memory.search import Searcher
 from meve.memory.stores.messages import ARCHIVED
 from meve.memory.stores.ports import Stretch, Transaction
 from meve.memory.writing import Erased, Writer, held
+
+_CLASS: PolicyClass = "factual"
+"""Messages live as long as it and turns of a conversation may, whichever is shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,6 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
-        policy_class: PolicyClass = "factual",
         reason: str = "on request",
     ) -> list[str]:
         """Keep messages at the end of a session, all or none; when this returns, they survive a power cut.
@@ -77,8 +78,7 @@ class Messages:
             values: in the order in which they were said; JSON-plain.
             user_id: whose.
             archived: whether they are put away at once.
-            ttl: how long they live; as turns of a conversation of their class do, if None.
-            policy_class: how they are governed.
+            ttl: how long they live; as turns of a conversation do, if None.
             reason: for the audit log; holds no content.
 
         Returns:
@@ -88,7 +88,7 @@ class Messages:
             ValidationError: an argument that can't be; nothing is kept.
             StorageError: the file can't be written.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class)
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
         if drafts:
             with self._kit.store.writing() as transaction:
                 self._insert(transaction, user, drafts, reason)
@@ -102,7 +102,6 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
-        policy_class: PolicyClass = "factual",
         reason: str = "on request",
     ) -> list[str]:
         """Keep these messages as a session, and erase all that it held, at once.
@@ -113,7 +112,7 @@ class Messages:
             ValidationError, StorageError: as for `add`.
             HoldError: one that it held is on hold; nothing is changed.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, policy_class)
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
         with self._kit.store.writing() as transaction:
             found = transaction.messages(user, Stretch(session=session_id, archived=None), self._kit.clock.now())
             gone = self._erase(transaction, user, [s.record for _, s in found], reason)
@@ -251,19 +250,17 @@ class Messages:
         user_id: UserId,
         archived: bool,
         ttl: timedelta | None,
-        policy_class: PolicyClass,
     ) -> tuple[str, list[StoredRecord]]:
         kit, now = self._kit, self._kit.clock.now()
         user, session = user_key(user_id), _session(session_id)
-        chosen: PolicyClass = checked_choice(policy_class, "policy_class", PolicyClass)
-        end = end_of_life(kit.policy, chosen, "message", now, ttl)
+        end = end_of_life(kit.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
                 id=uuid.uuid4().hex,
                 user_id=user_id,
                 text="",
                 source="message",
-                policy_class=chosen,
+                policy_class=_CLASS,
                 created_at=now,
                 expires_at=end,
                 session_id=session,

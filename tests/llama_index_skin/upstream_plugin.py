@@ -1,0 +1,128 @@
+"""For pytest, in the process that runs LlamaIndex's own tests: our classes in the places of the stock ones.
+
+MEVE_SWAP says whether; MEVE_REPORT names the file into which goes what became of each test, and how often ours were
+called in it.
+"""
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from llama_index.core import chat_engine, memory
+from llama_index.core.agent.workflow import base_agent, multi_agent_workflow
+from llama_index.core.memory import memory as memory_module
+from llama_index.core.storage.chat_store import sql
+
+from llama_index_meve import MeVeChatStore, MeVeMemory
+from meve.memory import GovernedMemory
+
+_FOLDER = tempfile.TemporaryDirectory()
+_OPEN = []
+_CALLS = {"all": 0}
+_TOLD = {}
+
+
+def opened():
+    """A new memory in a file of its own."""
+    _OPEN.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_OPEN)}.db")))
+    return _OPEN[-1]
+
+
+class SwappedMemory(MeVeMemory):
+    """Made as the framework makes its own: of nothing but a history and a limit."""
+
+    @classmethod
+    def from_defaults(cls, chat_history=None, llm=None, token_limit=None, **options):
+        limit = {} if token_limit is None else {"token_limit": token_limit}
+        return super().from_defaults(opened(), "upstream", chat_history, **limit)
+
+
+class SwappedStore(MeVeChatStore):
+    """Made as the framework makes its own: of a table's name and an address, which say nothing here."""
+
+    table_name: str = ""
+    async_database_uri: str | None = None
+    db_schema: str | None = None
+
+    def __init__(self, table_name, async_database_uri=None, async_engine=None, db_data=None, db_schema=None):
+        super().__init__(opened(), user_id="upstream")
+        told = {"table_name": table_name, "async_database_uri": async_database_uri, "db_schema": db_schema}
+        self.__dict__.update(told)  # frozen
+
+
+def counted(method):
+    """The same, counted."""
+
+    @functools.wraps(method)
+    def called(*args, **kwargs):
+        _CALLS["all"] += 1
+        return method(*args, **kwargs)
+
+    return called
+
+
+def count(swapped, names):
+    """Have calls of these methods counted."""
+    for name in names:
+        setattr(swapped, name, counted(getattr(swapped, name)))
+
+
+def swap():
+    """Ours for theirs, wherever chat engines, agents and memory make one of their own."""
+    count(SwappedMemory, [f"{a}{name}" for a in ("", "a") for name in ("get", "get_all", "put", "set", "reset")])
+    count(SwappedStore, [name for name, _ in inspect.getmembers(sql.AsyncDBChatStore, inspect.iscoroutinefunction)])
+    for found in pkgutil.iter_modules(chat_engine.__path__, chat_engine.__name__ + "."):
+        module = importlib.import_module(found.name)
+        for value in list(vars(module).values()):
+            made = getattr(value, "from_defaults", None) if inspect.isclass(value) else None
+            if made is not None and value.__module__ == found.name:
+                replace_defaults(made.__func__)
+        if getattr(module, "Memory", None) is memory.Memory:
+            module.Memory = SwappedMemory
+    for module in (base_agent, multi_agent_workflow):
+        module.ChatMemoryBuffer = SwappedMemory
+    for module in (memory_module, sql):
+        module.SQLAlchemyChatStore = SwappedStore
+
+
+def replace_defaults(function):
+    """What a call uses where it is given no memory's class."""
+    new = [SwappedMemory if each is memory.Memory else each for each in function.__defaults__ or ()]
+    function.__defaults__ = tuple(new) or None
+
+
+def pytest_configure(config):
+    if os.environ.get("MEVE_SWAP"):
+        swap()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    before = _CALLS["all"]
+    result = yield
+    _TOLD.setdefault(item.nodeid, {"outcome": "passed"})["calls"] = _CALLS["all"] - before
+    return result
+
+
+def pytest_runtest_logreport(report):
+    told = _TOLD.setdefault(report.nodeid, {"outcome": "passed"})
+    if report.outcome != "passed":
+        told["outcome"] = report.outcome
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _TOLD[report.nodeid] = {"outcome": "failed", "calls": 0}
+
+
+def pytest_sessionfinish():
+    Path(os.environ["MEVE_REPORT"]).write_text(json.dumps(_TOLD), "utf-8")
+    for each in _OPEN:
+        each.close()
+    _FOLDER.cleanup()
