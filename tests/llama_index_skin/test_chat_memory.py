@@ -75,9 +75,11 @@ def test_without_a_user_it_is_refused(memory, nobody):
         ({"memory": "m.db"}, "GovernedMemory.open"),
         ({"session_id": " "}, "session_id"),
         ({"search": {"limt": 3}}, "limt"),
-        ({"search": {"user_id": "bob"}}, "told by the conversation"),
-        ({"search": {"without": []}}, "told by the conversation"),
+        ({"search": {"user_id": "bob"}}, "the conversation tells it"),
+        ({"search": {"without": []}}, "the conversation tells it"),
         ({"search": {"classes": ["secret"]}}, "choose one of"),
+        ({"remember": "all"}, "TurnRules"),
+        ({"on_error": "hide"}, "choose one of warn, raise"),
         ({"token_limit": 0}, "greater than or equal to 1"),
         ({"media_tokens": {"image": -1}}, "greater than or equal to 0"),
     ],
@@ -346,7 +348,8 @@ def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has
     rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, most=3)
     policy = Policy.from_dict({"chat_ttl": "90m"})
     with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
-        chat = MeVeMemory(memory, user_id=7, session_id="s", search={"limit": 2}, remember=rules, token_limit=900)
+        options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
+        chat = MeVeMemory(memory, user_id=7, session_id="s", **options)
         chat.put(user(CAT))
         data = chat.to_dict()
         assert MeVeMemory.from_dict(data).memory is memory
@@ -354,8 +357,8 @@ def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has
     try:
         assert again.memory is not memory
         assert again.memory.policy == policy
-        assert (again.user_id, again.session_id, again.search, again.token_limit) == (7, "s", {"limit": 2}, 900)
-        assert again.remember == rules
+        assert (again.user_id, again.session_id) == (7, "s")
+        assert {name: getattr(again, name) for name in options} == options
         assert texts(again.get_all()) == [CAT]
     finally:
         again.memory.close()
