@@ -15,10 +15,20 @@ from llama_index.core.memory.types import BaseMemory
 
 from llama_index_meve import MeVeChatStore, MeVeMemory
 from llama_index_meve.references import at_hand
-from meve.errors import ConfigurationError, HoldError, PassageError, PolicyError, ValidationError
+from meve.errors import (
+    ConfigurationError,
+    HoldError,
+    MemoryLostWarning,
+    ModelError,
+    PassageError,
+    PolicyError,
+    StorageError,
+    ValidationError,
+)
 from meve.memory import GovernedMemory, Policy
 from meve.memory.telling import HEADER, OPENING
 from meve.memory.turns import TurnRules
+from meve.testing.fakes import WordEmbedder
 
 CAT, QUESTION = "My cat is called Tom.", "What is my cat called?"
 
@@ -462,3 +472,59 @@ def test_what_was_recalled_is_told_to_who_listens(memory, chat):
     [event] = [e for e in listener.heard if isinstance(e, MeVeTraceEvent)]
     assert "Tom" not in str(event)
     assert event.trace["candidates"][0]["id"] == "cat"
+
+
+class Unplugged(WordEmbedder):
+    """An embedder that fails while it is unplugged."""
+
+    unplugged = False
+
+    def embed_query(self, text):
+        if self.unplugged:
+            raise OSError("unplugged")
+        return super().embed_query(text)
+
+    def embed_passages(self, texts):
+        if self.unplugged or any("always fails" in text for text in texts):
+            raise OSError("unplugged")
+        return super().embed_passages(texts)
+
+
+@pytest.fixture
+def failing(tmp_path):
+    embedder = Unplugged()
+    with GovernedMemory.open(tmp_path / "failing.db", embedder=embedder) as memory:
+        yield memory, embedder
+
+
+def test_a_conversation_goes_on_where_nothing_can_be_recalled(failing):
+    memory, embedder = failing
+    chat = MeVeMemory(memory, user_id="alice", session_id="s")
+    chat.put(user("Hello!"))
+    embedder.unplugged = True
+    with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
+        assert texts(chat.get(QUESTION)) == ["Hello!"]
+    strict = MeVeMemory(memory, user_id="alice", session_id="s", on_error="raise")
+    with pytest.raises(ModelError):
+        strict.get(QUESTION)
+
+
+def test_what_can_never_be_remembered_keeps_nothing_else_from_it(failing):
+    memory, _ = failing
+    chat = MeVeMemory(memory, user_id="alice", session_id="s")
+    with pytest.warns(MemoryLostWarning, match="remembering what was said failed"):
+        chat.put_messages([user("This always fails."), user(CAT)])
+    assert set(facts(memory)) == {CAT}
+    for _ in range(2):
+        with pytest.warns(MemoryLostWarning):
+            chat.put(model("Nice."))
+    chat.put(model("Nice."))
+    assert len(chat.get_all()) == 5
+
+
+def test_what_can_not_be_kept_raises_whatever_was_chosen(memory, chat):
+    memory.close()
+    with pytest.raises(StorageError):
+        chat.put(user(CAT))
+    with pytest.raises(StorageError):
+        chat.get_all()
