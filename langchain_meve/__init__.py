@@ -1,4 +1,4 @@
-"""MeVe for LangChain: verified retrieval in place of a retriever, a compressor, a tool or a vector store.
+"""MeVe for LangChain: verified retrieval, and governed memory for agents.
 
 Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
 """
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
     from langchain_meve.embeddings import MeVeEmbeddings
+    from langchain_meve.graph_store.store import MeVeStore
+    from langchain_meve.memory_tools import create_memory_tools
+    from langchain_meve.middleware import MeVeMemoryMiddleware
     from langchain_meve.models import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.tool import create_meve_tool
@@ -18,18 +21,26 @@ _WHERE = {
     "LangChainVerifier": "models",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
+    "MeVeMemoryMiddleware": "middleware",
     "MeVeRetriever": "retriever",
+    "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
+    "create_memory_tools": "memory_tools",
     "create_meve_tool": "tool",
 }
+_NEEDS = {"MeVeStore": ("langgraph", "langgraph"), "MeVeMemoryMiddleware": ("langchain", "langchain-agents")}
+"""What a name needs beyond LangChain's core, and the extra that installs it."""
 
 __all__ = [
     "LangChainEmbedder",
     "LangChainVerifier",
     "MeVeCompressor",
     "MeVeEmbeddings",
+    "MeVeMemoryMiddleware",
     "MeVeRetriever",
+    "MeVeStore",
     "MeVeVectorStore",
+    "create_memory_tools",
     "create_meve_tool",
 ]
 
@@ -37,7 +48,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from meve.skins import lazily  # here, since it brings numpy
 
-    return lazily("langchain_meve", _WHERE, needs="langchain_core", extra="langchain")(name)
+    needs, extra = _NEEDS.get(name, ("langchain_core", "langchain"))
+    return lazily("langchain_meve", _WHERE, needs=needs, extra=extra)(name)
 
 
 def __dir__() -> list[str]:

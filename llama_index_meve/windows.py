@@ -18,8 +18,6 @@ class Window:
     turns: tuple[ChatMessage, ...] = ()
     """The first is a user's; what tools return stands behind its calls."""
     tokens: int = 0
-    full: bool = False
-    """Whether more would not have fitted."""
 
     def with_memory(self, text: str) -> list[ChatMessage]:
         """The messages for the model, with what is remembered at the end of the instructions."""
@@ -58,14 +56,13 @@ def windowed(
         return Window(system=system, tokens=used)
     end = turns[-1] if last <= limit - used else _shortened(turns[-1], counter, limit - used)
     used += sum(map(counter.message, end))
-    kept, full = [*end], end is not turns[-1]
-    for turn in reversed(turns[:-1]):
+    kept = [*end]
+    for turn in reversed(turns[:-1]) if end is turns[-1] else ():
         cost = sum(map(counter.message, turn))
-        if full or used + cost > limit - reserve:
-            full = True
+        if used + cost > limit - reserve:
             break
         kept, used = [*turn, *kept], used + cost
-    return Window(system=system, turns=tuple(kept), tokens=used, full=full)
+    return Window(system=system, turns=tuple(kept), tokens=used)
 
 
 def _system(found: Sequence[ChatMessage], counter: MessageCounter, room: int) -> ChatMessage | None:
@@ -98,7 +95,7 @@ def _steps(messages: Sequence[ChatMessage]) -> list[list[ChatMessage]]:
         if calls(head):
             under_way = end == len(messages) and not results
             made += [step] if (step := [head] if under_way else _paired(head, results)) else []
-        elif head.role not in RESULTS:
+        else:
             made.append([head])
         n = end
     return made

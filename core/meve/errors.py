@@ -158,6 +158,10 @@ class DatasetError(EvaluationError):
     """A set that is absent, cut short, of another format, or at odds with itself."""
 
 
+class MemoryLostWarning(UserWarning):
+    """A memory couldn't be read or written, and the conversation went on without it."""
+
+
 class StaleWarning(UserWarning):
     """A store holds other passages than those whose words are indexed."""
 

@@ -25,7 +25,7 @@ from meve.phases import (
 )
 from meve.phases.condense import Split
 from meve.phases.follow import with_evidence
-from meve.phases.prioritize import Same
+from meve.phases.prioritize import Relate
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.recorder import Recorder
 from meve.scorers import SimilarityScorer
@@ -58,8 +58,8 @@ class Pipeline:
     """Whether a context can carry an answer; without one, whether anything in it is verified."""
     prior: Prior | None = None
     """Which candidates stand no chance, for a verification that need not be exact."""
-    same: Same | None = None
-    """Whether two passages whose embeddings are close say the same; None for taking it so."""
+    relate: Relate | None = None
+    """What two passages whose embeddings are close are to each other; None for taking them for the same."""
     shown: Callable[[Passage], bool] | None = None
     """Whether a passage stands before the reader already; the first phase drops it then. None for none."""
     split: Split | None = None
@@ -275,7 +275,7 @@ class Pipeline:
             return combined
         with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
             combined = self._with_vectors(combined)
-            return p.done(prioritize(combined, _stacked(combined), config.redundancy, self.same))
+            return p.done(prioritize(combined, _stacked(combined), config.redundancy, self.relate))
 
     def _condense(
         self, query: Query, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder

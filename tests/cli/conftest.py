@@ -43,7 +43,7 @@ def index(indexed):
 @pytest.fixture
 def meve():
     """Runs a command line, and gives back its result."""
-    return lambda *arguments: CliRunner().invoke(app, [str(each) for each in arguments])
+    return lambda *arguments, **more: CliRunner().invoke(app, [str(each) for each in arguments], **more)
 
 
 @pytest.fixture

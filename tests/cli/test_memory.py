@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture
 def memory(meve, tmp_path):
     """Runs `meve memory` over one file."""
-    return lambda *arguments: meve("memory", *arguments, "--file", tmp_path / "memory.db")
+    return lambda *arguments, **more: meve("memory", *arguments, "--file", tmp_path / "memory.db", **more)
 
 
 @pytest.fixture
@@ -47,6 +47,59 @@ def test_what_destroys_asks_and_a_dry_run_only_says(filled):
     assert told(filled("forget", "t", "--user", "alice", "--yes", "--json"))["erased"] == ["t"]
     assert filled("maintain").exit_code == 1
     assert told(filled("maintain", "--dry-run", "--json"))["dry_run"] is True
+
+
+def test_what_would_be_erased_is_told_exactly_and_asked_beside_the_output(meve, filled, tmp_path):
+    """Under the id of what became part of another too; the number asked for is what goes."""
+    for name in ("one", "two"):
+        filled("add", "Tomatoes want water in the evening.", "--user", "bob", "--id", name, "--source", "doc")
+    assert told(filled("maintain", "--yes", "--json"))["merged"] == 1
+    [left] = [r["id"] for r in told(filled("list", "--user", "bob", "--json"))]
+    [gone] = {"one", "two"} - {left}
+    dry = told(filled("forget", gone, "--user", "bob", "--dry-run", "--json"))
+    assert dry == {"would_erase": [left], "held": {}}
+    asked = filled("forget", gone, "--user", "bob", "--json", input="y\n")
+    assert "Erase 1 memory of bob for good?" in asked.stderr
+    assert "Erase" not in asked.stdout
+    assert json.loads(asked.stdout[asked.stdout.index("{") :])["erased"] == [left]  # after what the runner typed
+    assert filled("forget", "t", "--user", "alice", input="n\n").exit_code == 1
+    assert len(told(filled("list", "--user", "alice", "--json"))) == 2
+    assert "Erase" not in filled("maintain", "--json", input="y\n").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list", "--user", "a"], ["search", "x", "--user", "a"], ["explain", "x", "--user", "a"],
+        ["forget", "x", "--user", "a", "--yes"], ["export", "--user", "a"], ["hold", "x", "--user", "a"], ["audit"],
+        ["verify"], ["maintain", "--yes"], ["stats"],
+    ],
+)  # fmt: skip
+def test_a_mistyped_file_is_no_empty_memory(memory, tmp_path, command):
+    """Least of all one whose log is whole."""
+    done = memory(*command)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "there is no memory at" in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_conversation_s_memories_are_listed(filled):
+    filled("add", "I like tea.", "--user", "alice", "--id", "tea", "--session", "s1")
+    assert [r["id"] for r in told(filled("list", "--user", "alice", "--session", "s1", "--json"))] == ["tea"]
+
+
+def test_a_memory_can_not_command_the_terminal(filled):
+    filled("add", "\x1b]0;mine\x07\x1b[2J", "--user", "eve", "--id", "\x1b[31mid", "--reason", "\x1b[2Jwhy")
+    for command in (["list", "--user", "eve"], ["audit", "--user", "eve"], ["explain", "mine", "--user", "eve"]):
+        shown = filled(*command).stdout
+        assert "\x1b" not in shown
+        assert "\x07" not in shown
+
+
+def test_an_action_that_there_is_not_is_said(filled):
+    done = filled("audit", "--action", "deleted")
+    assert done.exit_code == 1
+    assert "choose one of add, retrieve" in " ".join(done.stderr.split())
 
 
 def test_a_hold_stays(filled):
@@ -92,6 +145,8 @@ def test_counts(filled):
         (["forget", "--user", "a"], "either a memory's id, or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),
         (["list", "--user", "a", "--key", "nowhere.key"], "nowhere.key"),
+        (["add", "x", "--user", "a", "--ttl", "999999999999999d"], "999,999,999 days"),
+        (["audit", "--since", "999999999999999d"], "999,999,999 days"),
     ],
 )
 def test_what_can_not_be_is_said_without_a_traceback(filled, arguments, said):

@@ -1,4 +1,6 @@
-"""Documents, and a retriever over them of parts that are quick and sure."""
+"""Documents, and a retriever over them of parts that are quick and sure; a memory whose time tests tell."""
+
+from datetime import UTC, datetime
 
 import pytest
 
@@ -8,7 +10,8 @@ from langchain_core.documents import Document
 
 from langchain_meve import MeVeRetriever
 from meve import RetrieverConfig
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 
 @pytest.fixture
@@ -30,3 +33,14 @@ def parts():
 @pytest.fixture
 def retriever(documents, parts):
     return MeVeRetriever.from_documents(documents, **parts)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def memory(tmp_path, clock):
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, audit_key=b"a key of the tests, long enough") as made:
+        yield made

@@ -145,7 +145,7 @@ def test_calls_in_the_form_of_a_providers_client():
 def test_of_a_turn_that_is_too_long_the_question_and_the_last_steps_are_left():
     steps = [m for n in range(5) for m in (model("", str(n)), result(str(n), "seen " * 10))]
     said = [user("go"), *steps]
-    shown = window(said, 70)
+    shown = window([user("a"), model("b"), *said], 70)
     assert [shown[0].content, *(answered_call(m) for m in shown[2::2])] == ["go", "3", "4"]
     cut = window([user("go"), model("", "1"), result("1", "seen " * 100)], 40)
     assert (cut[0].content, cut[2].content[-6:]) == ("go", "seen …")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import AuditError
+from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
 
 KEY = b"a key of the tests, long enough"
@@ -44,6 +44,12 @@ def tampered(file, *statements):
           "seq = 6)"], 7),
         (["UPDATE audit_head SET seq = 9"], 8),
         (["DELETE FROM audit_head"], 1),
+        (["UPDATE audit SET reason = CAST(x'ff' AS TEXT) WHERE seq = 3"], 3),  # bytes that are no text
+        (["UPDATE audit SET user = CAST(x'f0' AS TEXT) WHERE seq = 1"], 1),
+        (["UPDATE audit SET at = 9223372036854775807 WHERE seq = 4"], 4),
+        (["UPDATE audit SET seq = -5 WHERE seq = 2"], 1),
+        (["UPDATE audit_head SET digest = x''"], 8),
+        (["INSERT INTO audit SELECT 99, at, user, record, action, reason, detail, digest FROM audit WHERE seq = 1"], 8),
     ],
 )  # fmt: skip
 def test_tampering_is_found_and_located(filled, statements, at):
@@ -53,6 +59,18 @@ def test_tampering_is_found_and_located(filled, statements, at):
         found = memory.audit.verify()
     assert (found.ok, found.at, found.keyed) == (False, at, True)
     assert found.problem
+
+
+@pytest.mark.parametrize(
+    "change", ["detail = 'x'", "at = 9223372036854775807", "user = 'i:x'", "reason = CAST(x'ff' AS TEXT)"]
+)
+def test_an_entry_that_can_not_be_read_is_one_of_our_errors(filled, change):
+    file, _ = filled
+    tampered(file, f"UPDATE audit SET {change} WHERE seq = 3")
+    with GovernedMemory.open(file, audit_key=KEY) as memory:
+        with pytest.raises((AuditError, StorageError), match=r"audit log|can't be read"):
+            memory.audit.events()
+        assert memory.audit.verify().at == 3
 
 
 def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock, tmp_path):

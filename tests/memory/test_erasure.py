@@ -87,18 +87,77 @@ def test_what_is_erased_is_gone_from_every_read_at_once_in_every_process(memory,
             other.get("s", user_id="alice")
 
 
-def test_another_reader_only_delays_the_scrubbing(memory, file):
+@pytest.fixture
+def reader(file, monkeypatch):
+    """Somebody who reads an older state of the file, until told to leave."""
+    monkeypatch.setattr("meve.memory.stores.connections.SCRUB_SECONDS", 0.05)
+
+    def reading():
+        found = sqlite3.connect(file, isolation_level=None)
+        found.execute("BEGIN")
+        found.execute("SELECT count(*) FROM memories").fetchone()
+        return found
+
+    return reading
+
+
+def test_another_reader_only_delays_the_scrubbing(memory, file, reader):
     """It is told, and maintenance sees to it."""
     memory.add(SENTINEL, user_id="alice", id="s")
-    reader = sqlite3.connect(file, isolation_level=None)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM memories").fetchone()
-    memory._kit.store._connections._writer.execute("PRAGMA busy_timeout = 50")
+    other = reader()
     assert memory.delete("s", user_id="alice").scrubbed is False
-    reader.execute("ROLLBACK")
-    reader.close()
+    assert memory.maintain().scrubbed is False
+    other.close()
     assert memory.maintain().scrubbed is True
     assert found_in(file, WORD.encode()) == []
+
+
+@pytest.mark.parametrize("way", ["delete", "update"])
+def test_after_another_reader_the_next_write_scrubs(memory, file, reader, way):
+    memory.add(SENTINEL, user_id="alice", id="s")
+    other = reader()
+    if way == "delete":
+        assert memory.delete("s", user_id="alice").scrubbed is False
+    else:
+        memory.update("s", user_id="alice", text="Another text.")
+    memory.add("Bread.", user_id="bob")
+    assert found_in(file, WORD.encode())
+    other.close()
+    memory.search("bread", user_id="bob")  # its entry in the log is a write
+    assert found_in(file, WORD.encode()) == []
+
+
+def test_others_write_while_somebody_reads_long_and_something_was_erased(memory, file, clock, reader):
+    """Nobody is told of a lock, and a writer waits as long as ever for another writer."""
+    memory.add(SENTINEL, user_id="alice", id="s")
+    other = reader()
+    assert memory.delete("s", user_id="alice").scrubbed is False
+    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as beside:
+        beside.add("Bread.", user_id="bob")
+    writer = memory._kit.store._connections._writer
+    assert writer.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
+    other.close()
+
+
+def test_where_the_disk_has_no_room_to_scrub_it_is_owed_and_what_was_erased_stays_erased(tmp_path):
+    """The log file is small, and what it is written back to may not grow."""
+    import subprocess
+    import sys
+
+    code = f"""
+import resource
+from meve.memory import GovernedMemory
+from meve.testing.fakes import WordCounter, WordEmbedder
+memory = GovernedMemory.open({str(tmp_path / "memory.db")!r}, embedder=WordEmbedder(), tokens=WordCounter())
+for n in range(40):
+    memory.add(f"fact {{n}} " * 500, user_id="alice", id=f"n{{n}}")
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_096 * 12, resource.RLIM_INFINITY))
+print(memory._kit.store.scrub())
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(memory.delete("n1", user_id="alice").scrubbed, len(memory.list(user_id="alice")), memory.audit.verify().ok)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["False", "True 39 True"], done.stderr
 
 
 def test_the_log_tells_of_the_erasure_and_holds_nothing_of_the_content(memory):
@@ -119,6 +178,19 @@ def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     hashes = {e.detail["content"] for e in memory.audit.events(action="add")}
     assert len(hashes) == 1
     assert hashes != {Chain().content(one.text)}
+
+
+def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
+    """A bare hash of a code of four digits is the code: ten thousand tries tell it."""
+    from meve.memory.chain import Chain
+
+    with GovernedMemory.open(file) as memory:
+        memory.add("My code is 4711.", user_id="alice", id="s")
+        memory.search("Is my code 4711?", user_id="alice")
+        memory.delete("s", user_id="alice")
+        told = str([e.to_dict() for e in memory.audit.events()])
+        assert not any(Chain().content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
+        assert "factual" in told or "intent_bound" in told
 
 
 def test_what_was_merged_is_erased_under_either_id(memory, clock):

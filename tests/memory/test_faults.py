@@ -7,11 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from meve.errors import StorageError, StoreCorruptError, StoreVersionError
+from meve.errors import MeveError, StorageError, StoreCorruptError, StoreVersionError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
 
@@ -173,6 +174,68 @@ def test_a_file_of_a_newer_version_is_left_alone(file):
     connection.close()
     with pytest.raises(StoreVersionError, match=r"version 999.*upgrade meve"):
         opened(file)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bytes_that_changed_by_themselves_are_read_as_they_are_or_said_to_be_damaged(file, clock, seed):
+    """By no error of another library's, wherever they lie."""
+    with opened(file, clock=clock) as memory:
+        for n in range(30):
+            memory.add(f"bread number {n} is baked", user_id="alice", id=f"r{n}", tags=["food"], metadata={"n": n})
+        with memory._kit.store.writing() as transaction:
+            for n in range(10):
+                transaction.archive("s:alice", transaction.find("s:alice", f"r{n}"))
+    rng, data = random.Random(seed), bytearray(file.read_bytes())
+    for _ in range(20):
+        data[rng.randrange(100, len(data))] = rng.randrange(256)
+    file.write_bytes(data)
+    calls = (
+        lambda m: m.list(user_id="alice", include_archived=True),
+        lambda m: m.search("bread", user_id="alice"),
+        lambda m: m.export(user_id="alice"),
+        lambda m: m.audit.verify(),
+        lambda m: m.maintain(),
+        lambda m: m.delete("r3", user_id="alice"),
+    )
+    with suppress(MeveError), opened(file, clock=clock) as memory:
+        for call in calls:
+            with suppress(MeveError):
+                call(memory)
+
+
+@pytest.mark.parametrize("version", [0, 1, 999])
+def test_another_program_s_database_is_said_and_left_alone(file, version):
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE places (url TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    before = file.read_bytes()
+    with pytest.raises(StoreCorruptError, match="no memory's"):
+        opened(file)
+    assert file.read_bytes() == before
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_lost(file):
+    """What was archived there tells only inside what it was made of; it goes with its origin all the same."""
+    from meve.memory.records import SHARED
+    from meve.memory.stores.rows import packed
+    from meve.memory.stores.schema import MIGRATIONS
+    from meve.testing.memory_store_contract import stored
+
+    with sqlite3.connect(file) as connection:
+        connection.executescript(MIGRATIONS[0])
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("INSERT INTO users (no, key) VALUES (1, 's:alice')")
+        for name, origins in (("summary", ("origin",)), ("other", ())):
+            body = packed(stored(name, derived_from=origins))
+            connection.execute("INSERT INTO archive VALUES (1, ?, NULL, 0, ?)", (name, body))
+    connection.close()
+    with opened(file) as memory:
+        assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other", "summary"]
+        assert memory.delete("origin", user_id="alice").erased == ("summary",)
+        assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other"]
+        assert memory._kit.store.version(SHARED) == 0
+    opened(file).close()
 
 
 @pytest.mark.parametrize("wrong", ["nowhere/memory.db", "."])

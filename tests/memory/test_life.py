@@ -71,6 +71,38 @@ def test_what_ends_while_the_search_runs_is_not_in_it(file, clock):
         assert memory.search("What is the code of the door?", user_id="alice").records == ()
 
 
+QUESTION = "What is the code of the door?"
+
+
+def late(monkeypatch, clock, owner, name):
+    """What takes ten minutes, as a wait for a lock or a language model may."""
+    called = getattr(owner, name)
+
+    def slow(*args, **how):
+        clock.advance(timedelta(minutes=10))
+        return called(*args, **how)
+
+    monkeypatch.setattr(owner, name, slow)
+
+
+@pytest.mark.parametrize("waited", ["writing", "version"])
+def test_what_ends_while_the_file_is_waited_for_is_not_handed_out_from_a_cache_either(
+    memory, clock, monkeypatch, waited
+):
+    memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
+    assert memory.search(QUESTION, user_id="alice").records
+    late(monkeypatch, clock, memory._kit.store, waited)
+    assert memory.search(QUESTION, user_id="alice").records == ()
+
+
+def test_what_ends_while_older_turns_are_put_in_brief_is_not_in_the_prompt(memory, clock, monkeypatch):
+    memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
+    late(monkeypatch, clock, memory._summariser, "summarise")
+    made = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
+    assert made.earlier
+    assert (made.facts, made.recall.records) == ("", ())
+
+
 def test_ends_are_refused_that_can_not_be(memory, clock):
     for wrong, why in (
         ({"ttl": timedelta(0)}, "ttl"),
@@ -143,3 +175,34 @@ def test_the_log_tells_that_an_expired_memory_made_room_for_another_of_its_id(me
     clock.advance(timedelta(minutes=5))
     memory.add("another", user_id="alice", id="code")
     assert [e.action for e in memory.audit.events(user_id="alice")] == ["add", "expire", "add"]
+
+
+def test_a_conversation_s_memories_are_listed_without_what_is_over(memory, clock):
+    memory.add(CODE, user_id="alice", id="a", session_id="s1")
+    memory.add(CODE, user_id="alice", id="b", session_id="s2")
+    memory.add(CODE, user_id="alice", id="c")
+    memory.add(CODE, user_id="alice", id="d", session_id="s1", ttl=timedelta(seconds=1))
+    memory.add(CODE, user_id="bob", id="e", session_id="s1")
+    assert [r.id for r in memory.list(user_id="alice", session_id="s1")] == ["a", "d"]
+    clock.advance(timedelta(seconds=1))
+    assert [r.id for r in memory.list(user_id="alice", session_id="s1")] == ["a"]
+    assert [r.id for r in memory.list(user_id="alice")] == ["a", "b", "c"]
+    with pytest.raises(ValidationError, match="session_id"):
+        memory.list(user_id="alice", session_id=5)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_dry_erasure_tells_what_goes_and_what_is_held_and_takes_nothing(memory, whole):
+    memory.add(CODE, user_id="alice", id="origin", policy_class="canonical")
+    memory.add(CODE, user_id="alice", id="made", derived_from=["origin"])
+    memory.add(CODE, user_id="alice", id="held", derived_from=["origin"])
+    memory.hold("held", user_id="alice", why="case 12")
+    before, head = memory.list(user_id="alice"), memory.audit.head()
+
+    def erased(**how):
+        return memory.forget_user(user_id="alice", **how) if whole else memory.delete("made", user_id="alice", **how)
+
+    dry = erased(dry_run=True)
+    assert (memory.list(user_id="alice"), memory.audit.head()) == (before, head)
+    assert dry == erased()
+    assert dry.erased == (("made", "origin") if whole else ("made",))

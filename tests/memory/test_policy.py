@@ -64,7 +64,10 @@ def test_an_empty_file_is_the_default(tmp_path):
         ("classes: {factual: {ttll: 3d}}", r"classes\.factual\.ttll is unknown; known there: boost, on_request, prune"),
         ("classes: {private: {boost: 3}}", r"classes\.private\.boost: .*less than or equal to 1 \(it is 3\)"),
         ("rankin: {}", r"rankin is unknown; known there: archiving, chat_ttl, classes"),
-        ("ranking: {similarit: 1}", r"ranking\.similarit is unknown; known there: boost, reflection, similarity"),
+        (
+            "ranking: {similarit: 1}",
+            r"ranking\.similarit is unknown; known there: boost, conflicts, reflection",
+        ),
         ("reflection: {steps: [[90, 5], [70, 10]]}", "steps must rise"),
         ("limits: {per_user: many}", r"limits\.per_user: .*integer"),
         ("[1, 2]", "holds a list: give keys and values"),

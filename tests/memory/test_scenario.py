@@ -58,14 +58,28 @@ def test_four_sessions_of_gardening(memory, clock):
         assert "K" not in ids(memory.search(query, user_id="alice", limit=None, max_tokens=2_000))
 
 
-def test_an_answer_about_one_place_doesn_t_contradict_what_is_known_of_another(memory):
+def test_of_two_in_conflict_the_newer_is_recalled_until_an_answer_contradicts_it(memory, clock):
     """Another name and another number are another subject; the same name and another number, a contradiction."""
     say = dict(user_id="alice", source="doc", policy_class="factual")
     memory.add("The ferry to Oslo leaves at 9:45.", id="oslo", **say)
-    memory.add("The ferry to Oslo leaves at 7:15.", id="false", **say)
     memory.add("The ferry to Bergen leaves at 7:45.", id="bergen", **say)
+    clock.advance(timedelta(days=1))
+    memory.add("The ferry to Oslo leaves at 7:15.", id="false", **say)
     recall = memory.search("When does the ferry to Oslo leave?", user_id="alice")
+    assert sorted(ids(recall)) == ["bergen", "false"]
+    [out] = [each for each in recall.trace.candidates if each.fate == "dropped"]
+    assert (out.id, out.reason) == ("oslo", "contradicted_by:false")
     done = memory.reflect(recall, answer="The ferry to Oslo leaves at 9:45.")
-    assert {i: done.judged[i].outcome for i in ("oslo", "false")} == {"oslo": "used", "false": "contradicted"}
+    assert done.judged["false"].outcome == "contradicted"
     assert done.judged["bergen"].outcome != "contradicted"
     assert memory.get("bergen", user_id="alice").flagged == ""
+    assert sorted(ids(memory.search("When does the ferry to Oslo leave?", user_id="alice"))) == ["bergen", "oslo"]
+
+
+def test_what_a_policy_protects_yields_to_no_newer_statement(memory, clock):
+    memory.add_shared("The office opens at 9 on Mondays.", id="rule")
+    clock.advance(timedelta(days=1))
+    memory.add("The office opens at 10 on Mondays.", id="mine", user_id="alice", source="doc", policy_class="factual")
+    assert ids(memory.search("When does the office open?", user_id="alice")) == ["rule"]
+    memory.add("The office opens at 11 on Mondays.", id="own", user_id="alice", source="doc", policy_class="canonical")
+    assert ids(memory.search("When does the office open?", user_id="alice")) == ["own"]

@@ -72,9 +72,10 @@ def test_a_low_score_is_pruned_after_a_week_and_not_before(memory, clock):
 
 
 def test_the_same_twice_becomes_one_with_the_best_of_both(memory, clock):
-    memory.add("Tomatoes need a lot of sun.", id="a", tags=["x"], **LASTING)
+    same = {"user_id": "alice", "source": "doc", "expires_at": clock.now() + timedelta(days=90)}
+    memory.add("Tomatoes need a lot of sun.", id="a", tags=["x"], **same)
     clock.advance(timedelta(hours=1))
-    memory.add("Tomatoes need a lot of sun!", id="b", tags=["y"], **LASTING)
+    memory.add("Tomatoes need a lot of sun!", id="b", tags=["y"], **same)
     assert memory.maintain().merged == {"alice": ["a"]}
     (left,) = memory.list(user_id="alice")
     assert (left.id, left.tags, left.derived_from) == ("b", ("x", "y"), ("a",))
@@ -174,6 +175,7 @@ def test_what_is_idle_and_of_low_score_is_archived_and_comes_back_by_its_id(memo
     assert memory.get("t", user_id="alice").text == "Tomatoes need sun."
     memory.update("t", user_id="alice", tags=["again"])
     assert [r.id for r in memory.search("What do tomatoes need?", user_id="alice").records] == ["t"]
+    assert [e.action for e in memory.audit.events(record_id="t")][:4] == ["add", "archive", "restore", "update"]
 
 
 def test_the_cap_takes_the_lowest_scores_first(file, clock):

@@ -229,10 +229,23 @@ class TestPrioritize:
     def test_what_is_close_and_does_not_say_the_same_is_not_redundant(self):
         both = [candidate("a", 0.9), candidate("b", 0.8)]
         asked = []
-        kept = prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *pair: bool(asked.append(pair))).kept
+        kept = prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *pair: asked.append(pair) or "").kept
         assert ids(kept) == ["a", "b"]
         assert asked == [(both[1].passage, both[0].passage)]
-        assert ids(prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *_: True).kept) == ["a"]
+        assert ids(prioritize(both, vectors([1, 0], [1, 0]), 0.85, lambda *_: "same").kept) == ["a"]
+
+    def test_of_two_in_conflict_the_one_that_yields_goes_whichever_ranks_higher(self):
+        three = [candidate("a", 0.9), candidate("b", 0.8), candidate("c", 0.7)]
+        near = vectors([1, 0], [1, 0], [0, 1])
+        assert reasons(prioritize(three, near, 0.85, lambda *_: "yields")) == {"b": "contradicted_by:a"}
+        assert reasons(prioritize(three, near, 0.85, lambda *_: "prevails")) == {"a": "contradicted_by:b"}
+        all_near = vectors([1, 0], [1, 0], [1, 0])
+
+        def relate(one, other):
+            return {"ba": "", "ca": "prevails", "cb": "same"}[one.id + other.id]
+
+        chosen = prioritize(three, all_near, 0.85, relate)
+        assert reasons(chosen) == {"c": "redundant_with:b"}, "what goes itself drives nothing out"
 
     def test_length_does_not_matter(self):
         """Vectors of a dot-product model are compared by angle."""

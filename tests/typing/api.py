@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import assert_type
 
 import meve
+from meve.memory import GovernedMemory, Recall
+from meve.memory.turns import Conversed, Said, conversed
 from meve.parts.dense.flat import FlatIndex
 from meve.parts.dense.hnsw import HnswIndex
 from meve.parts.dense.ivf import IvfIndex
@@ -52,3 +54,12 @@ def a_retriever_as_users_write_it() -> None:
     assert_type(context.passages[0].score, float | None)
     retriever.retrieve("question", thresold=0.4)  # type: ignore[call-arg]
     retriever.retrieve("question", mode="fuller")  # type: ignore[arg-type]
+
+
+async def a_memory_as_async_callers_use_it(memory: GovernedMemory) -> None:
+    """What works aside keeps its types."""
+    recall = await memory.aside(memory.search, "question", user_id="ann", without=["shown"])
+    assert_type(recall, Recall)
+    turns = [Said(id="m1", role="user", text="I like tea.")]
+    assert_type(await memory.aside(conversed, memory, turns, user_id="ann", recall=recall, answer="Tea."), Conversed)
+    await memory.aside(memory.search, "question")  # type: ignore[call-arg]

@@ -3,12 +3,20 @@
 import importlib.util
 import subprocess
 import sys
+import tempfile
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import langchain_meve
-from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, MeVeVectorStore, create_meve_tool
+from langchain_meve import (
+    MeVeCompressor,
+    MeVeEmbeddings,
+    MeVeRetriever,
+    MeVeVectorStore,
+    create_memory_tools,
+    create_meve_tool,
+)
 
 LOADED = {"faiss", "onnxruntime", "sentence_transformers", "tiktoken", "tokenizers", "torch", "transformers"}
 assert not LOADED & set(sys.modules), "importing it and its names loads no model and no index"
@@ -37,6 +45,21 @@ assert MeVeCompressor.make(k=1).compress_documents(documents, QUESTION)[0].id ==
 store = MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings()))
 store.add_documents(documents)
 assert store.as_verified_retriever(k=1).invoke(QUESTION)[0].page_content == SUN
+from meve.errors import MissingExtraError  # noqa: E402 (after what must not load anything)
+from meve.memory import GovernedMemory  # noqa: E402
+
+with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
+    remember, recall, _, _ = create_memory_tools(memory, "ann")
+    assert remember.invoke({"text": "I grow tomatoes in the sun."}).startswith("Remembered")
+    assert "in the sun" in recall.invoke({"query": "Where do I grow tomatoes?"})
+for name, extra in (("MeVeMemoryMiddleware", "langchain-agents"), ("MeVeMemory", "langchain-classic")):
+    package = langchain_meve if extra == "langchain-agents" else importlib.import_module("langchain_meve.classic")
+    try:
+        getattr(package, name)
+    except MissingExtraError as error:
+        assert f"pip install 'meve[{extra}]'" in str(error), error
+    else:
+        raise AssertionError(f"{name} must say which extra it needs")
 assert "torch" not in sys.modules
 
 without = (

@@ -28,8 +28,8 @@ def main() -> None:
         run(sys.executable, "-m", "build", "--wheel", "--outdir", str(work), str(ROOT), cwd=work)
         wheel = next(work.glob("*.whl"))
         plain(wheel, constraint, work)
-        with_extra("langchain", wheel, constraint, work)
-        with_extra("llama-index", wheel, constraint, work)
+        for extra in ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index"):
+            with_extra(extra, wheel, constraint, work)
         whole(wheel, work)
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from meve.cli.guard import guarded
-from meve.cli.render import counted, say, show_table, show_text, table, write_json
+from meve.cli.render import UNPRINTABLE, counted, say, show_table, show_text, table, write_json
 
 if TYPE_CHECKING:
-    from meve.memory import GovernedMemory, MemoryRecord
+    from meve.memory import Erased, GovernedMemory, MemoryRecord
     from meve.memory.chain import Action
     from meve.memory.policy import PolicyClass, Source
 
@@ -41,10 +41,12 @@ Reason = Annotated[str, typer.Option("--reason", help="For the audit log.", meta
 
 
 @contextmanager
-def _opened(file: Path, policy: Path | None, key: Path | None) -> Iterator["GovernedMemory"]:
-    from meve.errors import AuditError
+def _opened(file: Path, policy: Path | None, key: Path | None, *, make: bool = False) -> Iterator["GovernedMemory"]:
+    from meve.errors import AuditError, StorageError
     from meve.memory import GovernedMemory, Policy
 
+    if not make and not file.exists():
+        raise StorageError(f"there is no memory at {file}: look at its name; meve memory add makes one")
     try:
         secret = None if key is None else key.read_bytes()
     except OSError as cause:
@@ -90,7 +92,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Remember something of a user's."""
-    with _opened(file, policy, key) as found:
+    with _opened(file, policy, key, make=True) as found:
         made = found.add(
             text, user_id=_user(user), source=cast("Source", source),
             policy_class=cast("PolicyClass | None", policy_class), id=id, tags=tag, session_id=session,
@@ -121,7 +123,8 @@ def search(
 
     def shown() -> None:
         show_text(recall.text or "nothing")
-        say(f"{len(recall.records)} memories, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
+        many = counted(len(recall.records), "memory", "memories")
+        say(f"{many}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
 
     _tell(as_json, recall.to_dict(), shown)
 
@@ -131,12 +134,13 @@ def list_(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
+    session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Archived ones too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """All that is remembered of a user."""
     with _opened(file, policy, key) as found:
-        records = found.list(user_id=_user(user), include_archived=archived)
+        records = found.list(user_id=_user(user), session_id=session, include_archived=archived)
     _tell(as_json, [r.to_dict() for r in records], lambda: _show_records(records))
 
 
@@ -186,19 +190,25 @@ def forget(
         raise typer.BadParameter("give either a memory's id, or --everything")
     with _opened(file, policy, key) as found:
         who = _user(user)
-        chosen = found.list(user_id=who, include_archived=True) if id is None else [found.get(id, user_id=who)]
+
+        def erased(*, dry_run: bool) -> "Erased":
+            if id is None:
+                return found.forget_user(user_id=who, reason=reason, dry_run=dry_run)
+            return found.delete(id, user_id=who, reason=reason, dry_run=dry_run)
+
+        if dry_run or not yes:
+            would = erased(dry_run=True)
         if dry_run:
-            held = {r.id: r.hold for r in chosen if r.hold}
-            going = sorted(r.id for r in chosen if not r.hold)
-            _tell(as_json, {"would_erase": going, "held": held}, lambda: _show_erased("would erase", going, held))
+            _tell(
+                as_json,
+                {"would_erase": list(would.erased), "held": dict(would.held)},
+                lambda: _show_erased("would erase", would.erased, would.held),
+            )
             return
         if not yes:
-            typer.confirm(f"Erase {len(chosen)} memories of {user} for good?", abort=True)
-        done = (
-            found.forget_user(user_id=who, reason=reason)
-            if id is None
-            else found.delete(id, user_id=who, reason=reason)
-        )
+            many = counted(len(would.erased), "memory", "memories")
+            typer.confirm(f"Erase {many} of {user} for good?", abort=True, err=True)
+        done = erased(dry_run=False)
     data = {"erased": list(done.erased), "held": dict(done.held), "scrubbed": done.scrubbed}
     _tell(as_json, data, lambda: _show_erased("erased", done.erased, done.held))
 
@@ -217,7 +227,7 @@ def export(
         write_json(data)
     else:
         to.write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-        say(f"{len(data['records'])} memories of {user}: {to}")
+        say(f"{counted(len(data['records']), 'memory', 'memories')} of {user}: {to}")
 
 
 def hold(
@@ -265,7 +275,8 @@ def audit(
         columns = ("no", "when (UTC)", "user", "memory", "action", "reason")
         made = table(counted(len(events), "entry", "entries"), *columns, right=("no",), fold=("reason",))
         for e in events:
-            made.add_row(str(e.seq), f"{e.at:%Y-%m-%d %H:%M:%S}", str(e.user_id), e.record_id, e.action, e.reason)
+            told = (str(e.user_id), e.record_id, e.action, e.reason)
+            made.add_row(str(e.seq), f"{e.at:%Y-%m-%d %H:%M:%S}", *(each.translate(UNPRINTABLE) for each in told))
         show_table(made)
 
     _tell(as_json, [e.to_dict() for e in events], shown)
@@ -304,7 +315,7 @@ def maintain(
     """Expire, prune, merge, summarise and archive, as the policy says."""
     with _opened(file, policy, key) as found:
         if not dry_run and not yes:
-            typer.confirm("Erase what the policy no longer keeps?", abort=True)
+            typer.confirm("Erase what the policy no longer keeps?", abort=True, err=True)
         done = found.maintain(user_id=None if user is None else _user(user), dry_run=dry_run)
     counts = done.counts()
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
@@ -335,7 +346,8 @@ def _show_records(records: list["MemoryRecord"]) -> None:
     made = table(counted(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text"))
     for r in records:
         marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
-        made.add_row(r.id, r.text + marks, r.policy_class, r.source, f"{r.reflection:.0f}", _day(r.expires_at))
+        shown = (r.id.translate(UNPRINTABLE), r.text.translate(UNPRINTABLE) + marks)
+        made.add_row(*shown, r.policy_class, r.source, f"{r.reflection:.0f}", _day(r.expires_at))
     show_table(made)
 
 

@@ -1,16 +1,17 @@
 """A question to a memory, checked: whose, of which records, and what its reader has before him already."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from meve.errors import ValidationError
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.records import UserId, checked_choice, checked_tags, user_key
+from meve.memory.records import UserId, ago, checked_choice, checked_tags, checked_text, user_key
 from meve.memory.shelf import Scope
 from meve.parts.lexical.analyzers import words
 from meve.parts.sentences import sentences
+from meve.pipeline import check_query
 from meve.types import Passage
 
 CANDIDATES = 50
@@ -33,7 +34,11 @@ class Shown:
         Raises:
             ValidationError: something else.
         """
-        if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+        if (
+            isinstance(given, str)
+            or not isinstance(given, Iterable)
+            or not all(isinstance(each, str) for each in given)
+        ):
             raise ValidationError(f"without is {given!r:.60}: give a list of ids or texts")
         return cls(given=frozenset(given), said=frozenset(s for each in given for s in _said(each)))
 
@@ -92,15 +97,17 @@ def asked(
     """What `GovernedMemory.search` was asked, checked against the policy.
 
     Raises:
-        ValidationError: a user, class, source, tag or text that can't be.
+        QueryError: a blank question.
+        ValidationError: a user, class, source, tag, session, length or text that can't be.
     """
+    check_query(query)
     scope = Scope(
         now=now,
         classes=_classes(policy, classes, include_private),
         sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
         tags=None if tags is None else checked_tags(tags),
-        session_id=session_id,
-        since=None if within is None else now - within,
+        session_id=None if session_id is None else checked_text(session_id, "session_id"),
+        since=None if within is None else ago(now, within, "within"),
     )
     return Asked(
         text=query,
@@ -120,13 +127,13 @@ def _classes(policy: Policy, classes: Collection[PolicyClass] | None, private: b
 
 
 def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
-    if isinstance(values, str):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValidationError(f"{name} are {values!r}: give a list")
     return [checked_choice(value, name, kind) for value in values]
 
 
 def _said(text: str) -> set[tuple[str, ...]]:
-    return {said for sentence in sentences(text) if (said := tuple(words(sentence)))}
+    return {said for line in text.splitlines() for sentence in sentences(line) if (said := tuple(words(sentence)))}
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from meve.clock import Clock
 from meve.errors import ValidationError
 from meve.memory.chain import Action, AuditEvent, Head, Verification
-from meve.memory.records import UserId, checked_moment, user_key
+from meve.memory.records import UserId, ago, checked_choice, checked_moment, checked_text, user_key
 from meve.memory.stores.ports import MemoryStore
 
 
@@ -37,13 +37,14 @@ class AuditLog:
             until: before then.
 
         Raises:
-            ValidationError: a user, or a moment without a time zone.
+            ValidationError: a user, an id or an action that can't be, or a moment without a time zone.
         """
-        actions = [action] if isinstance(action, str) else list(action or ())
+        asked = [action] if isinstance(action, str) or not isinstance(action, Sequence | None) else list(action or ())
+        actions = [checked_choice(each, "action", Action) for each in asked]
         return list(
             self.store.events(
                 user=None if user_id is None else user_key(user_id),
-                record=record_id,
+                record=None if record_id is None else checked_text(record_id, "record_id"),
                 actions=actions,
                 since=self._moment(since),
                 until=None if until is None else checked_moment(until, "until"),
@@ -61,12 +62,15 @@ class AuditLog:
 
         Args:
             head: what `head()` told earlier.
+
+        Raises:
+            ValidationError: no head.
         """
+        if head is not None and not isinstance(head, Head):
+            raise ValidationError(f"{head!r:.60} is no head: give what head() told")
         return self.store.verify(head)
 
     def _moment(self, since: timedelta | datetime | None) -> datetime | None:
-        if not isinstance(since, timedelta):
-            return None if since is None else checked_moment(since, "since")
-        if since < timedelta(0):
-            raise ValidationError(f"since is {since!r}: give a length of time that isn't negative, or a moment")
-        return self.clock.now() - since
+        if isinstance(since, timedelta):
+            return ago(self.clock.now(), since, "since")
+        return None if since is None else checked_moment(since, "since")

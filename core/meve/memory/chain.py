@@ -19,7 +19,7 @@ from meve.memory.records import UserId, user_of
 
 Action: TypeAlias = Literal[
     "add", "retrieve", "use", "update", "expire", "prune", "merge", "delete", "hold", "release", "archive", "restore",
-    "flag", "supersede", "export",
+    "supersede",
 ]  # fmt: skip
 
 START = b"\x00" * 32

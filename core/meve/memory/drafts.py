@@ -11,6 +11,7 @@ from meve.memory.records import (
     MemoryRecord,
     UserId,
     checked_choice,
+    checked_id,
     checked_metadata,
     checked_moment,
     checked_tags,
@@ -18,7 +19,7 @@ from meve.memory.records import (
 )
 from meve.memory.tagging import Tagger
 
-ID_LENGTH, NAME_LENGTH = 512, 2_000
+NAME_LENGTH = 2_000
 _ELSEWHERE = {
     "item": "what lies under a key is put by memory.items.put",
     "message": "a message is kept by memory.messages.add",
@@ -71,7 +72,7 @@ def drafted(
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
     chat = source in CHAT
     return MemoryRecord(
-        id=uuid.uuid4().hex if id is None else checked_text(id, "id", ID_LENGTH),
+        id=uuid.uuid4().hex if id is None else checked_id(id),
         user_id=user_id,
         text=text,
         source=source,

@@ -101,11 +101,8 @@ class ItemWriter:
         with kit.store.writing() as transaction:
             found = [s for s in transaction.records(user) if _under(s.record, prefix)]
             live = {s.record.id for s in found if not s.record.expired(now)}
-            if dry_run:
-                kept = {s.record.id: s.record.hold for s in found if s.record.hold}
-                return Erased(erased=tuple(sorted(live - kept.keys())), held=kept, scrubbed=True)
-            erased, kept = self.writer.erase(transaction, user, found, reason, now)
-        scrubbed = kit.store.scrub() if erased else True
+            erased, kept = self.writer.erase(transaction, user, found, reason, now, dry_run=dry_run)
+        scrubbed = kit.store.scrub() if erased and not dry_run else True
         return Erased(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:

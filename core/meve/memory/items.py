@@ -5,14 +5,14 @@ the memory; a search ranks by the memory's own likeness. Upkeep neither merges i
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
 from meve.errors import ValidationError
 from meve.memory.item import Drop, Item, Namespace, Put, checked_namespace, item_id, item_of
-from meve.memory.item_writing import Change, Drafts, ItemWriter, to_refresh
+from meve.memory.item_writing import Change, Drafts, ItemWriter, extended, to_refresh
 from meve.memory.kit import Kit
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, UserId, user_key
@@ -230,9 +230,12 @@ class Items:
         yield from _records(shelf, shelf.newest(silent))
 
     def _page(self, user: str, page: Sequence[tuple[MemoryRecord, float | None]], refresh: bool) -> list[Item]:
-        if refresh and (moving := to_refresh((record for record, _ in page), self._kit.clock.now())):
+        now = self._kit.clock.now()
+        moving = to_refresh((record for record, _ in page), now) if refresh else []
+        if moving:
             self._writer.refresh(user, moving)
-        return [item_of(record, score) for record, score in page]
+        ends = {record.id: extended(record, now) for record, _ in page if record.id in moving}
+        return [item_of(replace(r, expires_at=ends[r.id]) if r.id in ends else r, score) for r, score in page]
 
     def _note(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         """In the log, and in the records: found now."""

@@ -14,7 +14,7 @@ from meve.memory.chain import Action, Chain, Event
 from meve.memory.drafts import Classifier, SourceClassifier
 from meve.memory.policy import Policy
 from meve.memory.recall import shown
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory.records import MemoryRecord, StoredRecord, checked_text
 from meve.memory.reflection import RuleUsageJudge, UsageJudge
 from meve.memory.stores.ports import MemoryStore
 from meve.memory.stores.sqlite import SqliteStore
@@ -144,6 +144,15 @@ class Kit:
         now: datetime,
         **detail: Any,  # noqa: ANN401
     ) -> Event:
-        """What happens to a record, for the log: its class, a hash of its text, and what else there is to tell."""
-        told = {"class": record.policy_class, "content": self.chain.content(record.text), **detail}
-        return Event(at=now, user=user, record=record.id, action=action, reason=reason, detail=told)
+        """What happens to a record, for the log: its class, a keyed hash of its text, and what else there is to tell.
+
+        Raises:
+            PassageError: a reason that is no text, or blank.
+        """
+        told = {"class": record.policy_class, **self.recognised("content", record.text), **detail}
+        because = checked_text(reason, "reason")  # anything else would be read back as something else
+        return Event(at=now, user=user, record=record.id, action=action, reason=because, detail=told)
+
+    def recognised(self, name: str, text: str) -> dict[str, str]:
+        """A text's keyed hash for the log, under that name; nothing without a key, since a bare hash can be guessed."""
+        return {name: self.chain.content(text)} if self.chain.keyed else {}

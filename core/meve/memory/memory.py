@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from meve.clock import Clock
 from meve.errors import ConfigurationError
+from meve.memory.aside import Aside
 from meve.memory.asking import asked
 from meve.memory.auditing import AuditLog
 from meve.memory.drafts import Classifier
@@ -18,8 +19,8 @@ from meve.memory.items import Items
 from meve.memory.kit import Kit
 from meve.memory.messages import Messages
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, room_for_facts
-from meve.memory.records import SHARED, MemoryRecord, UserId, checked_text, user_key
+from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
+from meve.memory.records import SHARED, MemoryRecord, UserId, checked_id, checked_text, user_key
 from meve.memory.reflecting import Reflected, Reflector
 from meve.memory.reflection import UsageJudge
 from meve.memory.rounds import Upkept
@@ -62,6 +63,8 @@ class GovernedMemory:
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
         self._closed = False
+        self.aside = Aside()
+        """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
 
     @classmethod
     def open(
@@ -259,7 +262,8 @@ class GovernedMemory:
     ) -> MemoryRecord:
         """Change values of a record; those that aren't given stay, and so do owner, id, source and creation.
 
-        With `if_version`, only if nobody has changed it since that version.
+        With `if_version`, only if nobody has changed it since that version. What was made from others, or became one
+        with them, is given no longer life than theirs.
 
         Raises:
             UnknownIdError: the user has none of that id.
@@ -271,23 +275,35 @@ class GovernedMemory:
             expires_at=expires_at, if_version=if_version,
         )  # fmt: skip
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
         """Erase a record, and what was merged or summarised from it: text, vector, words, caches, archive, for good.
+
+        With `dry_run` say what would be erased, and do nothing.
 
         Raises:
             UnknownIdError: the user has none of that id.
         """
         user = user_key(user_id)
-        done = self._writer.delete(user, id, reason)
-        self._reflector.forget(user, done.erased)
-        self._searcher.forget(user)
+        done = self._writer.delete(user, id, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user, done.erased)
+            self._searcher.forget(user)
         return done
 
-    def forget_user(self, *, user_id: UserId, reason: str = "on request") -> Erased:
-        """Erase all records of a user, but for those on hold, which are named."""
+    def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
+        """Erase all records of a user, but for those on hold, which are named; with `dry_run` only say which."""
         user = user_key(user_id)
-        self._reflector.forget(user)
-        done = self._writer.forget(user, reason)
+        done = self._writer.forget(user, reason, dry_run=dry_run)
+        if not dry_run:
+            self._reflector.forget(user)
+            self._searcher.forget(user)
+        return done
+
+    def forget_session(self, session_id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
+        """Erase all records of one of a user's sessions, and what was made from them; but for those on hold."""
+        user = user_key(user_id)
+        done = self._writer.forget(user, reason, checked_text(session_id, "session_id"))
+        self._reflector.forget(user, done.erased)
         self._searcher.forget(user)
         return done
 
@@ -326,20 +342,33 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has none of that id; what is expired is not there.
         """
-        user, now = user_key(user_id), self.clock.now()
+        user, now, id = user_key(user_id), self.clock.now(), checked_id(id)
         for key in (user, SHARED):
             found = self._kit.store.find(key, id)
             if found is not None and not found.record.expired(now):
                 return found.record
         raise unknown(id)
 
-    def list(self, *, user_id: UserId, include_archived: bool = False) -> builtins.list[MemoryRecord]:
-        """All records of a user that aren't expired, by id; not the shared ones."""
+    def list(
+        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+    ) -> builtins.list[MemoryRecord]:
+        """All records of a user that aren't expired, by id; not the shared ones.
+
+        Args:
+            user_id: whose.
+            session_id: only of this conversation.
+            include_archived: whether archived ones are among them.
+
+        Raises:
+            ValidationError: a user or a session that can't be.
+        """
         user, now = user_key(user_id), self.clock.now()
+        session = None if session_id is None else checked_text(session_id, "session_id")
         found = [stored for _, stored in self._kit.store.changes(user, 0).records]
         if include_archived:
             found += self._kit.store.archived(user)
-        return sorted((s.record for s in found if not s.record.expired(now)), key=lambda r: r.id)
+        mine = [s.record for s in found if session is None or s.record.session_id == session]
+        return sorted((r for r in mine if not r.expired(now)), key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """All that there is of a user, JSON-ready: records, archived ones, and the log's entries.
@@ -388,17 +417,10 @@ class GovernedMemory:
         """
         shared = replace(budget or Budget(), max_tokens=max_tokens)
         turns = checked_turns(history)
-        room = room_for_facts(system, query, shared, self._kit.tokens)
-        recall = self.search(query, user_id=user_id, max_tokens=room, **search)
-        return composed(
-            recall,
-            turns,
-            system=system,
-            query=query,
-            budget=shared,
-            tokens=self._kit.tokens,
-            summariser=self._summariser,
-        )
+        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
+        earlier = in_brief(turns, summariser=self._summariser, **parts)
+        recall = self.search(query, user_id=user_id, max_tokens=room_for_facts(**parts), **search)
+        return composed(recall, turns, earlier=earlier, **parts)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
@@ -407,7 +429,10 @@ class GovernedMemory:
 
         Args:
             user_id: whose; None for everybody's.
-            dry_run: say what would be done, and do nothing.
+            dry_run: say what would be done, and do nothing; reflections that wait are reckoned with by the round alone.
+
+        Raises:
+            ModelError: a part that compares or summarises failed; all else is done, of every user.
         """
         if not dry_run:
             self._reflector.catch_up()
@@ -438,6 +463,7 @@ class GovernedMemory:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
             each.stop()
+        self.aside.close()
         try:
             self._reflector.catch_up()
         finally:

@@ -15,11 +15,13 @@ from meve.errors import PassageError, UnknownIdError, ValidationError
 from meve.memory.drafts import NAME_LENGTH, end_of_life
 from meve.memory.item import canonical
 from meve.memory.kit import Kit
+from meve.memory.origins import one
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
+    checked_id,
     checked_metadata,
     checked_text,
     user_key,
@@ -69,6 +71,7 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
+        ids: Sequence[str | None] | None = None,
         reason: str = "on request",
     ) -> list[str]:
         """Keep messages at the end of a session, all or none; when this returns, they survive a power cut.
@@ -79,6 +82,7 @@ class Messages:
             user_id: whose.
             archived: whether they are put away at once.
             ttl: how long they live; as turns of a conversation do, if None.
+            ids: their names among the user's records; one that is there already is left as it is. None for new ones.
             reason: for the audit log; holds no content.
 
         Returns:
@@ -88,10 +92,11 @@ class Messages:
             ValidationError: an argument that can't be; nothing is kept.
             StorageError: the file can't be written.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
+        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, ids)
         if drafts:
             with self._kit.store.writing() as transaction:
-                self._insert(transaction, user, drafts, reason)
+                known = {i for i in ids or () if i is not None and one(transaction, user, i) is not None}
+                self._insert(transaction, user, [each for each in drafts if each.record.id not in known], reason)
         return [each.record.id for each in drafts]
 
     def replace(
@@ -250,13 +255,17 @@ class Messages:
         user_id: UserId,
         archived: bool,
         ttl: timedelta | None,
+        ids: Sequence[str | None] | None = None,
     ) -> tuple[str, list[StoredRecord]]:
         kit, now = self._kit, self._kit.clock.now()
+        names = [None] * len(values) if ids is None else list(ids)
+        if len(names) != len(values):
+            raise ValidationError(f"{len(names)} ids for {len(values)} messages: give one each, None for a new one")
         user, session = user_key(user_id), _session(session_id)
         end = end_of_life(kit.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
-                id=uuid.uuid4().hex,
+                id=uuid.uuid4().hex if name is None else checked_id(name),
                 user_id=user_id,
                 text="",
                 source="message",
@@ -268,7 +277,7 @@ class Messages:
                 metadata=_checked(value),
                 reflection=kit.policy.reflection.chat_start,
             )
-            for value in values
+            for name, value in zip(names, values, strict=True)
         ]
         return user, kit.stored_all(records)
 

@@ -8,6 +8,9 @@ from meve.errors import UnknownIdError, ValidationError
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, checked_text
 from meve.memory.stores.ports import Transaction
 
+SESSIONS = "sessions"
+"""Where a summary's metadata tells which conversations it is of."""
+
 
 def checked_origins(ids: object) -> tuple[str, ...]:
     """Ids of origins, sorted, each once.
@@ -40,10 +43,14 @@ def made_from(
     return bounded(transaction, user, replace(record, derived_from=tuple(sorted(every))))
 
 
-def bounded(transaction: Transaction, user: str, record: MemoryRecord) -> MemoryRecord:
-    """A record that lives no longer than those of its origins that are still there."""
+def bounded(
+    transaction: Transaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
+) -> MemoryRecord:
+    """A record that lives no longer than its origins; where one of them is gone, than it was to live before."""
     found = [one(transaction, user, each) for each in record.derived_from] if user != SHARED else []
     ends = [record.expires_at, *(origin.record.expires_at for origin in found if origin is not None)]
+    if before is not None and None in found:
+        ends.append(before.expires_at)
     return replace(record, expires_at=min((end for end in ends if end is not None), default=None))
 
 
@@ -59,6 +66,12 @@ def shortened(transaction: Transaction, user: str, origin: MemoryRecord) -> list
         put(transaction, user, replace(stored, record=made))
         changed.append(made)
     return changed
+
+
+def of_session(found: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
+    """Of a user's records those of a session, and what was made from any of them."""
+    own = {s.record.id for s in found if session in (s.record.session_id, *s.record.metadata.get(SESSIONS, ()))}
+    return [s for s in found if s.record.id in own or not own.isdisjoint(s.record.derived_from)]
 
 
 def one(transaction: Transaction, user: str, record_id: str) -> StoredRecord | None:

@@ -41,12 +41,15 @@ def span(value: object) -> object:
     >>> span("24h")
     datetime.timedelta(days=1)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str | bool):
         return value
-    found = _SPAN.fullmatch(value)
+    found = _SPAN.fullmatch(str(value))
     if not found:
         raise ValueError("give a length of time such as 90s, 30m, 24h, 7d or 2w")
-    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise ValueError("at most 999,999,999 days can be counted: leave it out for no end") from None
 
 
 def _lasting(value: timedelta) -> timedelta:
@@ -102,6 +105,8 @@ class Ranking(_Values):
     boost: Fraction = 0.1
     threshold: Fraction = 0.3
     """The score that a memory must reach to be recalled."""
+    conflicts: bool = False
+    """Whether both sides of a contradiction may be recalled together; if not, the one that yields stays out."""
 
 
 class Reflection(_Values):
@@ -171,7 +176,7 @@ class Merging(_Values):
 
 
 class Archiving(_Values):
-    """What is compressed and taken out of the index; a mention by id brings it back."""
+    """What is compressed and taken out of the index; a change or a hold brings it back."""
 
     below: Score = 30
     idle: Span = timedelta(days=60)

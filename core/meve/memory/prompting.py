@@ -82,26 +82,37 @@ def room_for_facts(system: str, query: str, budget: Budget, tokens: TokenCounter
     return max(1, int(budget.facts * _room(system, query, budget, tokens)))
 
 
-def composed(
-    recall: Recall,
-    history: Sequence[Turn],
-    *,
-    system: str,
-    query: str,
-    budget: Budget,
-    tokens: TokenCounter,
-    summariser: Summariser,
-) -> Prompt:
-    """A prompt within its budget.
+def in_brief(
+    history: Sequence[Turn], *, system: str, query: str, budget: Budget, tokens: TokenCounter, summariser: Summariser
+) -> str:
+    """The turns that don't stand in a prompt word for word, in a few words.
 
     Raises:
         ConfigurationError: system text and question alone don't fit.
     """
-    room = _room(system, query, budget, tokens)
+    older = list(history[: len(history) - budget.verbatim]) if len(history) > budget.verbatim else []
+    return _brief(older, int(budget.earlier * _room(system, query, budget, tokens)), tokens, summariser)
+
+
+def composed(
+    recall: Recall,
+    history: Sequence[Turn],
+    *,
+    earlier: str,
+    system: str,
+    query: str,
+    budget: Budget,
+    tokens: TokenCounter,
+) -> Prompt:
+    """A prompt within its budget.
+
+    `earlier` is what `in_brief` made: before the facts were recalled, since making it may last longer than they do.
+
+    Raises:
+        ConfigurationError: system text and question alone don't fit.
+    """
     recent = list(history[-budget.verbatim :]) if budget.verbatim else []
-    older = list(history[: len(history) - len(recent)])
     facts = [f"[{n}] {p.passage.shown}" for n, p in enumerate(recall.passages, 1)]
-    earlier = _brief(older, int(budget.earlier * room), tokens, summariser)
 
     def whole() -> str:
         blocks = [

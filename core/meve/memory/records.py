@@ -1,10 +1,9 @@
 """What is remembered: one record, its owner, and the checks that anything must pass to become one."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, get_args
 
 from meve.errors import PassageError, ValidationError
@@ -16,6 +15,9 @@ UserId: TypeAlias = str | int
 
 SHARED = ""
 """The key of the space that every user recalls from; no user's key is empty."""
+
+ID_LENGTH = 512
+MOST_INT = 10**1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +107,12 @@ def user_key(user_id: object) -> str:
             "share the calls that say so"
         )
     if isinstance(user_id, int):
-        return f"i:{user_id}"
+        if abs(user_id) >= MOST_INT:
+            raise ValidationError("user_id is a number of over 1,000 digits: give a shorter one, or a string")
+        return "i:" + int.__repr__(user_id)  # of what inherits from int or str, too: never how it likes to be shown
     if not user_id.strip():
         raise ValidationError(f"user_id is blank ({user_id!r:.40}): give the user's id")
-    return f"s:{checked_text(user_id, 'user_id')}"
+    return "s:" + str.__str__(checked_text(user_id, "user_id"))
 
 
 def user_of(key: str) -> UserId | None:
@@ -140,6 +144,15 @@ def checked_text(value: object, name: str, most: int | None = None) -> str:
     return value
 
 
+def checked_id(value: object) -> str:
+    """A record's id.
+
+    Raises:
+        PassageError: no text, blank, with characters that can't be stored, or longer than 512.
+    """
+    return checked_text(value, "id", ID_LENGTH)
+
+
 def checked_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
     """One of a Literal's values.
 
@@ -162,7 +175,7 @@ def checked_tags(tags: object) -> tuple[str, ...]:
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise ValidationError(f"tags are {tags!r:.80}: give a list of texts")
-    return tuple(sorted({checked_text(tag, "a tag").strip().lower() for tag in tags}))
+    return tuple(sorted({checked_text(tag, "a tag").strip().casefold() for tag in tags}))
 
 
 def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -195,17 +208,15 @@ def checked_moment(value: object, name: str) -> datetime:
     return value.astimezone(UTC)
 
 
-def checked_score(value: object) -> float:
-    """A reflection score.
+def ago(now: datetime, length: object, name: str) -> datetime | None:
+    """The moment so long before now; None where that is before any calendar.
 
     Raises:
-        ValidationError: no number from 0 to 100.
+        ValidationError: no length of time, or a negative one.
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or not 0 <= value <= 100
-    ):
-        raise ValidationError(f"the score is {value!r:.40}: give a number from 0 to 100")
-    return float(value)
+    if not isinstance(length, timedelta) or length < timedelta(0):
+        raise ValidationError(f"{name} is {length!r:.80}: give a timedelta that isn't negative")
+    try:
+        return now - length
+    except OverflowError:
+        return None

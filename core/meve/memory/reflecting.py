@@ -51,7 +51,8 @@ class Reflector:
     def reflect(self, recall: Recall, answer: str) -> Reflected:
         """Judge what was recalled by the answer, and move its scores.
 
-        What is gone or on hold by now is judged and left. A shared record's score moves for this user alone.
+        What is gone, on hold or another text by now is judged and left. A shared record's score moves for this user
+        alone.
 
         Raises:
             ValidationError: no recall of a memory's, or an answer that is no text.
@@ -120,7 +121,7 @@ class Reflector:
                 verdict = judged[old.id]
                 key = SHARED if old.user_id is None else user
                 found = transaction.find(key, old.id)
-                if found is None or found.record.expired(now) or found.record.hold:
+                if found is None or found.record.expired(now) or found.record.hold or found.record.text != old.text:
                     continue
                 record = found.record
                 opinion = transaction.opinion(user, old.id) if key == SHARED else None

@@ -8,7 +8,7 @@ import numpy as np
 
 from meve.formulas import cosines
 from meve.memory.policy import Reflection
-from meve.memory.values import Contradiction
+from meve.memory.values import Contradiction, values_of
 from meve.parts.lexical.analyzers import content_words
 from meve.parts.sentences import sentences
 from meve.ports import Embedder
@@ -45,7 +45,9 @@ class UsageJudge(Protocol):
 class RuleUsageJudge:
     """By distinctive words that memory and answer share and the question lacks, and by the likest sentence.
 
-    Distinctive is a word that not every one of the memories holds.
+    Distinctive is a word that not every one of the memories holds. Where a memory holds all that an answer says beyond
+    the question, it was used however little that is ("Tomatoes."); of several such ones, those that hold most of the
+    question.
     """
 
     embedder: Embedder
@@ -64,22 +66,38 @@ class RuleUsageJudge:
         known, heard = set(content_words(query)), set(content_words(answer))
         held = [set(content_words(text)) for text in memories]
         common = set.intersection(*held) if len(held) > 1 else set()
+        denied = values_of(answer).denies
+        whole = [n for n in _whole(known, heard - known, held) if values_of(memories[n]).denies == denied]
         return [
-            self._one(text, said, own - known - common or own, heard, cosines(vector, spoken))
-            for text, own, vector in zip(memories, held, np.asarray(vectors), strict=True)
+            self._one(text, said, own - known - common or own, heard, cosines(vector, spoken), whole=n in whole)
+            for n, (text, own, vector) in enumerate(zip(memories, held, np.asarray(vectors), strict=True))
         ]
 
-    def _one(self, text: str, said: Sequence[str], own: set[str], heard: set[str], near: FloatArray) -> Judged:
+    def _one(
+        self, text: str, said: Sequence[str], own: set[str], heard: set[str], near: FloatArray, *, whole: bool
+    ) -> Judged:
         for sentence in said:
             found = self.contradiction.between(text, sentence)
             if found:
                 return Judged(outcome="contradicted", because=f"another {found.partition(':')[0]}")
+        if whole:
+            return Judged(outcome="used", because="it holds all that the answer says")
         shared = len(own & heard)
         if own and shared >= min(2, len(own)) and shared >= self.words * len(own):
             return Judged(outcome="used", because=f"{shared} of {len(own)} distinctive words")
         if near.max() >= self.likeness:
             return Judged(outcome="used", because=f"a sentence of cosine {near.max():.2f}")
         return Judged(outcome="unused", because=f"{shared} of {len(own)} distinctive words, cosine {near.max():.2f}")
+
+
+def _whole(known: set[str], said: set[str], held: Sequence[set[str]]) -> list[int]:
+    """Which of some memories hold all that is said beyond the question; of these, those that hold most of it.
+
+    None where nothing is said beyond it, or where they hold nothing of it.
+    """
+    able = {n: len(known & own) for n, own in enumerate(held) if said and said <= own}
+    most = max(able.values(), default=0)
+    return [n for n, shared in able.items() if shared == most and (shared or not known)]
 
 
 def moved(score: float, outcome: Outcome, rules: Reflection) -> float:

@@ -1,26 +1,32 @@
 """One user's round of upkeep: what shall become of the records, planned without keeping anybody from writing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from meve.errors import ModelError, foreign
 from meve.formulas import unit
 from meve.memory.chain import Action
 from meve.memory.kit import Kit
+from meve.memory.origins import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.relating import precedence
 from meve.memory.stores.ports import Transaction
 from meve.memory.summaries import Summariser
-from meve.memory.values import differing_value
+from meve.memory.values import Values, values_of
 
 Step: TypeAlias = Callable[[Transaction], object]
 """One change, made in whatever transaction it is given."""
 
 
+NEIGHBOURS = 8
+"""A memory is compared with so many of those that are near it: ten thousand alike would be fifty million pairs."""
 _STEPS = ("expired", "pruned", "merged", "superseded", "summarised", "archived")
 
 
@@ -65,31 +71,50 @@ class Round:
         self._user = user
         self._now: datetime = kit.clock.now()
         self.done = Upkept()
+        self.failed: ModelError | None = None
+        """What kept it from merging or summarising; the rest is planned nevertheless."""
         self._steps: list[Step] = []
+        self._replaced: dict[str, StoredRecord] = {}
+        """Changed ones that stay, as they shall be: however often one changes, it is written once."""
         changes = kit.store.changes(user, 0)
         self.version = changes.version
         """The user's, as of which it is planned."""
+        self._told: dict[str, Values] = {}
         found = [stored for _, stored in changes.records]
         self._records = {s.record.id: s for s in found if s.record.source != "message"}
         self._messages = [s for s in found if s.record.source == "message"]
         """They expire, and nothing else becomes of them."""
         self._packed = kit.store.archived(user)
+        self._made_from: dict[str, set[str]] = {}
+        """By an origin's id: the ids of what was made from it."""
+        for stored in [*self._records.values(), *self._packed]:
+            self._depends(stored.record.id, stored.record.derived_from)
         self._plan()
 
     def apply(self, transaction: Transaction) -> bool:
         """Do all of it, in this order; whether there was anything to do."""
         for step in self._steps:
             step(transaction)
+        for stored in self._replaced.values():
+            transaction.replace(self._user, stored)
         return bool(self._steps)
 
     def _plan(self) -> None:
         self._expire()
         self._prune(self._policy.pruning.below, "its score fell below")
-        if self._user != SHARED:
-            self._merge()
-            self._summarise()
-        self._archive()
+        if self._user != SHARED:  # of what is shared each user has a score of their own
+            self._tried(self._merge)
+            self._tried(self._summarise)
+            self._archive()
         self._cap()
+
+    def _tried(self, part: Callable[[], None]) -> None:
+        """A model that fails in one part keeps nothing that is over in the file."""
+        try:
+            with foreign(ModelError, "comparing and summarising memories"):
+                part()
+        except ModelError as error:
+            self.failed = self.failed or error
 
     def _expire(self) -> None:
         for stored in [*self._records.values(), *self._packed, *self._messages]:
@@ -102,6 +127,10 @@ class Round:
 
     def _score(self, record: MemoryRecord) -> float:
         return decayed(record, self._policy, self._now)
+
+    def _loose(self) -> dict[str, StoredRecord]:
+        """All but items, which are found by their keys."""
+        return {key: stored for key, stored in self._records.items() if stored.record.source != "item"}
 
     def _free(self, record: MemoryRecord) -> bool:
         """Whether upkeep may take it away."""
@@ -126,11 +155,10 @@ class Round:
 
     def _archive(self) -> None:
         rules = self._policy.archiving
-        for stored in list(self._records.values()):
+        for stored in list(self._loose().values()):
             record = stored.record
             idle = self._now - max(record.touched_at or record.created_at, record.created_at)
-            packable = self._free(record) and record.source != "item"  # an item is found by its key and its namespace
-            if packable and idle >= rules.idle and self._score(record) < rules.below:
+            if self._free(record) and idle >= rules.idle and self._score(record) < rules.below:
                 self._packed_away(stored)
                 because = f"idle for {idle.days} days, score {self._score(record):.0f}"
                 self._log(record, "archive", because)
@@ -138,27 +166,53 @@ class Round:
                 del self._records[record.id]
 
     def _packed_away(self, stored: StoredRecord) -> None:
+        self._replaced.pop(stored.record.id, None)
         self._steps.append(lambda t: t.archive(self._user, stored))
 
     def _merge(self) -> None:
         """Of each pair that is near: the same twice becomes one; of two that contradict, the newer or better stays."""
-        said = [key for key, stored in self._records.items() if stored.record.source != "item"]
-        for one, other in self._near(said, self._policy.merging.similarity):
+        for one, other in chain(self._copies(), self._near(self._standing(), self._policy.merging.similarity)):
             a, b = self._records.get(one), self._records.get(other)
             if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
                 continue
-            winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
-            if loser.record.hold:
-                continue
-            if differing_value(a.record.text, b.record.text):
-                if self._free(loser.record) or not self._free(winner.record):  # what is never pruned yields to its like
-                    self._supersede(winner, loser)
-            elif a.record.policy_class == b.record.policy_class and self._free(loser.record):
-                self._absorb(winner, loser)
+            if self._values(a.record) != self._values(b.record):
+                self._settle(*sorted((a, b), key=lambda s: self._rank(s.record), reverse=True))
+            else:
+                self._join(*sorted((a, b), key=lambda s: (_end(s.record), self._rank(s.record)), reverse=True))
+
+    def _standing(self) -> list[str]:
+        """What may be compared: nothing that yielded already."""
+        return [key for key, stored in self._loose().items() if stored.record.superseded_by is None]
+
+    def _copies(self) -> Iterator[tuple[str, str]]:
+        """Pairs of the same text, each copy with the one that lives longest: they are never compared all with all."""
+        first: dict[tuple[object, ...], str] = {}
+        records = [self._records[key].record for key in self._standing()]
+        for r in sorted(records, key=lambda r: (_end(r), self._rank(r)), reverse=True):
+            if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
+                yield kept, r.id
+
+    def _values(self, record: MemoryRecord) -> Values:
+        """Numbers, days, names and denials: where they differ, two memories can't be one."""
+        if record.id not in self._told:
+            self._told[record.id] = values_of(record.text)
+        return self._told[record.id]
+
+    def _settle(self, winner: StoredRecord, loser: StoredRecord) -> None:
+        """What is on hold yields to nobody; what is never pruned yields to its like."""
+        if not loser.record.hold and (self._free(loser.record) or not self._free(winner.record)):
+            self._supersede(winner, loser)
+
+    def _join(self, longer: StoredRecord, shorter: StoredRecord) -> None:
+        """The one that lives longer takes in the other, unless something of that one would outlive it so."""
+        one, other = longer.record, shorter.record
+        alike = one.policy_class == other.policy_class and bool(one.flagged) == bool(other.flagged)
+        outlives = _end(one) > _end(other) and not set(other.tags) <= set(one.tags)
+        if alike and not outlives and not one.hold and self._free(other):
+            self._absorb(longer, shorter)
 
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
-        """What is on hold wins, then what no answer contradicted, then the newer one, then the better one."""
-        return (bool(record.hold), not record.flagged, record.created_at, self._score(record), record.id)
+        return precedence(record, self._score(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
         difference = self._kit.contradiction.between(winner.record.text, loser.record.text)
@@ -183,12 +237,12 @@ class Round:
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
             derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id} - {w.id})),
-            expires_at=None if None in (w.expires_at, x.expires_at) else max(w.expires_at, x.expires_at),  # type: ignore[type-var]
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,
         )
         self._replace(winner, made)
+        self._depends(w.id, (*x.derived_from, x.id))
         self._erased(x, "merge", f"{w.id} says the same", into=w.id)
         self._note(self.done.merged, x.id)
         del self._records[x.id]
@@ -198,10 +252,9 @@ class Round:
         """Related ones of low score, of one class, become one summary."""
         rules = self._policy.merging
         low = {
-            key for key, s in self._records.items()
+            key for key, s in self._loose().items()
             if self._free(s.record) and self._score(s.record) < rules.summarise_below
-            and s.record.source not in ("summary", "item")
-            and s.record.superseded_by is None
+            and s.record.source != "summary" and s.record.superseded_by is None and not s.record.flagged
             and self._now - s.record.created_at >= self._policy.pruning.min_age
         }  # fmt: skip
         for group in _groups(self._near(low, rules.related)):
@@ -214,16 +267,18 @@ class Round:
 
     def _one_of(self, policy_class: PolicyClass, members: Sequence[StoredRecord]) -> None:
         records = [s.record for s in members]
-        ends = [r.expires_at for r in records]
         made = MemoryRecord(
-            id=f"summary-{self._kit.chain.content(' '.join(sorted(r.id for r in records)))[:16]}",
+            id=f"summary-{self._kit.chain.content(repr((self._now, sorted(r.id for r in records))))[:16]}",
             user_id=user_of(self._user),
             text=self._summariser.summarise([r.text for r in records]),
             source="summary",
             policy_class=policy_class,
             created_at=self._now,
-            expires_at=min((end for end in ends if end is not None), default=None),
+            expires_at=min((r.expires_at for r in records if r.expires_at), default=None),
             tags=tuple(sorted({tag for r in records for tag in r.tags})),
+            metadata={SESSIONS: sorted(sessions)}
+            if (sessions := {r.session_id for r in records if r.session_id})
+            else {},
             reflection=self._policy.reflection.start,
             derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
         )
@@ -235,16 +290,24 @@ class Round:
             self._note(self.done.summarised, record.id)
             del self._records[record.id]
         self._records[made.id] = stored
+        self._depends(made.id, made.derived_from)
         for record in records:
             self._pass_on(record.id, made.id)
 
     def _pass_on(self, gone: str, into: str) -> None:
         """What was made from one that became part of another goes with that other, too."""
-        for stored in [*self._records.values(), *self._packed]:
-            record = stored.record
-            if gone in record.derived_from and into not in (record.id, *record.derived_from):
-                fresh = replace(record, derived_from=tuple(sorted({*record.derived_from, into})))
-                self._change(stored, replace(fresh, version=record.version + 1))
+        packed = {stored.record.id: stored for stored in self._packed}
+        for name in sorted(self._made_from.get(gone, ())):
+            stored = self._records.get(name) or packed.get(name)
+            if stored is not None and into not in (name, *stored.record.derived_from):
+                origins = tuple(sorted({*stored.record.derived_from, into}))
+                made = replace(stored.record, derived_from=origins, version=stored.record.version + 1)
+                self._change(stored, made)
+                self._depends(name, [into])
+
+    def _depends(self, name: str, origins: Iterable[str]) -> None:
+        for each in origins:
+            self._made_from.setdefault(each, set()).add(name)
 
     def _change(self, stored: StoredRecord, made: MemoryRecord) -> None:
         """A record becomes this one where it is: among the others, or in the archive."""
@@ -256,23 +319,24 @@ class Round:
         self._packed_away(packed)
 
     def _near(self, ids: Iterable[str], least: float) -> list[tuple[str, str]]:
-        """Pairs of these ids with a cosine of `least` or more, likest first."""
+        """Pairs of these ids with a cosine of `least` or more, likest first; of each id with its likest few."""
         keys = sorted(ids)
         if len(keys) < 2:
             return []
         vectors = unit(np.array([self._records[key].vector for key in keys]))
-        found: list[tuple[float, str, str]] = []
+        found: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
             likeness = vectors[begin : begin + 512] @ vectors.T
-            for i, j in np.argwhere(likeness >= least).tolist():
-                if begin + i < j:
-                    found.append((float(likeness[i, j]), keys[begin + i], keys[j]))
-        return [(a, b) for _, a, b in sorted(found, key=lambda each: (-each[0], each[1], each[2]))]
+            for i, row in enumerate(likeness, start=begin):
+                row[i] = -1.0
+                near = np.flatnonzero(row >= least)
+                if len(near) > NEIGHBOURS:
+                    near = near[np.argsort(-row[near], kind="stable")[:NEIGHBOURS]]
+                found.update({(min(i, j), max(i, j)): float(row[j]) for j in near.tolist()})
+        return [(keys[i], keys[j]) for i, j in sorted(found, key=lambda pair: (-found[pair], pair))]
 
     def _replace(self, stored: StoredRecord, made: MemoryRecord) -> None:
-        fresh = replace(stored, record=made)
-        self._steps.append(lambda t: t.replace(self._user, fresh))
-        self._records[made.id] = fresh
+        self._records[made.id] = self._replaced[made.id] = replace(stored, record=made)
 
     def _pruned(self, record: MemoryRecord, because: str) -> None:
         self._erased(record, "prune", because, score=round(self._score(record), 4))
@@ -280,6 +344,7 @@ class Round:
         del self._records[record.id]
 
     def _erased(self, record: MemoryRecord, action: Action, because: str, **detail: Any) -> None:  # noqa: ANN401
+        self._replaced.pop(record.id, None)
         self._steps.append(lambda t: t.erase(self._user, record.id))
         self._log(record, action, because, **detail)
 
@@ -291,11 +356,24 @@ class Round:
         where.setdefault(user_of(self._user), []).append(record_id)
 
 
+def _end(record: MemoryRecord) -> datetime:
+    """When it ends; what never does, at the end of all time."""
+    return record.expires_at or datetime.max.replace(tzinfo=UTC)
+
+
 def _groups(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
     """What hangs together by pairs."""
-    group_of: dict[str, set[str]] = {}
+    above: dict[str, str] = {}
+
+    def top(key: str) -> str:
+        while (up := above.setdefault(key, key)) != key:
+            above[key] = above[up]
+            key = up
+        return key
+
     for a, b in pairs:
-        joined = group_of.get(a, {a}) | group_of.get(b, {b})
-        for key in joined:
-            group_of[key] = joined
-    return [list(group) for group in sorted({tuple(sorted(group)) for group in group_of.values()})]
+        above[top(a)] = top(b)
+    groups: dict[str, list[str]] = {}
+    for key in sorted(above):
+        groups.setdefault(top(key), []).append(key)
+    return sorted(groups.values())

@@ -3,7 +3,7 @@
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -16,12 +16,13 @@ from meve.memory.asking import CANDIDATES, Asked
 from meve.memory.kit import Kit
 from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
 from meve.memory.records import SHARED, MemoryRecord, UserId
+from meve.memory.relating import Relating
 from meve.memory.shelf import Shelf, Shelves
 from meve.pipeline import Pipeline
 from meve.ports import Scorer
 from meve.scorers import VerifierScorer
 from meve.trace import Trace
-from meve.types import Passage, Query
+from meve.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,11 @@ class Searcher:
         with self.load.one_more() as heavy:
             if heavy:  # fewer are ranked; isolation and expiry hold as ever
                 asked = replace(asked, candidates=min(asked.candidates, self.kit.policy.limits.busy_candidates))
-            return self._noted(asked, self.look(asked))
+            recall = self._noted(asked, self.look(asked))
+            while any(r.expired(now := self.kit.clock.now()) for r in recall.records):  # while the log was written
+                asked = replace(asked, scope=replace(asked.scope, now=now))
+                recall = self._noted(asked, self.look(asked))
+            return recall
 
     def look(self, asked: Asked) -> Recall:
         """The memories that answer, without a trace in log and records.
@@ -69,7 +74,7 @@ class Searcher:
         shelves = [self.shelves.of(asked.user), self.shelves.of(SHARED)]
         versions = tuple(shelf.version for shelf in shelves)
         known = self.cache.find(asked.key, versions)
-        if known is not None and not any(r.expired(asked.scope.now) for r in known.records):
+        if known is not None and not any(r.expired(self.kit.clock.now()) for r in known.records):
             return replace(known, id=_recall_id(), trace=_cached(known.trace))
         found = self._run(asked, shelves)
         while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran
@@ -85,11 +90,11 @@ class Searcher:
 
     def _noted(self, asked: Asked, recall: Recall) -> Recall:
         """In the log, and in the records: recalled now."""
-        query = self.kit.chain.content(asked.text)
+        query = self.kit.recognised("query", asked.text)
         events = [
             self.kit.event(
                 asked.user, record, "retrieve", f"recall {recall.id}", asked.scope.now,
-                score=round(float(passage.score or 0.0), 4), query=query,
+                score=round(float(passage.score or 0.0), 4), **query,
             )
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip
@@ -117,7 +122,7 @@ class Searcher:
             sources=[MemorySource("memory", shelves, asked.scope, rule)],
             scorer=scorer,
             fallback=None,
-            same=lambda one, other: _values_of(one, shelves) == _values_of(other, shelves),
+            relate=Relating(policy, shelves, self.kit.contradiction),
             shown=asked.shown.holds if asked.shown.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
@@ -222,12 +227,6 @@ class RecallCache:
         with self._guard:
             for key in [key for key in self._held if user == SHARED or key[0] == user]:
                 del self._held[key]
-
-
-def _values_of(passage: Passage, shelves: Sequence[Shelf]) -> object:
-    """Numbers, days, names and denials of a memory: what differs in them is not said twice."""
-    shared = isinstance(passage, MemoryPassage) and passage.record.user_id is None
-    return shelves[shared].values(passage.text)
 
 
 def _cached(trace: Trace) -> Trace:

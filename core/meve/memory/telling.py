@@ -15,14 +15,19 @@ HEADER = (
 _MARK = re.compile(r"<(?=\s*/?\s*memory\s*>)", re.IGNORECASE)
 
 
-def told(memory: GovernedMemory, recall: Recall) -> str:
+def told(memory: GovernedMemory, recall: Recall, *, ids: bool = False) -> str:
     """A recall as part of a system message; empty if it holds nothing.
 
     What has been erased, changed or superseded since, or is over, isn't told. A memory can't end the block that it
     stands in, and stands on one line.
+
+    Args:
+        memory: what it was recalled from.
+        recall: what `search` returned.
+        ids: whether each memory's id stands with it, for tools that take ids.
     """
     lines = [
-        _marked(passage.passage.shown)
+        _marked(f"{passage.passage.shown} id {passage.passage.id}" if ids else passage.passage.shown)
         for passage in recall.passages
         if isinstance(passage.passage, MemoryPassage) and _still(memory, recall, passage.passage)
     ]

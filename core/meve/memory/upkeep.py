@@ -31,16 +31,22 @@ class Keeper:
         Args:
             users: their keys.
             dry_run: plan, and do nothing.
-        """
-        done = Upkept()
-        for user in self.kit.store.users() if users is None else users:
-            if dry_run:
-                done.include(Round(self.kit, self.summariser, user).done)
-            else:
-                done.include(self._done(user))
-        return done if dry_run else replace(done, scrubbed=self.kit.store.scrub())
 
-    def _done(self, user: str) -> Upkept:
+        Raises:
+            ModelError: a part that compares or summarises failed; all else is done, of every user.
+        """
+        done, failed = Upkept(), None
+        for user in self.kit.store.users() if users is None else users:
+            made = Round(self.kit, self.summariser, user) if dry_run else self._done(user)
+            done.include(made.done)
+            failed = failed or made.failed
+        if not dry_run:
+            done = replace(done, scrubbed=self.kit.store.scrub())
+        if failed is not None:
+            raise failed
+        return done
+
+    def _done(self, user: str) -> Round:
         for _ in range(TRIES):
             planned = Round(self.kit, self.summariser, user)
             with self.kit.store.writing() as transaction:
@@ -54,7 +60,7 @@ class Keeper:
                 changed = planned.apply(transaction)
         if changed:
             self.forget(user)
-        return planned.done
+        return planned
 
 
 class Background:

@@ -138,11 +138,6 @@ def same_subject(one: Statement, other: Statement) -> bool:
     return bool(few) and shared >= min(2, len(few)) and shared >= SUBJECT * len(few)
 
 
-def differing_value(one: str, other: str) -> bool:
-    """Whether two texts can't be one: any number, day, name or denial stands in the one and not in the other."""
-    return values_of(one) != values_of(other)
-
-
 def first_difference(text: str, others: Sequence[str], judge: Contradiction) -> str:
     """In what a text differs from the first of others that contradicts it."""
     return next((found for other in others if (found := judge.between(text, other))), "")

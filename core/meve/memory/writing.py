@@ -8,7 +8,7 @@ from typing import Any
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory.drafts import drafted, end_of_life
 from meve.memory.kit import Kit
-from meve.memory.origins import bounded, checked_origins, made_from, shortened
+from meve.memory.origins import bounded, checked_origins, made_from, of_session, shortened
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import (
     SHARED,
@@ -16,6 +16,7 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     checked_choice,
+    checked_id,
     checked_metadata,
     checked_tags,
     checked_text,
@@ -38,7 +39,8 @@ class Erased:
     held: Mapping[str, str]
     """Ids of records that stay, and why."""
     scrubbed: bool
-    """Whether no file holds a byte of them any more; False while others are reading, and `maintain` sees to it."""
+    """Whether no file holds a byte of them any more; False while others are reading, or the disk is full: each write
+    that follows tries again, and so does `maintain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +113,12 @@ class Writer:
             ValidationError: a value that can't be, or another version than expected.
         """
         kit, now = self.kit, self.kit.clock.now()
-        changes: dict[str, Any] = {}
-        if text is not None:
-            changes["text"] = checked_text(text, "text", kit.policy.limits.text)
-        if policy_class is not None:
-            changes["policy_class"] = checked_choice(policy_class, "policy_class", PolicyClass)
-        if tags is not None:
-            changes["tags"] = checked_tags(tags)
-        if metadata is not None:
-            changes["metadata"] = checked_metadata(metadata)
+        record_id = checked_id(record_id)
+        changes = self._changes(text, policy_class, tags, metadata)
         before = self._one(user, record_id, now)
         if policy_class is not None or ttl is not None or expires_at is not None:
-            class_now = changes.get("policy_class", before.record.policy_class)
-            source: Source = before.record.source
-            changes["expires_at"] = end_of_life(kit.policy, class_now, source, now, ttl, expires_at)
+            chosen = changes.get("policy_class", before.record.policy_class)
+            changes["expires_at"] = end_of_life(kit.policy, chosen, before.record.source, now, ttl, expires_at)
         fresh = None if text is None else kit.stored(replace(before.record, text=changes["text"]))
         with kit.store.writing() as transaction:
             found = self._found(transaction, user, record_id, now)
@@ -133,7 +127,7 @@ class Writer:
                 raise held(record)
             _check_changes(record, changes, if_version)
             made = replace(record, **changes, version=record.version + 1)
-            made = bounded(transaction, user, made) if "expires_at" in changes else made
+            made = bounded(transaction, user, made, record) if "expires_at" in changes else made
             stored = StoredRecord(record=made, vector=(fresh or found).vector, tokens=(fresh or found).tokens)
             transaction.replace(user, stored)
             transaction.log(kit.event(user, made, "update", reason, now, changed=sorted(changes)))
@@ -144,8 +138,28 @@ class Writer:
             kit.store.scrub()  # or what they were stays in the write-ahead log
         return made
 
-    def delete(self, user: str, record_id: str, reason: str) -> Erased:
-        """Nothing is left of a record and of what was made of it, unless it is on hold.
+    def _changes(
+        self,
+        text: str | None,
+        policy_class: PolicyClass | None,
+        tags: Iterable[str] | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        """Checked values, by their names; those that aren't given stay."""
+        changes: dict[str, Any] = {}
+        if text is not None:
+            changes["text"] = checked_text(text, "text", self.kit.policy.limits.text)
+            changes |= {"superseded_by": None, "flagged": ""}  # of what it said before
+        if policy_class is not None:
+            changes["policy_class"] = checked_choice(policy_class, "policy_class", PolicyClass)
+        if tags is not None:
+            changes["tags"] = checked_tags(tags)
+        if metadata is not None:
+            changes["metadata"] = checked_metadata(metadata)
+        return changes
+
+    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a record and of what was made of it, unless it is on hold; a dry run only tells.
 
         One that was merged or summarised lives on in another: then that one goes.
 
@@ -153,24 +167,34 @@ class Writer:
             UnknownIdError: no such record.
         """
         kit, now = self.kit, self.kit.clock.now()
+        record_id = checked_id(record_id)
         with kit.store.writing() as transaction:
             found = transaction.holding(user, record_id)
             if not found:
                 raise unknown(record_id)
-            erased, kept = self.erase(transaction, user, found, reason, now)
-        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased else True)
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased and not dry_run else True)
 
-    def forget(self, user: str, reason: str) -> Erased:
-        """Nothing is left of a user's records, but for those on hold."""
+    def forget(self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False) -> Erased:
+        """Nothing is left of a user's records, or of a session's, but for those on hold; a dry run only tells."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
-            erased, kept = self.erase(transaction, user, found, reason, now)
-            transaction.forget_opinions(user)
-        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub())
+            found = found if session is None else of_session(found, session)
+            erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
+            if session is None and not dry_run:
+                transaction.forget_opinions(user)
+        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else kit.store.scrub())
 
     def erase(
-        self, transaction: Transaction, user: str, found: Iterable[StoredRecord], reason: str, now: datetime
+        self,
+        transaction: Transaction,
+        user: str,
+        found: Iterable[StoredRecord],
+        reason: str,
+        now: datetime,
+        *,
+        dry_run: bool = False,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """The ids that went, and those on hold with why."""
         gone: list[str] = []
@@ -179,9 +203,11 @@ class Writer:
             if record.hold:
                 kept[record.id] = record.hold
                 continue
-            transaction.erase(user, record.id)
-            transaction.log(self.kit.event(user, record, "delete", reason, now))
             gone.append(record.id)
+            event = self.kit.event(user, record, "delete", reason, now)
+            if not dry_run:
+                transaction.erase(user, record.id)
+                transaction.log(event)
         return tuple(sorted(gone)), kept
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
@@ -191,14 +217,14 @@ class Writer:
             UnknownIdError: no such record, or one that has expired and isn't on hold.
         """
         kit, now = self.kit, self.kit.clock.now()
+        record_id = checked_id(record_id)
         with kit.store.writing() as transaction:
             packed = transaction.archived(user, record_id)
             found = packed or transaction.find(user, record_id)
             if found is None or (found.record.expired(now) and not found.record.hold):
                 raise unknown(record_id)
             if packed is not None:
-                transaction.erase(user, record_id)  # out of the archive: what is on hold is at hand
-                transaction.insert(user, packed)
+                self._unpack(transaction, user, packed, now)  # what is on hold is at hand
             made = replace(found.record, hold=why, version=found.record.version + 1)
             transaction.replace(user, replace(found, record=made))
             transaction.log(kit.event(user, made, "hold" if why else "release", reason, now))
@@ -220,12 +246,18 @@ class Writer:
     def _found(self, transaction: Transaction, user: str, record_id: str, now: datetime) -> StoredRecord:
         found = transaction.find(user, record_id)
         if found is None and (packed := transaction.archived(user, record_id)) is not None:
-            transaction.erase(user, record_id)  # a change brings it back from the archive
-            transaction.insert(user, packed)
+            if not packed.record.expired(now):
+                self._unpack(transaction, user, packed, now)
             found = packed
         if found is None or found.record.expired(now):
             raise unknown(record_id)
         return found
+
+    def _unpack(self, transaction: Transaction, user: str, packed: StoredRecord, now: datetime) -> None:
+        """Out of the archive."""
+        transaction.erase(user, packed.record.id)
+        transaction.insert(user, packed)
+        transaction.log(self.kit.event(user, packed.record, "restore", "changed, or put on hold", now))
 
 
 def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:

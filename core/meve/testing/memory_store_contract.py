@@ -190,6 +190,19 @@ class MemoryStoreContract:
             transaction.forget_opinions(ALICE)
         assert (store.opinions(ALICE), store.opinions(BOB)) == ({}, {})
 
+    def test_users_are_those_who_have_a_record(self, store: MemoryStore) -> None:
+        """Not who had one, nor the shared space."""
+        put(store, stored("a"))
+        put(store, stored("b", BOB), user=BOB)
+        put(store, stored("s", SHARED), user=SHARED)
+        with store.writing() as transaction:
+            found = transaction.find(ALICE, "a")
+            assert found is not None
+            transaction.archive(ALICE, found)
+            transaction.erase(BOB, "b")
+        assert store.counts().users == 1
+        assert store.users() == sorted([SHARED, ALICE])
+
     def test_a_transaction_that_raises_leaves_nothing_in_records_or_log(self, store: MemoryStore) -> None:
         """Nor in versions."""
         put(store, stored("a"))

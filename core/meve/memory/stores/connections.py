@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from meve.errors import StorageError, StoreBusyError, StoreCorruptError
 
 WAIT_SECONDS = 60.0
 """How long a writer waits for others before it gives up."""
+SCRUB_SECONDS = 1.0
+"""How long emptying the log file waits for readers: all who write wait with it."""
 SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
@@ -40,12 +42,14 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._durable = True
+        self._owed = False
+        """Whether the log file may still hold what was erased."""
         _OPEN.add(self)
 
     @contextmanager
-    def first(self) -> Iterator[sqlite3.Connection]:
-        """One in autocommit mode, to look after the tables."""
-        connection = self.opened()
+    def first(self, settings: Sequence[str] = SETTINGS) -> Iterator[sqlite3.Connection]:
+        """One in autocommit mode, to look after the tables; with no settings it changes nothing by itself."""
+        connection = self.opened(settings)
         try:
             yield connection
         finally:
@@ -87,22 +91,40 @@ class Connections:
                 if connection.in_transaction:
                     connection.rollback()
                 raise
+            if self._owed:
+                self._empty(connection, wait=0.0)
 
     def checkpointed(self) -> bool:
-        """Write all that is in the log file back, and empty it; False if somebody still reads an older state."""
+        """Write all that is in the log file back, and empty it.
+
+        False if somebody still reads an older state, or the disk has no room: then each write tries again.
+        """
         with self._mapped("written"), self._writers:
+            if self._closed:
+                raise StorageError(f"{self.file} is closed: open it again")
             if self._writer is None:
                 self._writer = self.opened()
-            busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return not busy
+            self._empty(self._writer, wait=SCRUB_SECONDS)
+            return not self._owed
 
-    def opened(self) -> sqlite3.Connection:
+    def _empty(self, connection: sqlite3.Connection, *, wait: float) -> None:
+        self._owed = True
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {1_000 * wait:.0f}")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._owed = bool(busy)
+        except sqlite3.OperationalError:  # what was written is written, and it is owed
+            return
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {1_000 * WAIT_SECONDS:.0f}")
+
+    def opened(self, settings: Sequence[str] = SETTINGS) -> sqlite3.Connection:
         """A fresh connection, in autocommit mode."""
         connection = sqlite3.connect(
             self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            for setting in SETTINGS:
+            for setting in settings:
                 connection.execute(setting)
         except BaseException:
             connection.close()

@@ -31,6 +31,7 @@ class Counts:
     records: int
     archived: int
     users: int
+    """That have a record, archived or not; the shared space is none."""
     events: int
     bytes: int
     """Of the store's files."""
@@ -209,7 +210,7 @@ class MemoryStore(Protocol):
         ...
 
     def scrub(self) -> bool:
-        """Make sure that no file holds what was erased; False if others are reading, and it must be done later."""
+        """Make sure that no file holds what was erased; False while others read, or the disk is full."""
         ...
 
     def claim_embedder(self, name: str, dimension: int) -> None:

@@ -2,12 +2,16 @@
 
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from meve.memory.records import MemoryRecord, Opinion, StoredRecord, user_of
+from meve.errors import StoreCorruptError
+from meve.memory.policy import PolicyClass, Source
+from meve.memory.records import MemoryRecord, Opinion, StoredRecord, checked_choice, user_of
 
 COLUMNS = (
     "id", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection", "touched",
@@ -39,8 +43,19 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
 
 
 def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
-    """A record of a user's, of the values of `COLUMNS`."""
+    """A record of a user's, of the values of `COLUMNS`.
+
+    Raises:
+        StoreCorruptError: no record's values.
+    """
+    with _readable():
+        return _from_row(user, row)
+
+
+def _from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
     values = dict(zip(COLUMNS, row, strict=True))
+    checked_choice(values["class"], "class", PolicyClass)
+    checked_choice(values["source"], "source", Source)
     record = MemoryRecord(
         id=values["id"],
         user_id=user_of(user),
@@ -84,11 +99,26 @@ def packed(stored: StoredRecord) -> bytes:
 
 
 def unpacked(user: str, body: bytes) -> StoredRecord:
-    """What `packed` made."""
-    data = zlib.decompress(body)
-    at = 4 + int.from_bytes(data[:4], "big")
-    vector = np.frombuffer(data[at:], dtype="<f2").astype("<f4").tobytes()
-    return from_row(user, (*json.loads(data[4:at]), vector))
+    """What `packed` made.
+
+    Raises:
+        StoreCorruptError: something else.
+    """
+    with _readable():
+        data = zlib.decompress(body)
+        at = 4 + int.from_bytes(data[:4], "big")
+        vector = np.frombuffer(data[at:], dtype="<f2").astype("<f4").tobytes()
+        return _from_row(user, (*json.loads(data[4:at]), vector))
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, zlib.error) as cause:
+        raise StoreCorruptError(
+            f"a memory's record is damaged ({type(cause).__name__}: {cause}): restore its file from a copy"
+        ) from cause
 
 
 def _texts(stored: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ other.
 
 import sqlite3
 
-from meve.errors import StoreVersionError
+from meve.errors import StoreCorruptError, StoreVersionError
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -86,6 +86,11 @@ MIGRATIONS: tuple[str, ...] = (
         seal BLOB NOT NULL) STRICT;
     """,
     """
+    CREATE INDEX memories_derived ON memories (user) WHERE derived <> '[]';
+    ALTER TABLE archive ADD COLUMN derived TEXT;
+    CREATE INDEX archive_derived ON archive (user) WHERE derived IS NULL OR derived <> '[]';
+    """,  # of what was archived before, only the compressed body tells what it was made of
+    """
     CREATE INDEX memories_message ON memories (user, session, tags, row, expires) WHERE source = 'message';
     """,
 )
@@ -120,6 +125,22 @@ def migrate(connection: sqlite3.Connection, file: str) -> int:
             f"{file} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: upgrade meve"
         )
     return had
+
+
+def check_ours(connection: sqlite3.Connection, file: str) -> None:
+    """See that a file is empty, or a memory's; nothing is changed in it.
+
+    Raises:
+        StoreCorruptError: it is a database of something else.
+    """
+    connection.execute("BEGIN")
+    try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        foreign = bool(tables) if not _version(connection) else "audit_head" not in tables
+    finally:
+        connection.execute("ROLLBACK")
+    if foreign:
+        raise StoreCorruptError(f"{file} is a database, and no memory's: give another place for the memory")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from meve.errors import AuditError, IndexMismatchError, StorageError
+from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, foreign
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Head, Verification, told
-from meve.memory.records import Opinion, StoredRecord
+from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
 from meve.memory.stores.messages import count_in, messages_in, sessions_in
 from meve.memory.stores.ports import Changes, Counts, Stretch
 from meve.memory.stores.rows import from_row, micros, moment, opinion_of
-from meve.memory.stores.schema import migrate
+from meve.memory.stores.schema import check_ours, migrate
 from meve.memory.stores.transaction import (
     ALL,
     OPINION,
@@ -24,6 +24,8 @@ from meve.memory.stores.transaction import (
     archived_in,
     found_in,
 )
+
+_WITH_RECORDS = "(EXISTS (SELECT 1 FROM memories WHERE user = no) OR EXISTS (SELECT 1 FROM archive WHERE user = no))"
 
 
 class SqliteStore:
@@ -56,10 +58,14 @@ class SqliteStore:
             raise StorageError(f"{place} can't be opened: {cause}; look at its permissions and its folder's") from cause
         connections = Connections(place)
         try:
+            with connections.first(settings=()) as connection:
+                check_ours(connection, str(place))
             with connections.first() as connection:
                 migrate(connection, str(place))
         except sqlite3.DatabaseError as cause:
             raise mapped(cause, place, "opened") from cause
+        except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
+            raise StoreCorruptError(f"{place} is damaged: restore it from a copy") from cause
         made = cls(connections, chain)
         try:
             made._claim()
@@ -190,10 +196,7 @@ class SqliteStore:
     def users(self) -> list[str]:
         """The keys of all users that have a record."""
         with self._connections.reading() as connection:
-            rows = connection.execute(
-                "SELECT key FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
-                "OR EXISTS (SELECT 1 FROM archive WHERE user = no) ORDER BY key"
-            ).fetchall()
+            rows = connection.execute(f"SELECT key FROM users WHERE {_WITH_RECORDS} ORDER BY key").fetchall()
         return [key for (key,) in rows]
 
     def expired(self, now: datetime, most: int) -> list[tuple[str, str]]:
@@ -232,7 +235,9 @@ class SqliteStore:
         with self._connections.reading() as connection:
             for row in connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", values):
                 entry = Entry(*row)
-                yield told(entry, moment(entry.at))
+                with foreign(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
+                    event = told(entry, moment(entry.at))
+                yield event
 
     def head(self) -> Head:
         """The newest entry."""
@@ -250,7 +255,11 @@ class SqliteStore:
                 )
             rows = connection.execute("SELECT * FROM audit ORDER BY seq")
             seq, digest, seal = found
-            return self._chain.check((Entry(*row) for row in rows), seq, digest, seal, kept)
+            connection.text_factory = _as_it_stands
+            try:
+                return self._chain.check((Entry(*row) for row in rows), seq, digest, seal, kept)
+            finally:
+                connection.text_factory = str
 
     def scrub(self) -> bool:
         """Empty the write-ahead log, so that no file holds what was erased; False if others are reading."""
@@ -258,9 +267,9 @@ class SqliteStore:
 
     def counts(self) -> Counts:
         """How much there is."""
-        tables = ("memories", "archive", "users", "audit")
+        asked = ("memories", "archive", f"users WHERE key <> '{SHARED}' AND {_WITH_RECORDS}", "audit")
         with self._connections.reading() as connection:
-            found = [connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables]
+            found = [connection.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in asked]
         file = self._connections.file
         files = [file, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
         size = sum(each.stat().st_size for each in files if each.is_file())
@@ -269,3 +278,8 @@ class SqliteStore:
     def close(self) -> None:
         """Let go of the file."""
         self._connections.close()
+
+
+def _as_it_stands(text: bytes) -> str:
+    """Also of bytes that are no text: they show as altered."""
+    return text.decode("utf-8", "surrogateescape")

@@ -82,7 +82,8 @@ class SqliteTransaction:
         no, _ = self._changing(user)
         expires = None if record.expires_at is None else micros(record.expires_at)
         self._connection.execute(
-            "INSERT INTO archive VALUES (?, ?, ?, ?, ?)", (no, record.id, expires, bool(record.hold), packed(stored))
+            "INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)",
+            (no, record.id, expires, bool(record.hold), packed(stored), json.dumps(record.derived_from)),
         )
 
     def archived(self, user: str, record_id: str) -> StoredRecord | None:
@@ -95,15 +96,23 @@ class SqliteTransaction:
 
     def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
         """The records of these ids, and those that were merged or summarised from one; archived or not."""
+        mine, asked = "user = (SELECT no FROM users WHERE key = ?1)", "(SELECT value FROM json_each(?2))"
+        made_of_it = f"EXISTS (SELECT 1 FROM json_each(derived) WHERE value IN {asked})"
+        given = (user, json.dumps(record_ids))
         rows = self._connection.execute(
-            f"WITH asked AS (SELECT value FROM json_each(?2)) SELECT {ALL} FROM memories "
-            "WHERE user = (SELECT no FROM users WHERE key = ?1) AND (id IN asked OR "
-            "derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value IN asked))",
-            (user, json.dumps(record_ids)),
+            f"SELECT {ALL} FROM memories WHERE {mine} AND id IN {asked} UNION SELECT {ALL} FROM memories "
+            f"WHERE {mine} AND derived <> '[]' AND {made_of_it}",
+            given,
         ).fetchall()
-        asked = set(record_ids)
-        packed = [s for s in self.all_archived(user) if not asked.isdisjoint((s.record.id, *s.record.derived_from))]
-        return [*(from_row(user, row) for row in rows), *packed]
+        bodies = self._connection.execute(
+            f"SELECT body FROM archive WHERE {mine} AND id IN {asked} UNION SELECT body FROM archive WHERE {mine} "
+            f"AND (derived IS NULL OR derived <> '[]') AND (derived IS NULL OR {made_of_it})",
+            given,
+        ).fetchall()
+        archived = [unpacked(user, body) for (body,) in bodies]
+        wanted = set(record_ids)
+        kept = [s for s in archived if not wanted.isdisjoint((s.record.id, *s.record.derived_from))]
+        return [*(from_row(user, row) for row in rows), *kept]
 
     def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
         """Messages that aren't expired, with their places, in the order in which they were added."""

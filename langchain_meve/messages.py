@@ -1,0 +1,70 @@
+"""LangChain's messages as turns of a conversation: which are new, what they say, what was answered."""
+
+import hashlib
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from meve.memory.turns import Said
+
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+
+
+def last_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What came after the answer before the last one: a user's messages, calls of tools, the answer."""
+    end = len(messages)
+    while end and is_answer(messages[end - 1]):
+        end -= 1
+    begin = end
+    while begin and not is_answer(messages[begin - 1]):
+        begin -= 1
+    return list(messages[begin:])
+
+
+def is_answer(message: BaseMessage) -> bool:
+    """Whether it is a model's, and not one that calls tools."""
+    return isinstance(message, AIMessage) and not message.tool_calls
+
+
+def said(messages: Sequence[BaseMessage]) -> list[Said]:
+    """Messages as turns, in their order; not those that other middleware made of older ones."""
+    return [
+        Said(id=message_id(m), role=_ROLES.get(m.type, m.type), text=str(m.text))
+        for m in messages
+        if not m.additional_kwargs.get("lc_source")
+    ]
+
+
+def message_id(message: BaseMessage) -> str:
+    """Its id; of one without, one of what it says."""
+    return message.id or hashlib.sha256(f"{message.type}:{message.text}".encode(errors="replace")).hexdigest()[:32]
+
+
+def question(messages: Sequence[BaseMessage]) -> HumanMessage | None:
+    """The last that a user said, in words; None for nothing."""
+    spoken = [
+        m for m in messages
+        if isinstance(m, HumanMessage) and str(m.text).strip() and not m.additional_kwargs.get("lc_source")
+    ]  # fmt: skip
+    return spoken[-1] if spoken else None
+
+
+def answer(messages: Sequence[BaseMessage]) -> str:
+    """What the last answer says; empty for nothing."""
+    return next((str(m.text) for m in reversed(messages) if is_answer(m) and str(m.text).strip()), "")
+
+
+def window(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
+    """What a model reads anyway: texts of users' and models' messages."""
+    return tuple(str(m.text) for m in messages if m.type in _ROLES and str(m.text).strip())
+
+
+def with_memory(system: SystemMessage | None, text: str) -> SystemMessage | None:
+    """A system message that ends with what is remembered; another object, if there is anything to add."""
+    if not text:
+        return system
+    if system is None:
+        return SystemMessage(text)
+    content = system.content
+    longer = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return system.model_copy(update={"content": longer})

@@ -1,0 +1,24 @@
+"""What `pip install 'meve[langchain-agents]'` can do, run by try_wheel.py in an environment with nothing else."""
+
+import importlib.util
+import sys
+import tempfile
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from langchain_meve import MeVeMemoryMiddleware, create_memory_tools
+from meve.memory import GovernedMemory
+
+for other in ("torch", "langchain_classic", "langchain_community", "sentence_transformers"):
+    assert importlib.util.find_spec(other) is None, f"{other} is not part of this extra"
+
+with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
+    agent = create_agent(FakeListChatModel(responses=["Noted."]), [], middleware=[MeVeMemoryMiddleware(memory)])
+    config = {"configurable": {"user_id": "ann", "thread_id": "monday"}}
+    agent.invoke({"messages": [("user", "I have a dog called Rex.")]}, config)
+    recall = {tool.name: tool for tool in create_memory_tools(memory)}["recall"]
+    assert "Rex" in recall.invoke({"query": "What is my dog called?"}, config)
+    assert "Rex" not in recall.invoke({"query": "What is my dog called?"}, {"configurable": {"user_id": "bob"}})
+assert "torch" not in sys.modules
+sys.stdout.write("an install with the langchain-agents extra works\n")

@@ -1,0 +1,29 @@
+"""What `pip install 'meve[langchain-classic]'` can do, run by try_wheel.py in an environment with nothing else."""
+
+import importlib.util
+import sys
+import tempfile
+
+from langchain_classic.chains import ConversationChain
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
+from meve.memory import GovernedMemory
+
+for other in ("torch", "langchain", "langchain_community", "langgraph.graph", "sentence_transformers"):
+    try:
+        found = importlib.util.find_spec(other)
+    except ModuleNotFoundError:
+        found = None
+    assert found is None, f"{other} is not part of this extra"
+
+with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
+    mine = MeVeMemory(memory=memory, user_id="ann", session_id="monday")
+    ConversationChain(llm=FakeListChatModel(responses=["Nice."]), memory=mine).invoke("I have a dog called Rex.")
+    assert [m.text for m in MeVeChatMessageHistory(memory, "ann", "monday").messages] == [
+        "I have a dog called Rex.", "Nice.",
+    ]  # fmt: skip
+    tuesday = MeVeMemory(memory=memory, user_id="ann", session_id="tuesday")
+    assert "Rex" in tuesday.load_memory_variables({"input": "What is my dog called?"})["history"]
+assert "torch" not in sys.modules
+sys.stdout.write("an install with the langchain-classic extra works\n")
