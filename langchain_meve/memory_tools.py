@@ -9,12 +9,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve.recalling import checked_memory, checked_search
 from langchain_meve.users import session_of, user_of
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import UserId
+from meve.memory.skins import checked_memory, checked_search
 from meve.memory.telling import told
 from meve.parts.lexical.analyzers import words
 

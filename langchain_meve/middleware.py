@@ -11,7 +11,11 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
 from langchain_meve.messages import answer, last_turn, message_id, question, said, window, with_memory
-from langchain_meve.recalling import (
+from langchain_meve.users import session_of, user_of
+from meve.memory import GovernedMemory
+from meve.memory.records import UserId, user_key
+from meve.memory.search import Recall
+from meve.memory.skins import (
     Held,
     OnError,
     checked_memory,
@@ -20,10 +24,6 @@ from langchain_meve.recalling import (
     checked_search,
     forgiving,
 )
-from langchain_meve.users import session_of, user_of
-from meve.memory import GovernedMemory
-from meve.memory.records import UserId, user_key
-from meve.memory.search import Recall
 from meve.memory.telling import told
 from meve.memory.turns import Said, TurnRules, conversed
 

@@ -1,6 +1,5 @@
 """The whole governed memory as LlamaIndex chat memory: what was said, what is known, and what answers used of it."""
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Annotated, Any, Self
@@ -8,19 +7,20 @@ from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.types import BaseMemory
+from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
 from llama_index_meve.history import History
-from llama_index_meve.loops import beside
-from llama_index_meve.recalling import Told, Turn, checked_search, recalled
+from llama_index_meve.recalling import Turn, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import is_answer, question, role_of, said, spoken
+from llama_index_meve.turns import asked, is_answer, question, role_of, said, spoken
 from llama_index_meve.windows import Window
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, MeveError
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, checked_text, user_key
+from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
 from meve.memory.telling import HEADER, told
 from meve.memory.turns import TurnRules, conversed
 from meve.parts.tokenizers import resolve_tokens
@@ -31,7 +31,8 @@ FACTS = 512
 """Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _TOLD = 64
 """Tokens that mark it off as data."""
-_NOTHING = TurnRules(sources={})
+_TRIES = 3
+"""How often it is tried to remember what a message says."""
 
 
 class MeVeMemory(BaseMemory):
@@ -52,6 +53,8 @@ class MeVeMemory(BaseMemory):
         media_tokens: tokens of a block that is no text, by kind: `image`, `audio`, `video`, `document`.
         search: options of `GovernedMemory.search` for each recall: `limit`, `max_tokens`, `tags`, …
         remember: which turns are remembered, and as what; None for none.
+        on_error: where nothing can be recalled or remembered: `warn` (a `MemoryLostWarning`, and the conversation goes
+            on) or `raise`. What can't be kept word for word raises in any case.
 
     Raises:
         ConfigurationError: no memory, or an option that can't be.
@@ -69,19 +72,20 @@ class MeVeMemory(BaseMemory):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
-    memory: Any = Field(exclude=True, repr=False)
+    memory: GovernedMemory = Field(exclude=True, repr=False)
     """A `meve.memory.GovernedMemory`."""
     user_id: UserId
     session_id: str
     token_limit: Annotated[int, Field(ge=1)] = TOKEN_LIMIT
     media_tokens: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     search: dict[str, Any] = Field(default_factory=dict)
-    remember: TurnRules | None = Field(default=None, exclude=True, repr=False)
+    remember: TurnRules = Field(exclude=True, repr=False)
+    on_error: OnError = "warn"
 
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
-    _unheard: deque[tuple[str, ChatMessage]] = PrivateAttr(default_factory=deque)
-    """Messages that are kept, and of which nothing is remembered yet."""
+    _unheard: list[tuple[str, ChatMessage, int]] = PrivateAttr(default_factory=list)
+    """Messages that are kept, and of which nothing could be remembered yet, with how often it may be tried."""
     _hearing: Any = PrivateAttr(default_factory=Lock)
 
     def __init__(
@@ -95,6 +99,7 @@ class MeVeMemory(BaseMemory):
         media_tokens: Mapping[str, int] | None = None,
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
+        on_error: OnError = "warn",
     ) -> None:
         at_hand(memory)
         user_key(user_id)  # who can't be is refused here
@@ -106,7 +111,8 @@ class MeVeMemory(BaseMemory):
             "token_limit": token_limit,
             "media_tokens": dict(media_tokens or {}),
             "search": checked_search(memory, search),
-            "remember": remember,
+            "remember": checked_rules(remember),
+            "on_error": checked_on_error(on_error),
         }
         super().__init__(**fields)
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
@@ -153,7 +159,7 @@ class MeVeMemory(BaseMemory):
         found = self._turn.told
         return found.recall if found else None
 
-    def get(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+    def get(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The conversation's last messages, and what is remembered for a question, within the token limit.
 
         Args:
@@ -170,13 +176,12 @@ class MeVeMemory(BaseMemory):
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
         reserve = min(self.search.get("max_tokens", FACTS) + _TOLD, room // 4)
         window = self._history.window(self._counter, room, reserve)
-        asked = spoken(input) if isinstance(input, ChatMessage) else input
-        text = self._told(asked, window, room)
+        text = self._told(asked(input), window, room)
         return window.with_memory(text)
 
-    async def aget(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+    async def aget(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
-        return await beside(self.get, input, **kwargs)
+        return await self.memory.aside(self.get, input, **kwargs)
 
     def get_all(self, **kwargs: Any) -> list[ChatMessage]:  # noqa: ARG002
         """Every message of the session that isn't over, word for word, and nothing of what is remembered."""
@@ -184,7 +189,7 @@ class MeVeMemory(BaseMemory):
 
     async def aget_all(self, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
-        return await beside(self.get_all, **kwargs)
+        return await self.memory.aside(self.get_all, **kwargs)
 
     def put(self, message: ChatMessage) -> None:
         """Keep a message. A user's statements are remembered, an answer is held against what was recalled for it.
@@ -195,13 +200,13 @@ class MeVeMemory(BaseMemory):
         Raises:
             PassageError: a message that can't be stored.
             StorageError: the memory can't be written.
-            ModelError: the embedder failed.
+            ModelError: the embedder failed, and `on_error` is `raise`.
         """
         self.put_messages([message])
 
     async def aput(self, message: ChatMessage) -> None:
         """The same, off the event loop."""
-        await beside(self.put, message)
+        await self.memory.aside(self.put, message)
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
         """Keep messages, all or none, next to each other.
@@ -216,7 +221,7 @@ class MeVeMemory(BaseMemory):
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
-        await beside(self.put_messages, messages)
+        await self.memory.aside(self.put_messages, messages)
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
         """Let these be the session's messages. What was remembered of others stays; what is new among them is heard.
@@ -230,7 +235,7 @@ class MeVeMemory(BaseMemory):
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
-        await beside(self.set, messages)
+        await self.memory.aside(self.set, messages)
 
     def reset(self) -> None:
         """Erase the session: its messages, and what was remembered of them. Other sessions stay as they are.
@@ -247,7 +252,7 @@ class MeVeMemory(BaseMemory):
 
     async def areset(self) -> None:
         """The same, off the event loop."""
-        await beside(self.reset)
+        await self.memory.aside(self.reset)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ARG002
         """A reference, JSON-ready: the memory's file and policy, whose session, the options; no content.
@@ -279,30 +284,39 @@ class MeVeMemory(BaseMemory):
     def _history(self) -> History:
         return History(self.memory, self.user_id, self.session_id)
 
-    def _told(self, asked: str | None, window: Window, room: int) -> str:
+    def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
         known = self._turn.told
-        text = question(window.turns) if asked is None else asked
+        text = question(window.turns) if given is None else given
         left = room - window.tokens - (0 if window.system else OVERHEAD)
-        if asked is None and known is not None and known.answered and known.question == text:
+        if given is None and known is not None and known.answered and known.question == text:
             again = told(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
         if not text.strip() or left < 2 * self._counter.text(HEADER):
             return ""
-        found: Told = recalled(
-            self.memory, text, self._counter, user_id=self.user_id, room=left,
-            without=[shown for m in window.turns if (shown := spoken(m)).strip()], search=self.search,
-        )  # fmt: skip
-        self._turn.keep(found)
-        return found.text
+        with forgiving(self.on_error, "recalling from memory"):
+            found = recalled(
+                self.memory, text, self._counter, user_id=self.user_id, room=left,
+                without=[shown for m in window.turns if (shown := spoken(m)).strip()], search=self.search,
+            )  # fmt: skip
+            self._turn.keep(found)
+            return found.text
+        return ""
 
     def _hear(self, new: Sequence[tuple[str, ChatMessage]]) -> None:
-        """What messages leave behind, in their order, each with its id; and what failed to before."""
-        with self._hearing:
-            self._unheard.extend(new)
-            while self._unheard:
-                self._hear_one(*self._unheard[0])
-                self._unheard.popleft()
+        """What messages leave behind, in their order, each with its id; and those of which it failed before."""
+        with self._hearing, forgiving(self.on_error, "remembering what was said"):
+            waiting = [*self._unheard, *((name, message, _TRIES) for name, message in new)]
+            self._unheard.clear()
+            failed: MeveError | None = None
+            for name, message, tries in waiting:
+                try:
+                    self._hear_one(name, message)
+                except MeveError as error:
+                    failed = error
+                    self._unheard += [(name, message, tries - 1)] if tries > 1 else []
+            if failed is not None:
+                raise failed
 
     def _hear_one(self, name: str, message: ChatMessage) -> None:
         answer = spoken(message) if is_answer(message) else ""
@@ -315,5 +329,5 @@ class MeVeMemory(BaseMemory):
             session_id=self.session_id,
             recall=self._turn.answered() if answer else None,
             answer=answer,
-            rules=self.remember or _NOTHING,
+            rules=self.remember,
         )

@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 ENOUGH = 1_000_000
 """Threads that a pool may have: as many as there are calls."""
-WORKERS = 2
-"""Threads of a loop's for what computes."""
 _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
-_FEW: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 
 
 class _Caller:
@@ -74,20 +71,6 @@ def _threads(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
     if made is None:
         made = _POOLS[loop] = ThreadPoolExecutor(ENOUGH, thread_name_prefix="meve")
     return made
-
-
-async def beside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do work that computes, and never comes back to the loop, in one of few threads.
-
-    Each thread that computes may keep the loop waiting for one of Python's switch intervals (5 ms) at a time, so that
-    many at once would hold it up; here the others wait their turn. Context variables are the caller's.
-    """
-    loop = asyncio.get_running_loop()
-    pool = _FEW.get(loop)
-    if pool is None:
-        pool = _FEW[loop] = ThreadPoolExecutor(WORKERS, thread_name_prefix="meve-memory")
-    context = copy_context()
-    return await loop.run_in_executor(pool, lambda: context.run(work, *args, **kwargs))
 
 
 def ask(blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs) -> T:

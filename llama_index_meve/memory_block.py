@@ -8,15 +8,15 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import MessageCounter
-from llama_index_meve.loops import beside
-from llama_index_meve.recalling import Told, checked_search, recalled
+from llama_index_meve.recalling import Told, recalled
 from llama_index_meve.references import at_hand
 from llama_index_meve.tokens import global_tokens
 from llama_index_meve.turns import digest, is_answer, question, role_of, said, spoken
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, user_key
+from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
 from meve.memory.telling import CLOSING, HEADER, OPENING
-from meve.memory.turns import TurnRules, conversed, remember
+from meve.memory.turns import TurnRules, conversed
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
@@ -43,6 +43,8 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         search: options of `GovernedMemory.search` for each recall: `limit`, `tags`, …
         remember: which turns are remembered, and as what; None for none.
         tokens: counts; None for LlamaIndex's own tokenizer.
+        on_error: where nothing can be recalled or remembered: `warn` (a `MemoryLostWarning`, and the conversation goes
+            on) or `raise`.
 
     Raises:
         ConfigurationError: no memory, or an option that can't be.
@@ -52,12 +54,13 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     name: str = "meve"
-    memory: Any = Field(exclude=True, repr=False)
+    memory: GovernedMemory = Field(exclude=True, repr=False)
     """A `meve.memory.GovernedMemory`. It isn't serialised."""
     user_id: UserId = Field(frozen=True)
     max_tokens: int = Field(default=768, ge=1)
     search: dict[str, Any] = Field(default_factory=dict)
-    remember: TurnRules | None = Field(default=None, exclude=True, repr=False)
+    remember: TurnRules = Field(exclude=True, repr=False)
+    on_error: OnError = "warn"
 
     _counter: MessageCounter = PrivateAttr()
     _told: dict[str | None, tuple[Question, Told]] = PrivateAttr(default_factory=dict)
@@ -76,6 +79,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
         tokens: TokenCounter | str | None = None,
+        on_error: OnError = "warn",
         accept_short_term_memory: bool = True,
     ) -> None:
         at_hand(memory)
@@ -88,7 +92,8 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             "priority": priority,
             "max_tokens": max_tokens,
             "search": checked_search(memory, search),
-            "remember": remember,
+            "remember": checked_rules(remember),
+            "on_error": checked_on_error(on_error),
             "accept_short_term_memory": accept_short_term_memory,
         }
         super().__init__(**fields)
@@ -96,13 +101,13 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """As many of the facts, the likest first, as are left when it is so much shorter; None where none is."""
-        return await beside(self._shortened, content, tokens_to_truncate)
+        return await self.memory.aside(self._shortened, content, tokens_to_truncate)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await beside(self._recalled, messages or [], block_kwargs.get(_SESSION))
+        return await self.memory.aside(self._recalled, messages or [], block_kwargs.get(_SESSION))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        await beside(self._flushed, messages)
+        await self.memory.aside(self._flushed, messages)
 
     def _recalled(self, messages: Sequence[ChatMessage], session: str | None) -> str:
         self._hear(messages, session)
@@ -110,14 +115,16 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         if not text:
             return ""
         shown = [words for m in messages if (words := spoken(m)).strip()]
-        found = recalled(
-            self.memory, text, self._counter, user_id=self.user_id, room=self.max_tokens, without=shown,
-            search=self.search,
-        )  # fmt: skip
-        asked = _asked(messages, text)
-        if not _answer(messages, asked):
-            self._told[session] = (asked, found)
-        return found.text
+        with forgiving(self.on_error, "recalling from memory"):
+            found = recalled(
+                self.memory, text, self._counter, user_id=self.user_id, room=self.max_tokens, without=shown,
+                search=self.search,
+            )  # fmt: skip
+            asked = _asked(messages, text)
+            if not _answer(messages, asked):
+                self._told[session] = (asked, found)
+            return found.text
+        return ""
 
     def _flushed(self, messages: Sequence[ChatMessage]) -> None:
         by_session: dict[str | None, list[ChatMessage]] = {}
@@ -128,21 +135,26 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     def _hear(self, messages: Sequence[ChatMessage], session: str | None) -> None:
         """Remember what is new, and hold the answer to the last question against what was recalled for it."""
-        pending = self._told.get(session)
-        answer = _answer(messages, pending[0]) if pending else ""
-        if pending and answer:
-            del self._told[session]
+        with forgiving(self.on_error, "remembering what was said"):
+            recall, answer = self._answered(messages, session)
+            new = [m for m in messages if (session, digest(m)) not in self._heard]
+            turns = said(new, [digest(m) for m in new])
             conversed(
-                self.memory, [], user_id=self.user_id, session_id=session, recall=pending[1].recall, answer=answer
-            )
-        if self.remember is None:
-            return
-        new = [m for m in messages if (session, digest(m)) not in self._heard]
-        turns = said(new, [digest(m) for m in new])
-        remember(self.memory, turns, user_id=self.user_id, session_id=session, rules=self.remember)
-        self._heard |= {(session, turn.id) for turn in turns}
+                self.memory, turns, user_id=self.user_id, session_id=session, recall=recall, answer=answer,
+                rules=self.remember,
+            )  # fmt: skip
+            self._heard |= {(session, turn.id) for turn in turns}
         if len(self._heard) > _HEARD:
             self._heard.clear()
+
+    def _answered(self, messages: Sequence[ChatMessage], session: str | None) -> tuple[Recall | None, str]:
+        """What was recalled for the last question, and what was answered to it, the first time that it is seen."""
+        pending = self._told.get(session)
+        answer = _answer(messages, pending[0]) if pending else ""
+        if not pending or not answer:
+            return None, ""
+        self._told.pop(session, None)
+        return pending[1].recall, answer
 
     def _shortened(self, content: str, by: int) -> str | None:
         room = self._counter.text(content) - by

@@ -7,9 +7,8 @@ from typing import Any
 
 from llama_index_meve.counting import MessageCounter
 from llama_index_meve.events import tell
-from meve.errors import ConfigurationError, QueryError
+from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
-from meve.memory.asking import asked
 from meve.memory.records import UserId
 from meve.memory.telling import told
 from meve.parts.sentences import sentences
@@ -107,23 +106,3 @@ def _search(memory: GovernedMemory, question: str, **options: Any) -> Recall:
             if len(question) <= _SHORT:
                 raise
             question = question[len(question) // 2 :].strip() or question[: len(question) // 2]
-
-
-def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of `GovernedMemory.search` for every recall.
-
-    Raises:
-        ConfigurationError: one that there isn't, or that each call tells by itself.
-        ValidationError: a value that can't be.
-    """
-    given = dict(options or {})
-    odd = sorted(given.keys() & {"query", "user_id", "without"})
-    if odd:
-        raise ConfigurationError(f"search holds {', '.join(odd)}: that is told by the conversation, leave it out")
-    try:
-        asked(memory.policy, memory.clock.now(), "?", "anybody", **given)
-    except TypeError as cause:
-        raise ConfigurationError(
-            f"search is {given!r:.120}: give what GovernedMemory.search takes ({cause})"
-        ) from cause
-    return given

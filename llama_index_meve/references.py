@@ -10,6 +10,7 @@ import yaml
 
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
+from meve.memory.skins import checked_memory
 from meve.memory.turns import TurnRules
 
 _OPEN: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
@@ -22,9 +23,7 @@ def at_hand(memory: GovernedMemory) -> None:
     Raises:
         ConfigurationError: no memory.
     """
-    if not isinstance(memory, GovernedMemory):
-        raise ConfigurationError(f"memory is {memory!r:.60}: give what GovernedMemory.open(…) returns")
-    _OPEN[memory.file] = memory
+    _OPEN[checked_memory(memory).file] = memory
 
 
 def described(made: Any) -> dict[str, Any]:
@@ -33,8 +32,8 @@ def described(made: Any) -> dict[str, Any]:
     Raises:
         ConfigurationError: options that JSON can't hold.
     """
-    rules: TurnRules | None = made.remember
-    if rules is not None and rules.facts is not None:
+    rules: TurnRules = made.remember
+    if rules.facts is not None:
         raise ConfigurationError("remember has a function of its own for facts, which can't be written down")
     data = {
         "class_name": made.class_name(),
@@ -45,7 +44,8 @@ def described(made: Any) -> dict[str, Any]:
         "token_limit": made.token_limit,
         "media_tokens": made.media_tokens,
         "search": made.search,
-        "remember": rules and {"sources": {**rules.sources}, "classes": {**rules.classes}, "most": rules.most},
+        "on_error": made.on_error,
+        "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "most": rules.most},
     }
     try:
         found: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))

@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_vali
 from langchain_meve.classic.history import MeVeChatMessageHistory
 from langchain_meve.messages import window
 from langchain_meve.options import Count
-from langchain_meve.recalling import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
 from meve.errors import ConfigurationError
 from meve.memory.records import UserId, user_key
+from meve.memory.skins import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
 from meve.memory.telling import told
 from meve.memory.turns import Said, TurnRules, conversed
 

@@ -19,7 +19,7 @@ from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVeMemory, MeVeMemoryBlock
 from llama_index_meve.counting import OVERHEAD, MessageCounter
-from meve.errors import ModelError
+from meve.errors import MemoryLostWarning, ModelError
 from meve.memory import GovernedMemory
 from meve.parts.tokenizers.function import FunctionTokens
 from meve.testing.fakes import WordCounter, WordEmbedder
@@ -271,16 +271,17 @@ async def test_i_what_fails_to_be_remembered_is_kept_and_remembered_later(stock,
     assert "My cat is called Tom." not in notes.taken
     assert "My cat is called Tom." not in texts(await theirs.aget())
 
-    embedder = Unplugged()
-    with GovernedMemory.open(tmp_path / "m.db", embedder=embedder) as memory:
-        ours = chat(memory)
-        embedder.unplugged = True
-        with pytest.raises(ModelError, match="unplugged"):
-            await ours.aput(ChatMessage("My cat is called Tom."))
-        embedder.unplugged = False
-        await ours.aput(ChatMessage("Nice.", role="assistant"))
-        assert texts(await ours.aget_all()) == "My cat is called Tom.\nNice."
-        assert [r.text for r in memory.list(user_id="alice") if r.source == "chat_user"] == ["My cat is called Tom."]
+    for on_error, told in (("warn", pytest.warns(MemoryLostWarning)), ("raise", pytest.raises(ModelError))):
+        embedder = Unplugged()
+        with GovernedMemory.open(tmp_path / f"{on_error}.db", embedder=embedder) as memory:
+            ours = chat(memory, on_error=on_error)
+            embedder.unplugged = True
+            with told:
+                await ours.aput(ChatMessage("My cat is called Tom."))
+            embedder.unplugged = False
+            await ours.aput(ChatMessage("Nice.", role="assistant"))
+            assert texts(await ours.aget_all()) == "My cat is called Tom.\nNice."
+            assert [r.text for r in memory.list(user_id="alice") if r.text] == ["My cat is called Tom."]
 
 
 async def test_j_fifty_at_once_lose_nothing(stock, memory):

@@ -12,13 +12,24 @@ from datetime import timedelta
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.memory.types import BaseMemory
+from llama_index.core.schema import QueryBundle
 
 from llama_index_meve import MeVeChatStore, MeVeMemory
 from llama_index_meve.references import at_hand
-from meve.errors import ConfigurationError, HoldError, PassageError, PolicyError, ValidationError
+from meve.errors import (
+    ConfigurationError,
+    HoldError,
+    MemoryLostWarning,
+    ModelError,
+    PassageError,
+    PolicyError,
+    StorageError,
+    ValidationError,
+)
 from meve.memory import GovernedMemory, Policy
 from meve.memory.telling import HEADER, OPENING
 from meve.memory.turns import TurnRules
+from meve.testing.fakes import WordEmbedder
 
 CAT, QUESTION = "My cat is called Tom.", "What is my cat called?"
 
@@ -75,9 +86,11 @@ def test_without_a_user_it_is_refused(memory, nobody):
         ({"memory": "m.db"}, "GovernedMemory.open"),
         ({"session_id": " "}, "session_id"),
         ({"search": {"limt": 3}}, "limt"),
-        ({"search": {"user_id": "bob"}}, "told by the conversation"),
-        ({"search": {"without": []}}, "told by the conversation"),
+        ({"search": {"user_id": "bob"}}, "the conversation tells it"),
+        ({"search": {"without": []}}, "the conversation tells it"),
         ({"search": {"classes": ["secret"]}}, "choose one of"),
+        ({"remember": "all"}, "TurnRules"),
+        ({"on_error": "hide"}, "choose one of warn, raise"),
         ({"token_limit": 0}, "greater than or equal to 1"),
         ({"media_tokens": {"image": -1}}, "greater than or equal to 0"),
     ],
@@ -121,6 +134,7 @@ def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat)
     chat.put_messages([user(QUESTION), model("I don't know.")])
     assert CAT in str(chat.get()[0])
     assert CAT in str(chat.get(ChatMessage(QUESTION))[0])
+    assert CAT in str(chat.get(QueryBundle(QUESTION, custom_embedding_strs=["Eiffel tower"]))[0])
     assert chat.get("How tall is the Eiffel tower?")[0].content == QUESTION
     assert texts(chat.get("  ")) == [QUESTION, "I don't know."]
     assert chat.get(some_option=1, initial_token_count=10)
@@ -186,7 +200,11 @@ def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, a
 @pytest.mark.parametrize(
     "between",
     [
-        [ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="1", tool_name="t")])],
+        [
+            ChatMessage(
+                role="assistant", blocks=[TextBlock(text="I ask Tom."), ToolCallBlock(tool_call_id="1", tool_name="t")]
+            )
+        ],
         [ChatMessage("Tom", role="tool", additional_kwargs={"tool_call_id": "1"})],
         [ChatMessage("Empty Response", role="assistant")],
         [ChatMessage(" ", role="assistant")],
@@ -342,7 +360,8 @@ def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has
     rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, most=3)
     policy = Policy.from_dict({"chat_ttl": "90m"})
     with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
-        chat = MeVeMemory(memory, user_id=7, session_id="s", search={"limit": 2}, remember=rules, token_limit=900)
+        options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
+        chat = MeVeMemory(memory, user_id=7, session_id="s", **options)
         chat.put(user(CAT))
         data = chat.to_dict()
         assert MeVeMemory.from_dict(data).memory is memory
@@ -350,8 +369,8 @@ def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has
     try:
         assert again.memory is not memory
         assert again.memory.policy == policy
-        assert (again.user_id, again.session_id, again.search, again.token_limit) == (7, "s", {"limit": 2}, 900)
-        assert again.remember == rules
+        assert (again.user_id, again.session_id) == (7, "s")
+        assert {name: getattr(again, name) for name in options} == options
         assert texts(again.get_all()) == [CAT]
     finally:
         again.memory.close()
@@ -455,3 +474,59 @@ def test_what_was_recalled_is_told_to_who_listens(memory, chat):
     [event] = [e for e in listener.heard if isinstance(e, MeVeTraceEvent)]
     assert "Tom" not in str(event)
     assert event.trace["candidates"][0]["id"] == "cat"
+
+
+class Unplugged(WordEmbedder):
+    """An embedder that fails while it is unplugged."""
+
+    unplugged = False
+
+    def embed_query(self, text):
+        if self.unplugged:
+            raise OSError("unplugged")
+        return super().embed_query(text)
+
+    def embed_passages(self, texts):
+        if self.unplugged or any("always fails" in text for text in texts):
+            raise OSError("unplugged")
+        return super().embed_passages(texts)
+
+
+@pytest.fixture
+def failing(tmp_path):
+    embedder = Unplugged()
+    with GovernedMemory.open(tmp_path / "failing.db", embedder=embedder) as memory:
+        yield memory, embedder
+
+
+def test_a_conversation_goes_on_where_nothing_can_be_recalled(failing):
+    memory, embedder = failing
+    chat = MeVeMemory(memory, user_id="alice", session_id="s")
+    chat.put(user("Hello!"))
+    embedder.unplugged = True
+    with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
+        assert texts(chat.get(QUESTION)) == ["Hello!"]
+    strict = MeVeMemory(memory, user_id="alice", session_id="s", on_error="raise")
+    with pytest.raises(ModelError):
+        strict.get(QUESTION)
+
+
+def test_what_can_never_be_remembered_keeps_nothing_else_from_it(failing):
+    memory, _ = failing
+    chat = MeVeMemory(memory, user_id="alice", session_id="s")
+    with pytest.warns(MemoryLostWarning, match="remembering what was said failed"):
+        chat.put_messages([user("This always fails."), user(CAT)])
+    assert set(facts(memory)) == {CAT}
+    for _ in range(2):
+        with pytest.warns(MemoryLostWarning):
+            chat.put(model("Nice."))
+    chat.put(model("Nice."))
+    assert len(chat.get_all()) == 5
+
+
+def test_what_can_not_be_kept_raises_whatever_was_chosen(memory, chat):
+    memory.close()
+    with pytest.raises(StorageError):
+        chat.put(user(CAT))
+    with pytest.raises(StorageError):
+        chat.get_all()

@@ -304,3 +304,15 @@ def test_a_file_of_before_is_brought_up(memory, file, clock):
     with sqlite3.connect(file) as connection:
         assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_message'").fetchone()
     connection.close()
+
+
+def test_turns_stay_beside_each_other_whatever_is_said_between(memory):
+    """A turn borrows likeness from the turns beside it, and messages come between none."""
+    for user in ("alice", "bob"):
+        memory.add("Which pots are for the balcony?", user_id=user, session_id="s")
+        if user == "bob":
+            say(memory, "a", user="bob")
+        memory.add("The blue ones.", user_id=user, session_id="s")
+    found = [memory.explain("pots for the balcony", user_id=user) for user in ("alice", "bob")]
+    assert [e.score for e in found[0]] == [e.score for e in found[1]]
+    assert len(found[0]) == 2

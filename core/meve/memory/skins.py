@@ -76,14 +76,15 @@ def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) ->
         ValidationError: a value that can't be.
     """
     given = dict(options or {})
+    told = sorted(given.keys() & {"query", "user_id", "without"})
+    if told:
+        raise ConfigurationError(f"search holds {', '.join(map(repr, told))}: the conversation tells it, leave it out")
     try:
         asked(memory.policy, memory.clock.now(), "?", "anybody", **given)
     except TypeError as cause:
         raise ConfigurationError(
             f"search is {given!r:.120}: give what GovernedMemory.search takes ({cause})"
         ) from cause
-    if "without" in given:
-        raise ConfigurationError("search holds 'without': it is told by the conversation, leave it out")
     return given
 
 
