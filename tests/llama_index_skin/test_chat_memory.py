@@ -274,6 +274,15 @@ def test_a_history_that_is_set_again_is_not_remembered_again(memory, chat):
     ]  # fmt: skip
 
 
+def test_what_was_put_is_not_remembered_again_when_it_is_set(memory, chat):
+    chat.put_messages([user(CAT), model("Nice.")])
+    for history in ([user(CAT), model("Nice."), user("And?")], [model("Hello!"), user(CAT)]):
+        chat.set(history)
+        assert [r.text for r in memory.list(user_id="alice") if r.text] == [CAT]
+    chat.set([user(CAT), user(CAT)])
+    assert [r.text for r in memory.list(user_id="alice") if r.text] == [CAT, CAT]
+
+
 def test_what_was_said_again_is_remembered_again(memory, chat, clock):
     chat.put(user(CAT))
     clock.advance(timedelta(days=8))
@@ -415,13 +424,17 @@ async def test_the_event_loop_goes_on_while_memory_works(memory):
     """Fifty at once, and while they are at work the loop comes by again and again."""
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     here, elsewhere = threading.get_ident(), set()
-    add = memory.messages.add
+    add, page, reads = memory.messages.add, memory.messages.page, set()
 
     class Watched(type(memory.messages)):
         def add(self, *args, **kwargs):
             elsewhere.add(threading.get_ident())
             time.sleep(0.005)
             return add(*args, **kwargs)
+
+        def page(self, *args, **kwargs):
+            reads.add(threading.get_ident())
+            return page(*args, **kwargs)
 
     memory.messages = Watched(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
     rounds = 0
@@ -443,6 +456,8 @@ async def test_the_event_loop_goes_on_while_memory_works(memory):
     await chat.aset([user(CAT)])
     await chat.aput_messages([model("Nice.")])
     assert texts(await chat.aget_all()) == [CAT, "Nice."]
+    assert reads
+    assert here not in reads
 
 
 def test_threads_share_a_session_and_lose_nothing(memory, chat):

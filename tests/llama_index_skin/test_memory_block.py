@@ -9,9 +9,10 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
 
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
+from meve.memory import GovernedMemory
 from meve.memory.telling import CLOSING, HEADER
-from meve.testing.fakes import WordCounter
+from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.llama_index_skin.chats import AGENTS, Witness, ask, simple
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -157,6 +158,7 @@ async def test_it_takes_no_more_than_it_may(memory):
         found = await block(memory, max_tokens=most, search={"limit": None}).aget([user("What are my cats called?")])
         assert len(found.split()) <= most
     assert found
+    assert (await block(memory, search={"limit": 2}).aget([user("What are my cats called?")])).count("\n[") == 2
 
 
 async def test_the_stock_memory_shortens_it_and_keeps_the_conversation(memory):
@@ -207,3 +209,16 @@ def test_it_is_written_down_without_its_memory(memory):
     data = block(memory).model_dump()
     assert "memory" not in data
     assert (data["name"], data["user_id"], data["priority"]) == ("meve", "alice", 1)
+
+
+async def test_where_nothing_can_be_recalled_the_conversation_goes_on(tmp_path):
+    class Unplugged(WordEmbedder):
+        def embed_query(self, text):
+            raise OSError("unplugged")
+
+    with GovernedMemory.open(tmp_path / "m.db", embedder=Unplugged()) as memory:
+        known(memory)
+        with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
+            assert await block(memory).aget([user(QUESTION)], session_id="s") == ""
+        with pytest.raises(ModelError, match="unplugged"):
+            await block(memory, on_error="raise").aget([user(QUESTION)], session_id="s")
