@@ -5,7 +5,6 @@ import threading
 from datetime import timedelta
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
 
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
@@ -13,19 +12,22 @@ from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, Valid
 from meve.memory import GovernedMemory
 from meve.memory.telling import CLOSING, HEADER
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.llama_index_skin.chats import AGENTS, Witness, ask, simple
+from tests.llama_index_skin.chats import (
+    AGENTS,
+    CAT,
+    QUESTION,
+    Witness,
+    ask,
+    known,
+    model,
+    outcomes,
+    simple,
+    user,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-CAT, QUESTION, ANSWER = "My cat is called Tom.", "What is my cat called?", "Your cat is called Tom."
-
-
-def user(text):
-    return ChatMessage(text)
-
-
-def model(text):
-    return ChatMessage(text, role="assistant")
+ANSWER = "Your cat is called Tom."
 
 
 def block(memory, **options):
@@ -38,16 +40,9 @@ def stock(memory, *blocks, session="s", **options):
     return Memory.from_defaults(session_id=session, chat_store=store, memory_blocks=list(blocks), **options)
 
 
-def known(memory):
-    return memory.add(CAT, user_id="alice", source="chat_user", policy_class="factual", id="cat")
-
-
-def facts(memory):
+def sessions(memory):
+    """Of each fact that is remembered, the session."""
     return {r.text: r.session_id for r in memory.list(user_id="alice") if r.text}
-
-
-def outcomes(memory):
-    return [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
 
 
 @pytest.mark.parametrize(
@@ -98,14 +93,14 @@ async def test_statements_are_remembered_as_soon_as_they_are_seen_once(memory):
         await mine.aget(said, session_id="s")
     await block(memory).aget(said, session_id="s")
     assert said == before
-    assert facts(memory) == {CAT: "s"}
+    assert sessions(memory) == {CAT: "s"}
     await mine.aput(said, session_id="s")
-    assert facts(memory) == {CAT: "s"}
+    assert sessions(memory) == {CAT: "s"}
     assert len(memory.list(user_id="alice")) == 1
     await mine.aput([user("I have a dog.")], from_short_term_memory=True, session_id="t")
-    assert facts(memory) == {CAT: "s", "I have a dog.": "t"}
+    assert sessions(memory) == {CAT: "s", "I have a dog.": "t"}
     await block(memory, remember=None).aget([user("I live in Oslo.")], session_id="s")
-    assert "I live in Oslo." not in facts(memory)
+    assert "I live in Oslo." not in sessions(memory)
 
 
 async def test_an_answer_is_judged_once_when_it_is_seen(memory):
@@ -136,7 +131,7 @@ async def test_the_same_question_again_is_another_one(memory):
     assert outcomes(memory) == ["used", "unused"]
 
 
-async def test_it_is_shortened_by_leaving_out_the_last_facts(memory):
+async def test_it_is_shortened_by_leaving_out_the_last_sessions(memory):
     mine = block(memory)
     for n in range(5):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
@@ -175,7 +170,7 @@ async def test_the_stock_memory_shortens_it_and_keeps_the_conversation(memory):
 async def test_agents_and_engines_with_the_stock_memory_remember_too(made, memory, clock):
     llm = Witness(says=lambda messages: "I see.")
     await ask(made(llm), stock(memory, block(memory), session="monday"), f"Hello. {CAT}")
-    assert facts(memory) == {CAT: "monday"}
+    assert sessions(memory) == {CAT: "monday"}
     llm, second = Witness(says=lambda messages: ANSWER), stock(memory, block(memory), session="tuesday")
     await ask(made(llm), second, QUESTION)
     assert CAT in llm.shown()
