@@ -49,20 +49,24 @@ def windowed(
     """
     spoken = [m for m in messages if m.role not in PINNED]
     turns = _turns(spoken)
-    last = sum(map(counter.message, turns[-1])) if turns else 0
+    last = _cost(turns[-1], counter) if turns else 0
     system = _system([*pinned, *(m for m in messages if m.role in PINNED)], counter, limit - min(last, limit // 2))
     used = counter.message(system) if system else 0
     if not turns:
         return Window(system=system, tokens=used)
     end = turns[-1] if last <= limit - used else _shortened(turns[-1], counter, limit - used)
-    used += sum(map(counter.message, end))
+    used += last if end is turns[-1] else _cost(end, counter)
     kept = [*end]
     for turn in reversed(turns[:-1]) if end is turns[-1] else ():
-        cost = sum(map(counter.message, turn))
+        cost = _cost(turn, counter)
         if used + cost > limit - reserve:
             break
         kept, used = [*turn, *kept], used + cost
     return Window(system=system, turns=tuple(kept), tokens=used)
+
+
+def _cost(messages: Sequence[ChatMessage], counter: MessageCounter) -> int:
+    return sum(map(counter.message, messages))
 
 
 def _system(found: Sequence[ChatMessage], counter: MessageCounter, room: int) -> ChatMessage | None:
@@ -113,7 +117,7 @@ def _paired(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMessage]:
 def _shortened(turn: Sequence[ChatMessage], counter: MessageCounter, room: int) -> list[ChatMessage]:
     """What fits of a turn that is too long: what the user said, and its last steps."""
     first, *steps = _steps(turn)
-    head = counter.fitted(first[0], max(room // 2, room - sum(counter.message(m) for step in steps for m in step)))
+    head = counter.fitted(first[0], max(room // 2, room - sum(_cost(step, counter) for step in steps)))
     if head is None:
         return []
     left = room - counter.message(head)
@@ -123,13 +127,13 @@ def _shortened(turn: Sequence[ChatMessage], counter: MessageCounter, room: int) 
         if made is None:
             break
         kept = [*made, *kept]
-        left -= sum(map(counter.message, made))
+        left -= _cost(made, counter)
     return [head, *kept]
 
 
 def _fitted_step(step: Sequence[ChatMessage], counter: MessageCounter, room: int) -> list[ChatMessage] | None:
     """A call and its results, the results cut alike where they are too long; None where that won't do."""
-    if sum(map(counter.message, step)) <= room:
+    if _cost(step, counter) <= room:
         return list(step)
     head, *results = step
     if not results:

@@ -192,3 +192,33 @@ def tool_call(name, call_id="1", **arguments):
         role=MessageRole.ASSISTANT,
         blocks=[ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)],
     )
+
+
+CAT, QUESTION = "My cat is called Tom.", "What is my cat called?"
+
+
+def user(text):
+    return ChatMessage(text)
+
+
+def model(text):
+    return ChatMessage(text, role="assistant")
+
+
+def texts(messages):
+    return [message.content for message in messages]
+
+
+def facts(memory, user="alice"):
+    """What is remembered of a user, with its score."""
+    return {r.text: r.reflection for r in memory.list(user_id=user) if r.text}
+
+
+def outcomes(memory):
+    """What answers made of what was recalled, in order."""
+    return [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
+
+
+def known(memory, *, ttl=None):
+    """A memory that knows the cat, from elsewhere."""
+    return memory.add(CAT, user_id="alice", source="chat_user", policy_class="factual", id="cat", ttl=ttl)

@@ -5,26 +5,29 @@ import threading
 from datetime import timedelta
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
 
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
+from meve.memory import GovernedMemory
 from meve.memory.telling import CLOSING, HEADER
-from meve.testing.fakes import WordCounter
-from tests.llama_index_skin.chats import AGENTS, Witness, ask, simple
+from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.llama_index_skin.chats import (
+    AGENTS,
+    CAT,
+    QUESTION,
+    Witness,
+    ask,
+    known,
+    model,
+    outcomes,
+    simple,
+    user,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-CAT, QUESTION, ANSWER = "My cat is called Tom.", "What is my cat called?", "Your cat is called Tom."
-
-
-def user(text):
-    return ChatMessage(text)
-
-
-def model(text):
-    return ChatMessage(text, role="assistant")
+ANSWER = "Your cat is called Tom."
 
 
 def block(memory, **options):
@@ -37,16 +40,9 @@ def stock(memory, *blocks, session="s", **options):
     return Memory.from_defaults(session_id=session, chat_store=store, memory_blocks=list(blocks), **options)
 
 
-def known(memory):
-    return memory.add(CAT, user_id="alice", source="chat_user", policy_class="factual", id="cat")
-
-
-def facts(memory):
+def sessions(memory):
+    """Of each fact that is remembered, the session."""
     return {r.text: r.session_id for r in memory.list(user_id="alice") if r.text}
-
-
-def outcomes(memory):
-    return [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
 
 
 @pytest.mark.parametrize(
@@ -97,14 +93,14 @@ async def test_statements_are_remembered_as_soon_as_they_are_seen_once(memory):
         await mine.aget(said, session_id="s")
     await block(memory).aget(said, session_id="s")
     assert said == before
-    assert facts(memory) == {CAT: "s"}
+    assert sessions(memory) == {CAT: "s"}
     await mine.aput(said, session_id="s")
-    assert facts(memory) == {CAT: "s"}
+    assert sessions(memory) == {CAT: "s"}
     assert len(memory.list(user_id="alice")) == 1
     await mine.aput([user("I have a dog.")], from_short_term_memory=True, session_id="t")
-    assert facts(memory) == {CAT: "s", "I have a dog.": "t"}
+    assert sessions(memory) == {CAT: "s", "I have a dog.": "t"}
     await block(memory, remember=None).aget([user("I live in Oslo.")], session_id="s")
-    assert "I live in Oslo." not in facts(memory)
+    assert "I live in Oslo." not in sessions(memory)
 
 
 async def test_an_answer_is_judged_once_when_it_is_seen(memory):
@@ -135,7 +131,7 @@ async def test_the_same_question_again_is_another_one(memory):
     assert outcomes(memory) == ["used", "unused"]
 
 
-async def test_it_is_shortened_by_leaving_out_the_last_facts(memory):
+async def test_it_is_shortened_by_leaving_out_the_last_sessions(memory):
     mine = block(memory)
     for n in range(5):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
@@ -157,6 +153,7 @@ async def test_it_takes_no_more_than_it_may(memory):
         found = await block(memory, max_tokens=most, search={"limit": None}).aget([user("What are my cats called?")])
         assert len(found.split()) <= most
     assert found
+    assert (await block(memory, search={"limit": 2}).aget([user("What are my cats called?")])).count("\n[") == 2
 
 
 async def test_the_stock_memory_shortens_it_and_keeps_the_conversation(memory):
@@ -173,7 +170,7 @@ async def test_the_stock_memory_shortens_it_and_keeps_the_conversation(memory):
 async def test_agents_and_engines_with_the_stock_memory_remember_too(made, memory, clock):
     llm = Witness(says=lambda messages: "I see.")
     await ask(made(llm), stock(memory, block(memory), session="monday"), f"Hello. {CAT}")
-    assert facts(memory) == {CAT: "monday"}
+    assert sessions(memory) == {CAT: "monday"}
     llm, second = Witness(says=lambda messages: ANSWER), stock(memory, block(memory), session="tuesday")
     await ask(made(llm), second, QUESTION)
     assert CAT in llm.shown()
@@ -207,3 +204,16 @@ def test_it_is_written_down_without_its_memory(memory):
     data = block(memory).model_dump()
     assert "memory" not in data
     assert (data["name"], data["user_id"], data["priority"]) == ("meve", "alice", 1)
+
+
+async def test_where_nothing_can_be_recalled_the_conversation_goes_on(tmp_path):
+    class Unplugged(WordEmbedder):
+        def embed_query(self, text):
+            raise OSError("unplugged")
+
+    with GovernedMemory.open(tmp_path / "m.db", embedder=Unplugged()) as memory:
+        known(memory)
+        with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
+            assert await block(memory).aget([user(QUESTION)], session_id="s") == ""
+        with pytest.raises(ModelError, match="unplugged"):
+            await block(memory, on_error="raise").aget([user(QUESTION)], session_id="s")
