@@ -76,6 +76,18 @@ def test_of_two_in_conflict_the_newer_is_recalled_until_an_answer_contradicts_it
     assert sorted(ids(memory.search("When does the ferry to Oslo leave?", user_id="alice"))) == ["bergen", "oslo"]
 
 
+@pytest.mark.parametrize("places", ["abc", "acb", "bac", "bca", "cab", "cba"])
+@pytest.mark.parametrize("asked", ["How many cats do I have?", "Is it true that I have 3 cats?"])
+def test_what_was_said_changed_and_said_again_is_true_again(memory, clock, places, asked):
+    """Whichever of the two that say the same ranks higher; and upkeep finds the same."""
+    for place, text in zip(places, ["I have 3 cats.", "I have 4 cats.", "I have 3 cats."], strict=True):
+        memory.add(text, user_id="alice", policy_class="factual", id=place)
+        clock.advance(timedelta(hours=1))
+    for _ in range(2):
+        assert [r.text for r in memory.search(asked, user_id="alice").records] == ["I have 3 cats."]
+        memory.maintain()
+
+
 def test_what_a_policy_protects_yields_to_no_newer_statement(memory, clock):
     memory.add_shared("The office opens at 9 on Mondays.", id="rule")
     clock.advance(timedelta(days=1))

@@ -245,7 +245,14 @@ class TestPrioritize:
             return {"ba": "", "ca": "prevails", "cb": "same"}[one.id + other.id]
 
         chosen = prioritize(three, all_near, 0.85, relate)
-        assert reasons(chosen) == {"c": "redundant_with:b"}, "what goes itself drives nothing out"
+        assert reasons(chosen) == {"a": "contradicted_by:c", "c": "redundant_with:b"}, "b says what c says"
+
+    def test_what_yields_drives_nothing_out(self):
+        """c prevails over a, and yields to b: it goes, and a stays."""
+        three = [candidate("a", 0.9), candidate("b", 0.8), candidate("c", 0.7)]
+        found = {"ba": "", "ca": "prevails", "cb": "yields"}
+        chosen = prioritize(three, vectors([1, 0], [1, 0], [1, 0]), 0.85, lambda one, other: found[one.id + other.id])
+        assert reasons(chosen) == {"c": "contradicted_by:b"}
 
     def test_length_does_not_matter(self):
         """Vectors of a dot-product model are compared by angle."""

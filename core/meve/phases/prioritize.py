@@ -1,6 +1,6 @@
 """Phase 4, prioritisation: best first, and nothing said twice."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ def prioritize(
 ) -> Selection:
     """Sort, then drop each candidate whose embedding is too close to any kept, higher-ranked one.
 
-    Where `relate` finds two in conflict, the one that yields goes, though it may rank higher.
+    Where `relate` finds two in conflict, the one that yields goes, though it may rank higher; then what is said twice.
 
     Args:
         candidates: n of them, in any order.
@@ -35,20 +35,39 @@ def prioritize(
     place = {c.id: i for i, c in enumerate(candidates)}
     ranked = unit(vectors)[[place[c.id] for c in order]]
     cosines = np.minimum(inner_products(ranked), 1.0)
-    close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one, kept or not
-    kept = np.ones(len(order), dtype=np.bool_)
-    dropped: list[Dropped] = []
-    for i in np.flatnonzero(close.any(axis=1)).tolist():
-        others = np.flatnonzero(close[i] & kept).tolist()
-        found = {n: "same" if relate is None else relate(order[i].passage, order[n].passage) for n in others}
-        for reason, relation in (("redundant_with", "same"), ("contradicted_by", "yields")):
-            if above := [n for n in others if found[n] == relation]:
-                nearest = max(above, key=lambda n: cosines[i, n])
-                kept[i] = False
-                dropped.append(Dropped(candidate=order[i], reason=f"{reason}:{order[nearest].id}"))
+    close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one
+    pairs = {int(i): sorted(np.flatnonzero(close[i]).tolist(), key=lambda n: -cosines[i, n])
+             for i in np.flatnonzero(close.any(axis=1))}  # fmt: skip
+    reasons: dict[int, str] = {}
+    related: dict[tuple[int, int], Relation] = {}
+    if relate is not None:
+        related = _settled(order, pairs, relate, reasons)
+    for i, others in pairs.items():
+        same = (n for n in others if n not in reasons and related.get((i, n), "" if relate else "same") == "same")
+        if i not in reasons and (nearest := next(same, None)) is not None:
+            reasons[i] = f"redundant_with:{order[nearest].id}"
+    dropped = [Dropped(candidate=order[i], reason=reason) for i, reason in sorted(reasons.items())]
+    return Selection(kept=[c for i, c in enumerate(order) if i not in reasons], dropped=dropped)
+
+
+def _settled(
+    order: Sequence[Candidate], pairs: Mapping[int, Sequence[int]], relate: Relate, reasons: dict[int, str]
+) -> dict[tuple[int, int], Relation]:
+    """Note what goes since it yields; what pairs of candidates were found to be, as far as that was asked.
+
+    Conflicts are settled before what is said twice is dropped: of a statement, its opposite, and the statement again,
+    the opposite goes, whichever of the two that say the same ranks higher.
+    """
+    related: dict[tuple[int, int], Relation] = {}
+    for i, others in pairs.items():
+        beaten: list[int] = []
+        for n in (n for n in others if n not in reasons):
+            relation = related[i, n] = relate(order[i].passage, order[n].passage)
+            if relation == "yields":
+                reasons[i] = f"contradicted_by:{order[n].id}"
                 break
+            if relation == "prevails":
+                beaten.append(n)
         else:
-            for n in (n for n in others if found[n] == "prevails"):
-                kept[n] = False
-                dropped.append(Dropped(candidate=order[n], reason=f"contradicted_by:{order[i].id}"))
-    return Selection(kept=[c for c, stays in zip(order, kept.tolist(), strict=True) if stays], dropped=dropped)
+            reasons.update({n: f"contradicted_by:{order[i].id}" for n in beaten})
+    return related
