@@ -181,7 +181,7 @@ def test_what_did_not_fit_is_not_outcomes(memory):
     tight = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=20)
     assert tight.get(QUESTION) == []
     tight.put_messages([user(QUESTION), model("No idea.")])
-    assert outcomes(memory) == []
+    assert outcomes(memory) == memory.audit.events(action="retrieve") == []
 
 
 def test_after_an_answer_the_same_is_told_again_and_nothing_is_recalled(memory, chat):
