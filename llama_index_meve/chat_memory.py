@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.types import BaseMemory
+from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
@@ -14,7 +15,7 @@ from llama_index_meve.history import History
 from llama_index_meve.recalling import Turn, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import is_answer, question, role_of, said, spoken
+from llama_index_meve.turns import asked, is_answer, question, role_of, said, spoken
 from llama_index_meve.windows import Window
 from meve.errors import ConfigurationError, MeveError
 from meve.memory import GovernedMemory, Recall
@@ -158,7 +159,7 @@ class MeVeMemory(BaseMemory):
         found = self._turn.told
         return found.recall if found else None
 
-    def get(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+    def get(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The conversation's last messages, and what is remembered for a question, within the token limit.
 
         Args:
@@ -175,11 +176,10 @@ class MeVeMemory(BaseMemory):
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
         reserve = min(self.search.get("max_tokens", FACTS) + _TOLD, room // 4)
         window = self._history.window(self._counter, room, reserve)
-        asked = spoken(input) if isinstance(input, ChatMessage) else input
-        text = self._told(asked, window, room)
+        text = self._told(asked(input), window, room)
         return window.with_memory(text)
 
-    async def aget(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+    async def aget(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
         return await self.memory.aside(self.get, input, **kwargs)
 
@@ -284,12 +284,12 @@ class MeVeMemory(BaseMemory):
     def _history(self) -> History:
         return History(self.memory, self.user_id, self.session_id)
 
-    def _told(self, asked: str | None, window: Window, room: int) -> str:
+    def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
         known = self._turn.told
-        text = question(window.turns) if asked is None else asked
+        text = question(window.turns) if given is None else given
         left = room - window.tokens - (0 if window.system else OVERHEAD)
-        if asked is None and known is not None and known.answered and known.question == text:
+        if given is None and known is not None and known.answered and known.question == text:
             again = told(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
         if not text.strip() or left < 2 * self._counter.text(HEADER):

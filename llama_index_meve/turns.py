@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.schema import QueryBundle
 
 from meve.memory.turns import Said
 
@@ -25,6 +26,13 @@ _ROLES = {
 def spoken(message: ChatMessage) -> str:
     """What a message says in words; empty for nothing."""
     return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock) and block.text)
+
+
+def asked(question: str | ChatMessage | QueryBundle | None) -> str | None:
+    """What a question says in words, however it is put; None for no question."""
+    if isinstance(question, ChatMessage):
+        return spoken(question)
+    return question.query_str if isinstance(question, QueryBundle) else question
 
 
 def role_of(message: ChatMessage) -> str:

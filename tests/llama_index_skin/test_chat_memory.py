@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.memory.types import BaseMemory
+from llama_index.core.schema import QueryBundle
 
 from llama_index_meve import MeVeMemory
 from meve.errors import (
@@ -92,6 +93,7 @@ def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat)
     chat.put_messages([user(QUESTION), model("I don't know.")])
     assert CAT in str(chat.get()[0])
     assert CAT in str(chat.get(ChatMessage(QUESTION))[0])
+    assert CAT in str(chat.get(QueryBundle(QUESTION, custom_embedding_strs=["Eiffel tower"]))[0])
     assert chat.get("How tall is the Eiffel tower?")[0].content == QUESTION
     assert texts(chat.get("  ")) == [QUESTION, "I don't know."]
     assert chat.get(some_option=1, initial_token_count=10)

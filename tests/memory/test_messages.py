@@ -7,10 +7,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from meve.errors import HoldError, PassageError, UnknownIdError, ValidationError
+from meve.errors import DuplicateIdError, HoldError, PassageError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores.messages import page as statement
@@ -262,6 +263,62 @@ def test_only_those_of_the_session_are_taken_by_id(memory):
     assert memory.messages.take("s", user_id="alice", ids=[])[0] == []
 
 
+def test_a_message_of_an_id_is_kept_once_as_it_was_first(memory):
+    assert say(memory, "a", "b", "again", ids=["1", None, "1"])[::2] == ["1", "1"]
+    assert say(memory, "other", "c", ids=["1", "3"]) == ["1", "3"]
+    assert told(memory) == ["a", "b", "c"]
+    assert [e.action for e in memory.audit.events(record_id="1")] == ["add"]
+    memory.messages.archive("s", ["1"], user_id="alice")
+    say(memory, "a", ids=["1"])
+    assert told(memory, archived=None) == ["a", "b", "c"]
+    say(memory, "of bob", user="bob", ids=["1"])
+    assert told(memory, user="bob") == ["of bob"]
+
+
+def test_an_id_whose_message_is_over_or_erased_can_be_used_again(memory, clock):
+    say(memory, "a", "b", ids=["1", "2"])
+    memory.messages.delete("s", ["2"], user_id="alice")
+    clock.advance(WEEK)
+    say(memory, "anew", "b anew", ids=["1", "2"])
+    assert told(memory) == ["anew", "b anew"]
+    assert [e.action for e in memory.audit.events(record_id="1")] == ["add", "expire", "add"]
+
+
+def test_an_id_of_something_else_is_refused_and_nothing_is_kept(memory, clock):
+    memory.add("Bread is baked.", user_id="alice", id="fact")
+    say(memory, "x", session="other", ids=["there"])
+    say(memory, "kept", session="s", ids=["held"])
+    memory.hold("held", user_id="alice")
+    for taken in ("fact", "there"):
+        with pytest.raises(DuplicateIdError, match=taken):
+            say(memory, "a", "b", ids=["new", taken])
+    clock.advance(WEEK)
+    with pytest.raises(DuplicateIdError, match="held"):
+        say(memory, "a", "b", ids=["new", "held"])
+    assert told(memory) == []
+
+
+@pytest.mark.parametrize("ids", [["1"], ["1", "2", "3"], ["1", " "], ["1", 2]])
+def test_ids_that_can_not_be_are_refused(memory, ids):
+    with pytest.raises(ValidationError, match=r"id"):
+        say(memory, "a", "b", ids=ids)
+    assert told(memory) == []
+
+
+def test_of_an_id_that_threads_add_at_once_one_message_is_kept(memory):
+    """Each thread is told the id, and nobody fails."""
+    start = Barrier(8)
+
+    def adding(n):
+        start.wait()
+        return say(memory, f"by {n}", ids=["1"])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(adding, range(8))) == [["1"]] * 8
+    assert len(told(memory)) == 1
+    assert [e.action for e in memory.audit.events(record_id="1")] == ["add"]
+
+
 def test_threads_lose_nothing_and_take_nothing_twice(memory):
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda n: say(memory, f"{n} call", f"{n} result"), range(50)))
@@ -295,7 +352,7 @@ def test_a_file_of_before_is_brought_up(memory, file, clock):
     memory.close()
     with sqlite3.connect(file) as connection:
         connection.execute("DROP INDEX memories_message")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute("PRAGMA user_version = 2")
     connection.close()
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as again:
         say(again, "a")
@@ -304,3 +361,15 @@ def test_a_file_of_before_is_brought_up(memory, file, clock):
     with sqlite3.connect(file) as connection:
         assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_message'").fetchone()
     connection.close()
+
+
+def test_turns_stay_beside_each_other_whatever_is_said_between(memory):
+    """A turn borrows likeness from the turns beside it, and messages come between none."""
+    for user in ("alice", "bob"):
+        memory.add("Which pots are for the balcony?", user_id=user, session_id="s")
+        if user == "bob":
+            say(memory, "a", user="bob")
+        memory.add("The blue ones.", user_id=user, session_id="s")
+    found = [memory.explain("pots for the balcony", user_id=user) for user in ("alice", "bob")]
+    assert [e.score for e in found[0]] == [e.score for e in found[1]]
+    assert len(found[0]) == 2

@@ -17,6 +17,12 @@ CASES = {
     "a denial": ([SUN], "What needs 8 hours of sun?", "Not tomatoes.", ["contradicted"]),
     "a memory of something else": ([WATER], "Which fruit is red?", "Tomatoes.", ["unused"]),
     "more than it holds": ([SUN], "What needs 8 hours of sun?", "Tomatoes and lavender.", ["unused"]),
+    "another value alone": ([OSLO], "When does the ferry to Oslo leave?", "7:15.", ["contradicted"]),
+    "another value, of two": (
+        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 7:15.", ["contradicted", "unused"],
+    ),
+    "another name alone": (["Ann lives in Bergen."], "Where does Ann live?", "Oslo.", ["contradicted"]),
+    "another value, of what nobody asked for": ([OSLO], "How many seats has the bus?", "12.", ["unused"]),
     "another value": ([OSLO], "When does the ferry to Oslo leave?", "The ferry leaves at 7:15.", ["contradicted"]),
 }  # fmt: skip
 

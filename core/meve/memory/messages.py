@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from meve.errors import PassageError, UnknownIdError, ValidationError
+from meve.errors import DuplicateIdError, PassageError, UnknownIdError, ValidationError
 from meve.memory.drafts import NAME_LENGTH, end_of_life
 from meve.memory.item import canonical
 from meve.memory.kit import Kit
@@ -82,7 +82,8 @@ class Messages:
             user_id: whose.
             archived: whether they are put away at once.
             ttl: how long they live; as turns of a conversation do, if None.
-            ids: their names among the user's records; one that is there already is left as it is. None for new ones.
+            ids: their names among the user's records; of a message that the session holds already nothing is kept anew,
+                and of two of one id the first. None for new ones.
             reason: for the audit log; holds no content.
 
         Returns:
@@ -90,13 +91,17 @@ class Messages:
 
         Raises:
             ValidationError: an argument that can't be; nothing is kept.
+            DuplicateIdError: what an id names is no message of this session, or is over and on hold; nothing is kept.
             StorageError: the file can't be written.
         """
         user, drafts = self._drafted(session_id, values, user_id, archived, ttl, ids)
         if drafts:
+            first: dict[str, StoredRecord] = {}
+            for each in drafts:
+                first.setdefault(each.record.id, each)
             with self._kit.store.writing() as transaction:
-                known = {i for i in ids or () if i is not None and one(transaction, user, i) is not None}
-                self._insert(transaction, user, [each for each in drafts if each.record.id not in known], reason)
+                new = [each for each in first.values() if not self._known(transaction, user, each)]
+                self._insert(transaction, user, new, reason)
         return [each.record.id for each in drafts]
 
     def replace(
@@ -280,6 +285,18 @@ class Messages:
             for name, value in zip(names, values, strict=True)
         ]
         return user, kit.stored_all(records)
+
+    def _known(self, transaction: Transaction, user: str, draft: StoredRecord) -> bool:
+        """Whether the session holds a message of that id; one that is over makes room."""
+        record, now = draft.record, self._kit.clock.now()
+        Writer(self._kit).clear_expired(transaction, user, record.id, now)
+        found = one(transaction, user, record.id)
+        if found is None:
+            return False
+        here = found.record.source == "message" and found.record.session_id == record.session_id
+        if not here or found.record.expired(now):
+            raise DuplicateIdError(f"the id {record.id!r:.80} is taken, and not by a message of this session")
+        return True
 
     def _insert(self, transaction: Transaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
         for each in drafts:

@@ -8,11 +8,14 @@ import numpy as np
 
 from meve.formulas import cosines
 from meve.memory.policy import Reflection
-from meve.memory.values import Contradiction, values_of
-from meve.parts.lexical.analyzers import content_words
+from meve.memory.values import NUMBER, Contradiction, values_of
+from meve.parts.lexical.analyzers import FUNCTION_WORDS, content_words
 from meve.parts.sentences import sentences
 from meve.ports import Embedder
 from meve.types import FloatArray
+
+FEW = 3
+"""Words up to which a sentence of an answer is read as the rest of its question's."""
 
 Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
 
@@ -63,23 +66,31 @@ class RuleUsageJudge:
         if not said:
             return [Judged(outcome="unused", because="the answer is empty") for _ in memories]
         spoken = self.embedder.embed_passages(said)
+        stated = [_stated(query, sentence) for sentence in said]
         known, heard = set(content_words(query)), set(content_words(answer))
         held = [set(content_words(text)) for text in memories]
         common = set.intersection(*held) if len(held) > 1 else set()
         denied = values_of(answer).denies
         whole = [n for n in _whole(known, heard - known, held) if values_of(memories[n]).denies == denied]
         return [
-            self._one(text, said, own - known - common or own, heard, cosines(vector, spoken), whole=n in whole)
+            self._one(text, stated, own - known - common or own, heard, cosines(vector, spoken), whole=n in whole)
             for n, (text, own, vector) in enumerate(zip(memories, held, np.asarray(vectors), strict=True))
         ]
 
     def _one(
-        self, text: str, said: Sequence[str], own: set[str], heard: set[str], near: FloatArray, *, whole: bool
+        self,
+        text: str,
+        stated: Sequence[tuple[str, bool]],
+        own: set[str],
+        heard: set[str],
+        near: FloatArray,
+        *,
+        whole: bool,
     ) -> Judged:
-        for sentence in said:
-            found = self.contradiction.between(text, sentence)
-            if found:
-                return Judged(outcome="contradicted", because=f"another {found.partition(':')[0]}")
+        for sentence, named in stated:
+            kind = self.contradiction.between(text, sentence).partition(":")[0]
+            if kind and (named or kind != "name"):  # another name that the question says is another subject
+                return Judged(outcome="contradicted", because=f"another {kind}")
         if whole:
             return Judged(outcome="used", because="it holds all that the answer says")
         shared = len(own & heard)
@@ -88,6 +99,15 @@ class RuleUsageJudge:
         if near.max() >= self.likeness:
             return Judged(outcome="used", because=f"a sentence of cosine {near.max():.2f}")
         return Judged(outcome="unused", because=f"{shared} of {len(own)} distinctive words, cosine {near.max():.2f}")
+
+
+def _stated(query: str, sentence: str) -> tuple[str, bool]:
+    """What a sentence of an answer states, one of few words of what was asked; and whether the names are its own."""
+    if len(content_words(sentence)) > FEW:
+        return sentence, True
+    first = sentence.partition(" ")[0]
+    said = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
+    return f"{NUMBER.sub('', query).rstrip(' ?')}{said}", bool(values_of(said).names)
 
 
 def _whole(known: set[str], said: set[str], held: Sequence[set[str]]) -> list[int]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from meve.parts.lexical.analyzers import FUNCTION_WORDS, words
+from meve.parts.lexical.analyzers import FUNCTION_WORDS, stem, words
 
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)?")
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)?")
 _UP_TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty
@@ -92,11 +92,11 @@ def taken_apart(text: str) -> Statement:
     values = _values(text, found)
     apart = values.names | values.days | _SPELLED.keys() | _NEGATIONS | FUNCTION_WORDS
     said = {word for word in found if word not in apart and not word[0].isdigit()}
-    return Statement(about=frozenset(map(_stem, said)), values=values)
+    return Statement(about=frozenset(map(stem, said)), values=values)
 
 
 def _values(text: str, found: Sequence[str]) -> Values:
-    numbers = {_plain(each) for each in _NUMBER.findall(text)}
+    numbers = {_plain(each) for each in NUMBER.findall(text)}
     numbers |= {_SPELLED[word] for word in _SPELLED.keys() & found}
     names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text)}
     days = _CALENDAR.intersection(found)
@@ -147,12 +147,5 @@ def _plain(number: str) -> str:
     return re.sub(r"\s", "", number).replace("–", "-").replace(",", "").lstrip("+")
 
 
-def _stem(word: str) -> str:
-    for end in ("ies", "ing", "es", "ed", "s"):
-        if word.endswith(end) and len(word) - len(end) >= 3:
-            return word[: -len(end)] + ("y" if end == "ies" else "")
-    return word
-
-
-_VERBS = frozenset(map(_stem, _LIGHT.split()))
+_VERBS = frozenset(map(stem, _LIGHT.split()))
 """Words that say little of what a statement is about."""

@@ -82,11 +82,16 @@ def stemmed_words(text: str) -> list[str]:
     >>> stemmed_words("Who was painting the horses?")
     ['paint', 'hors']
     """
-    return [_stem(word) for word in content_words(text)]
+    return [stem(word) for word in content_words(text)]
 
 
 @lru_cache(maxsize=100_000)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """An English word without its ending, in lower case.
+
+    >>> stem("painting"), stem("leaves"), stem("leave")
+    ('paint', 'leav', 'leav')
+    """
     with _ONE_AT_A_TIME:  # a stemmer keeps the word that it works on
         return str(_stemmer().stemWord(word))
 

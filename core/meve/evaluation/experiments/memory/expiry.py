@@ -22,6 +22,8 @@ MEMORY, PLAIN = "memory", "plain vectors"
 BEFORE, AFTER, LEFT = "there before", "handed out after", "left in the files"
 _CLASSES: tuple[PolicyClass, ...] = ("factual", "intent_bound", "ephemeral", "private")
 _LOCKS = ["garage", "cellar", "safe", "gate", "locker", "alarm", "office", "attic", "shed", "mailbox"]
+_CODED = "ghjkmnpqrtvwxyz"
+"""No hexadecimal digits: in an export, hashes stand beside the records."""
 _KEEPERS = ["Ana", "Boris", "Clara", "Dmitri", "Elsa", "Farid", "Greta", "Hugo", "Irma", "Jonas"]
 
 
@@ -52,10 +54,10 @@ class Secret:
 def secrets(rng: Random, user: str, count: int) -> list[Secret]:
     """One user's, each with another code, at most a hundred."""
     places = rng.sample([(lock, keeper) for lock in _LOCKS for keeper in _KEEPERS], count)
-    codes = rng.sample(range(100_000, 1_000_000), count)
+    codes = ["".join(rng.choices(_CODED, k=8)) for _ in range(count)]
     return [
         Secret(
-            id=f"s{n:03}", user=user, code=str(code), lock=lock, keeper=keeper, policy_class=rng.choice(_CLASSES),
+            id=f"s{n:03}", user=user, code=code, lock=lock, keeper=keeper, policy_class=rng.choice(_CLASSES),
             ttl=timedelta(seconds=rng.randint(60, 20 * 86_400)) if n % 2 else None,
         )
         for n, ((lock, keeper), code) in enumerate(zip(places, codes, strict=True))
