@@ -15,6 +15,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores.messages import page as statement
 from meve.memory.stores.ports import Stretch
+from meve.memory.stores.schema import MIGRATIONS
 from tests.memory.conftest import KEY
 from tests.memory.test_erasure import found_in
 
@@ -185,6 +186,7 @@ def test_what_was_made_of_a_message_goes_with_it(memory):
     assert len(memory.search("likes tea bread", user_id="alice").records) == 2
     done = memory.messages.delete("s", [ids[0]], user_id="alice")
     assert set(done.erased) == {ids[0], tea.id}
+    assert len(memory._searcher.shelves._held[user_key("alice")]) == 1
     assert [r.text for r in memory.search("likes tea bread", user_id="alice").records] == ["Alice likes bread."]
 
 
@@ -295,7 +297,8 @@ def test_a_file_of_before_is_brought_up(memory, file, clock):
     memory.close()
     with sqlite3.connect(file) as connection:
         connection.execute("DROP INDEX memories_message")
-        connection.execute("PRAGMA user_version = 1")
+        before = next(n for n, made in enumerate(MIGRATIONS) if "memories_message" in made)
+        connection.execute(f"PRAGMA user_version = {before}")
     connection.close()
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as again:
         say(again, "a")
