@@ -142,7 +142,12 @@ def test_the_policy_says_how_long_a_conversation_lives(tmp_path, clock):
 
 
 @pytest.mark.parametrize(
-    ("answer", "moved"), [("Your cat is called Tom.", 10), ("Cats are nice.", -5), ("Your cat is called Max.", -30)]
+    ("answer", "moved"),
+    [
+        ("Your cat is called Tom.", 10),
+        ("Many people keep an animal at home and are fond of it for a long time.", -5),
+        ("Your cat is called Max.", -30),
+    ],
 )
 def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, answer, moved):
     before = known(memory).reflection
