@@ -142,7 +142,12 @@ def test_the_policy_says_how_long_a_conversation_lives(tmp_path, clock):
 
 
 @pytest.mark.parametrize(
-    ("answer", "moved"), [("Your cat is called Tom.", 10), ("Cats are nice.", -5), ("Your cat is called Max.", -30)]
+    ("answer", "moved"),
+    [
+        ("Your cat is called Tom.", 10),
+        ("Many people keep an animal at home and are fond of it for a long time.", -5),
+        ("Your cat is called Max.", -30),
+    ],
 )
 def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, answer, moved):
     before = known(memory).reflection
@@ -183,7 +188,7 @@ def test_what_did_not_fit_is_not_outcomes(memory):
     tight = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=20)
     assert tight.get(QUESTION) == []
     tight.put_messages([user(QUESTION), model("No idea.")])
-    assert outcomes(memory) == []
+    assert outcomes(memory) == memory.audit.events(action="retrieve") == []
 
 
 def test_after_an_answer_the_same_is_told_again_and_nothing_is_recalled(memory, chat):

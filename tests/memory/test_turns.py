@@ -213,3 +213,12 @@ def test_what_went_since_the_recall_is_not_told(memory, clock):
     assert told(memory, recall).splitlines()[2:] == ["[1] Tomatoes need warmth. (doc, 2026-05-01)", CLOSING]
     memory.forget_user(user_id="ann")
     assert told(memory, recall) == ""
+
+
+def test_what_is_shown_stays_out_each_time_and_no_text_of_it_is_kept(memory):
+    memory.add("I eat no meat.", user_id="ann", policy_class="factual")
+    for shown, found in ((["A secret. I eat no meat!"], 0), ([], 1), (["A secret."], 1)) * 2:
+        recall = memory.search("Do I eat meat?", user_id="ann", without=shown)
+        assert len(recall.records) == found
+    assert "secret" not in repr(memory._searcher.cache._held).lower()
+    assert "secret" not in repr(memory._seen._known).lower()

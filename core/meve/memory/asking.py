@@ -1,8 +1,11 @@
 """A question to a memory, checked: whose, of which records, and what its reader has before him already."""
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from hashlib import blake2b
+from threading import Lock
 from typing import Any
 
 from meve.errors import ValidationError
@@ -18,17 +21,51 @@ CANDIDATES = 50
 """Memories that are ranked, the likest."""
 
 
+class Seen:
+    """What texts say, sentence by sentence, as hashes: one that comes again isn't read again, and no text is kept.
+
+    Safe to share between threads.
+
+    Args:
+        most: texts that are known, those that came last.
+    """
+
+    def __init__(self, most: int = 16_384) -> None:
+        self._most = most
+        self._known: OrderedDict[bytes, frozenset[int]] = OrderedDict()
+        self._guard = Lock()
+
+    def said(self, text: str, name: bytes) -> frozenset[int]:
+        """The hashes of a text's sentences.
+
+        Args:
+            text: what is said.
+            name: its digest.
+        """
+        with self._guard:
+            found = self._known.get(name)
+        if found is None:
+            found = _said(text)
+            with self._guard:
+                self._known[name] = found
+                while len(self._known) > self._most:
+                    self._known.popitem(last=False)
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """What stands before the reader, and need not be said again."""
 
     given: frozenset[str] = frozenset()
     """Ids, and texts."""
-    said: frozenset[tuple[str, ...]] = frozenset()
-    """The sentences of the texts, as words."""
+    said: frozenset[int] = frozenset()
+    """The sentences of the texts, as hashes."""
+    name: bytes = b""
+    """A digest of ids and texts, in any order."""
 
     @classmethod
-    def of(cls, given: Collection[str]) -> "Shown":
+    def of(cls, given: Collection[str], seen: Seen | None = None) -> "Shown":
         """Of ids and texts, in any order.
 
         Raises:
@@ -40,7 +77,13 @@ class Shown:
             or not all(isinstance(each, str) for each in given)
         ):
             raise ValidationError(f"without is {given!r:.60}: give a list of ids or texts")
-        return cls(given=frozenset(given), said=frozenset(s for each in given for s in _said(each)))
+        names = {blake2b(each.encode(errors="surrogatepass"), digest_size=16).digest(): each for each in given}
+        seen = seen or Seen()
+        return cls(
+            given=frozenset(given),
+            said=frozenset().union(*(seen.said(each, name) for name, each in names.items())),
+            name=blake2b(b"".join(sorted(names))).digest() if names else b"",
+        )
 
     def holds(self, passage: Passage) -> bool:
         """Whether a memory's id is among them, or all of its sentences are.
@@ -73,7 +116,7 @@ class Asked:
         """What two questions must share to have one answer; of the moment the day, since scores fade by days."""
         scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
         day = self.scope.now.toordinal()
-        shown = self.shown.given
+        shown = self.shown.name  # and not the texts: a recall that is kept would keep them
         return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, shown, self.candidates, day)
 
 
@@ -93,6 +136,7 @@ def asked(
     without: Collection[str] = (),
     limit: int | None = None,
     max_tokens: int = 1_000_000,
+    seen: Seen | None = None,
 ) -> Asked:
     """What `GovernedMemory.search` was asked, checked against the policy.
 
@@ -117,7 +161,7 @@ def asked(
         limit=limit,
         max_tokens=max_tokens,
         verify=verify,
-        shown=Shown.of(without),
+        shown=Shown.of(without, seen),
     )
 
 
@@ -132,8 +176,9 @@ def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noq
     return [checked_choice(value, name, kind) for value in values]
 
 
-def _said(text: str) -> set[tuple[str, ...]]:
-    return {said for line in text.splitlines() for sentence in sentences(line) if (said := tuple(words(sentence)))}
+def _said(text: str) -> frozenset[int]:
+    spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in sentences(line))
+    return frozenset(hash(each) for each in spoken if each)
 
 
 def _plain(value: object) -> object:

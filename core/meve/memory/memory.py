@@ -11,7 +11,7 @@ from typing import Any, Self
 from meve.clock import Clock
 from meve.errors import ConfigurationError
 from meve.memory.aside import Aside
-from meve.memory.asking import asked
+from meve.memory.asking import Seen, asked
 from meve.memory.auditing import AuditLog
 from meve.memory.drafts import Classifier
 from meve.memory.explaining import Explained, explained, exported
@@ -63,6 +63,7 @@ class GovernedMemory:
         self._keeper = Keeper(kit, self._summariser, self._searcher.forget)
         self._background: builtins.list[Background] = []
         self._closed = False
+        self._seen = Seen()
         self.aside = Aside()
         """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
 
@@ -227,7 +228,7 @@ class GovernedMemory:
         question = asked(
             self.policy, self.clock.now(), query, user_id, tags=tags, classes=classes, sources=sources,
             session_id=session_id, within=within, include_private=include_private, verify=verify, without=without,
-            limit=limit, max_tokens=max_tokens,
+            limit=limit, max_tokens=max_tokens, seen=self._seen,
         )  # fmt: skip
         return self._searcher.search(question)
 
