@@ -8,6 +8,7 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 
 from llama_index_meve import MeVeMemory
+from llama_index_meve.counting import MessageCounter
 from meve.errors import (
     ConfigurationError,
     ValidationError,
@@ -15,6 +16,7 @@ from meve.errors import (
 from meve.memory import GovernedMemory, Policy
 from meve.memory.telling import HEADER, OPENING
 from meve.memory.turns import TurnRules
+from meve.testing.fakes import WordCounter
 from tests.llama_index_skin.chats import CAT, QUESTION, facts, known, model, outcomes, texts, user
 
 
@@ -201,6 +203,16 @@ def test_after_an_answer_the_same_is_told_again_and_nothing_is_recalled(memory, 
     assert memory.audit.events(action="retrieve") == recalls
     memory.delete("cat", user_id="alice")
     assert texts(chat.get()) == [QUESTION, "Your cat is called Tom."]
+
+
+def test_what_is_told_again_fits_too(memory):
+    known(memory)
+    small = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=150, tokens=WordCounter())
+    small.put(user(QUESTION))
+    assert CAT in small.get()[0].content
+    small.put(model("word " * 120))
+    shown = small.get()
+    assert 120 < sum(map(MessageCounter(WordCounter()).message, shown)) <= 150
 
 
 def test_the_last_recall_can_be_looked_at(memory, chat):
