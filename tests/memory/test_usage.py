@@ -22,6 +22,8 @@ CASES = {
         [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 7:15.", ["contradicted", "unused"],
     ),
     "another name alone": (["Ann lives in Bergen."], "Where does Ann live?", "Oslo.", ["contradicted"]),
+    "a remark": (["My cat is called Tom."], "What is my cat called?", "Pets are lovely.", ["unused"]),
+    "advice": (["My cat is called Tom."], "What is my cat called?", "Ask a vet about it.", ["unused"]),
     "another value, of what nobody asked for": ([OSLO], "How many seats has the bus?", "12.", ["unused"]),
     "another value": ([OSLO], "When does the ferry to Oslo leave?", "The ferry leaves at 7:15.", ["contradicted"]),
 }  # fmt: skip

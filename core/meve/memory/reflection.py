@@ -8,14 +8,11 @@ import numpy as np
 
 from meve.formulas import cosines
 from meve.memory.policy import Reflection
-from meve.memory.values import NUMBER, Contradiction, values_of
+from meve.memory.values import NUMBER, Contradiction, taken_apart, values_of
 from meve.parts.lexical.analyzers import FUNCTION_WORDS, content_words
 from meve.parts.sentences import sentences
 from meve.ports import Embedder
 from meve.types import FloatArray
-
-FEW = 3
-"""Words up to which a sentence of an answer is read as the rest of its question's."""
 
 Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
 
@@ -102,12 +99,13 @@ class RuleUsageJudge:
 
 
 def _stated(query: str, sentence: str) -> tuple[str, bool]:
-    """What a sentence of an answer states, one of few words of what was asked; and whether the names are its own."""
-    if len(content_words(sentence)) > FEW:
-        return sentence, True
+    """What a sentence of an answer states, of what was asked if it's but a value; and whether the names are its own."""
     first = sentence.partition(" ")[0]
     said = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
-    return f"{NUMBER.sub('', query).rstrip(' ?')}{said}", bool(values_of(said).names)
+    alone = taken_apart(said)
+    if alone.about:
+        return sentence, True
+    return f"{NUMBER.sub('', query).rstrip(' ?')}{said}", bool(alone.values.names)
 
 
 def _whole(known: set[str], said: set[str], held: Sequence[set[str]]) -> list[int]:
