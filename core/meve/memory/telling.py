@@ -41,7 +41,8 @@ def _still(memory: GovernedMemory, recall: Recall, passage: MemoryPassage) -> bo
         found = memory.get(passage.id, user_id=recall.user_id)
     except UnknownIdError:
         return False
-    return found.text == passage.text and found.superseded_by is None and found.user_id == passage.record.user_id
+    now, then = (found.user_id, found.policy_class), (passage.record.user_id, passage.record.policy_class)
+    return found.text == passage.text and found.superseded_by is None and now == then
 
 
 def _marked(text: str) -> str:
