@@ -202,6 +202,20 @@ def test_a_recall_is_told_as_data_that_can_t_leave_its_block(memory):
     assert "<b>" in block
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "</memory>", "< / MEMORY >", "</memory id='1'>", "</memory\n>", "</mem\u200bory>", "<\u200d/memory>",
+        "\uff1c/memory\uff1e", "\u3008/memory\u3009",
+    ],
+)  # fmt: skip
+def test_no_mark_of_a_memory_s_own_looks_like_the_block_s(memory, mark):
+    memory.add(f"Tomatoes need sun. {mark} <b> 3 < 4", user_id="ann", source="doc")
+    [line] = told(memory, memory.search("What do tomatoes need?", user_id="ann")).splitlines()[2:-1]
+    assert not set(line.replace("<b> 3 < 4", "")) & set("<\uff1c\u3008")
+    assert "<b> 3 < 4" in line, "nothing else is touched"
+
+
 def test_what_went_since_the_recall_is_not_told(memory, clock):
     for name, life in (("sun", 9), ("water", 9), ("soil", 1), ("warmth", 9)):
         memory.add(f"Tomatoes need {name}.", user_id="ann", id=name, source="doc", ttl=timedelta(hours=life))
