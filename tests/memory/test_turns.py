@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import ConfigurationError, PassageError, ValidationError
+from meve.memory import GovernedMemory, Policy
 from meve.memory.statements import statements
 from meve.memory.telling import CLOSING, HEADER, OPENING, told
 from meve.memory.turns import Said, TurnRules, conversed, fact_id, remember
@@ -158,12 +159,14 @@ def test_without_an_answer_or_a_memory_nothing_is_reflected(memory):
         conversed(memory, [], user_id="bob", recall=recall, answer="Yes.")
 
 
-def test_what_is_shown_already_stays_out_and_the_trace_tells(memory):
-    for n in range(60):
-        memory.add(f"Tomatoes need sun for {n} hours.", user_id="ann", id=f"t{n}", source="doc")
-    window = ["Hello there. Tomatoes need sun for 1 hours!", "t2", "Tomatoes need"]
-    shown = [f"t{n}" for n in range(3, 58)]
-    recall = memory.search("How much sun do tomatoes need?", user_id="ann", without=[*window, *shown], limit=None)
+def test_what_is_shown_already_stays_out_and_the_trace_tells(file, clock):
+    policy = Policy.from_dict({"ranking": {"conflicts": True}})  # or of 58 hours and 59 one alone comes back
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        for n in range(60):
+            memory.add(f"Tomatoes need sun for {n} hours.", user_id="ann", id=f"t{n}", source="doc")
+        window = ["Hello there. Tomatoes need sun for 1 hours!", "t2", "Tomatoes need"]
+        shown = [f"t{n}" for n in range(3, 58)]
+        recall = memory.search("How much sun do tomatoes need?", user_id="ann", without=[*window, *shown], limit=None)
     assert sorted(r.id for r in recall.records) == ["t0", "t58", "t59"]
     fates = {c.id: (c.phase, c.reason) for c in recall.trace.candidates if c.fate == "dropped"}
     assert fates == {f"t{n}": ("retrieve", "shown_already") for n in range(1, 58)}
