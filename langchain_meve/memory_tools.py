@@ -13,10 +13,9 @@ from langchain_meve.users import session_of, user_of
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, Source
-from meve.memory.records import UserId
+from meve.memory.records import MemoryRecord, UserId
 from meve.memory.skins import checked_memory, checked_search
-from meve.memory.telling import told
-from meve.parts.lexical.analyzers import words
+from meve.memory.telling import marked, told
 
 NAMES = ("remember", "recall", "forget", "explain")
 NOTHING = "Nothing is remembered about this."
@@ -133,16 +132,27 @@ class _Tools:
         return Caller(user_of(self._bound, _context(), config), session_of(config))
 
     def _remember(self, who: Caller, text: str) -> Answer:
-        record_id = f"told-{hashlib.sha256(' '.join(words(text)).encode(errors='replace')).hexdigest()[:16]}"
+        day = self.memory.clock.now().date().isoformat()
+        record_id = f"told-{hashlib.sha256(f'{day} {_said(text)}'.encode(errors='replace')).hexdigest()[:16]}"
         try:
-            made = self.memory.add(
-                text, user_id=who.user_id, id=record_id, session_id=who.session_id, source=self._source,
-                policy_class=self._class, reason="a model asked for it",
-            )  # fmt: skip
+            made = self._added(who, text, record_id)
         except DuplicateIdError:
-            return "This is remembered already.", {"id": record_id, "added": False}
+            if self._stands(who, text):
+                return "This is remembered already.", {"id": record_id, "added": False}
+            made = self._added(who, text, None)
         until = "" if made.expires_at is None else f" until {made.expires_at:%Y-%m-%d}"
         return f"Remembered{until} (id {made.id}).", {"id": made.id, "added": True}
+
+    def _added(self, who: Caller, text: str, record_id: str | None) -> MemoryRecord:
+        return self.memory.add(
+            text, user_id=who.user_id, id=record_id, session_id=who.session_id, source=self._source,
+            policy_class=self._class, reason="a model asked for it",
+        )  # fmt: skip
+
+    def _stands(self, who: Caller, text: str) -> bool:
+        """Whether a recall would say it: nothing newer says otherwise, and no answer contradicted it."""
+        found = (each.record for each in self.memory.explain(text, user_id=who.user_id))
+        return any(_said(record.text) == _said(text) and not record.flagged for record in found)
 
     def _recall(self, who: Caller, query: str) -> Answer:
         recall = self.memory.search(query, user_id=who.user_id, **self._search)
@@ -165,7 +175,7 @@ class _Tools:
             {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
             for each in found
         ]
-        return "\n".join(lines) or NOTHING, {"explained": account}
+        return marked(lines) or NOTHING, {"explained": account}
 
     @property
     def _classes(self) -> Collection[str]:
@@ -174,6 +184,10 @@ class _Tools:
         every = self._search.get("classes") or rules.classes
         private = self._search.get("include_private", False)
         return [name for name in every if private or not rules.rule(name).on_request]
+
+
+def _said(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _done(work: Work, who: Caller, text: str) -> Answer:

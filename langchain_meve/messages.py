@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
 from meve.memory.turns import Said
 
@@ -38,15 +38,6 @@ def said(messages: Sequence[BaseMessage]) -> list[Said]:
 def message_id(message: BaseMessage) -> str:
     """Its id; of one without, one of what it says."""
     return message.id or hashlib.sha256(f"{message.type}:{message.text}".encode(errors="replace")).hexdigest()[:32]
-
-
-def question(messages: Sequence[BaseMessage]) -> HumanMessage | None:
-    """The last that a user said, in words; None for nothing."""
-    spoken = [
-        m for m in messages
-        if isinstance(m, HumanMessage) and str(m.text).strip() and not m.additional_kwargs.get("lc_source")
-    ]  # fmt: skip
-    return spoken[-1] if spoken else None
 
 
 def answer(messages: Sequence[BaseMessage]) -> str:

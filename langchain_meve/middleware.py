@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, TracePolicy
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, TracePolicy
 from langchain.agents.middleware.types import omit_payload
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
-from langchain_meve.messages import answer, last_turn, message_id, question, said, window, with_memory
+from langchain_meve.messages import answer, last_turn, window, with_memory
+from langchain_meve.open_turn import State, noted, spoken
 from langchain_meve.users import session_of, user_of
 from meve.memory import GovernedMemory
 from meve.memory.records import UserId, user_key
@@ -34,16 +35,24 @@ class _Turn:
 
     user_id: UserId
     session_id: str | None
-    id: str
-    """Of the message that is answered; empty where nothing was said in words."""
-    text: str
+    said: list[Said]
+    """What the turn holds so far, in its order."""
+
+    @property
+    def text(self) -> str:
+        """What is answered; empty where nothing was said in words."""
+        return "" if self._asked is None else self._asked.text
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return (user_key(self.user_id), self.session_id, self.id)
+        return (user_key(self.user_id), self.session_id, "" if self._asked is None else self._asked.id, self.text)
+
+    @property
+    def _asked(self) -> Said | None:
+        return next((each for each in reversed(self.said) if each.role == "user" and each.text.strip()), None)
 
 
-class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
     """Memory over conversations for `create_agent`.
 
     Before the model answers, what the user's memory holds on the question stands at the end of the system message,
@@ -73,6 +82,8 @@ class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         `create_agent(model, tools, middleware=[MeVeMemoryMiddleware(memory)])`
     """
 
+    state_schema = State
+
     def __init__(
         self,
         memory: GovernedMemory,
@@ -93,48 +104,54 @@ class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         hidden = TracePolicy(process_inputs=omit_payload, process_outputs=omit_payload)
         self.trace_policy = None if trace_payloads else hidden
 
+    def before_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Note what the user said, and that it was this user."""
+        return noted(state, user_key(self._user(runtime)))
+
+    async def abefore_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The same."""
+        return self.before_agent(state, runtime)
+
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Let the model see what is remembered."""
-        turn = self._turn(request.messages, request.runtime)
-        text = self._told(turn, window(request.messages)) if turn.id else ""
+        turn = self._turn(request.state, request.messages, request.runtime)
+        text = self._told(turn, window(request.messages)) if turn.text else ""
         return handler(request.override(system_message=with_memory(request.system_message, text)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """The same, off the event loop."""
-        turn = self._turn(request.messages, request.runtime)
-        text = await self.memory.aside(self._told, turn, window(request.messages)) if turn.id else ""
+        turn = self._turn(request.state, request.messages, request.runtime)
+        text = await self.memory.aside(self._told, turn, window(request.messages)) if turn.text else ""
         return await handler(request.override(system_message=with_memory(request.system_message, text)))
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember what was said, and judge what was recalled."""
-        turn, new = self._turn(state["messages"], runtime), last_turn(state["messages"])
-        self._write(turn, said(new), _answer(new, state))
+        self._write(self._turn(state, state["messages"], runtime), _answer(state))
         return None
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """The same, off the event loop."""
-        turn, new = self._turn(state["messages"], runtime), last_turn(state["messages"])
-        await self.memory.aside(self._write, turn, said(new), _answer(new, state))
+        await self.memory.aside(self._write, self._turn(state, state["messages"], runtime), _answer(state))
         return None
 
-    def _turn(self, messages: Sequence[BaseMessage], runtime: Runtime[Any] | None) -> _Turn:
+    def _user(self, runtime: Runtime[Any] | None) -> UserId:
         """Whose turn it is.
 
         Raises:
             ValidationError: nobody's.
         """
-        config = ensure_config()
-        asked = question(messages)
-        return _Turn(
-            user_id=user_of(self._user_id, getattr(runtime, "context", None), config),
-            session_id=session_of(config),
-            id=message_id(asked) if asked else "",
-            text=str(asked.text) if asked else "",
-        )
+        return user_of(self._user_id, getattr(runtime, "context", None), ensure_config())
+
+    def _turn(
+        self, state: Mapping[str, Any] | None, messages: Sequence[BaseMessage], runtime: Runtime[Any] | None
+    ) -> _Turn:
+        user = self._user(runtime)
+        said = spoken(state or {}, messages, user_key(user))
+        return _Turn(user_id=user, session_id=session_of(ensure_config()), said=said)
 
     def _told(self, turn: _Turn, shown: tuple[str, ...]) -> str:
         with forgiving(self._on_error, "recalling from memory"):
@@ -148,11 +165,11 @@ class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._held.keep(turn.key, found)
         return found
 
-    def _write(self, turn: _Turn, turns: list[Said], answered: str) -> None:
+    def _write(self, turn: _Turn, answered: str) -> None:
         with forgiving(self._on_error, "writing to memory"):
             conversed(
                 self.memory,
-                turns,
+                turn.said,
                 user_id=turn.user_id,
                 session_id=turn.session_id,
                 recall=self._held.take(turn.key),
@@ -161,6 +178,6 @@ class MeVeMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             )
 
 
-def _answer(new: Sequence[BaseMessage], state: AgentState[Any]) -> str:
+def _answer(state: State) -> str:
     structured = state.get("structured_response")
-    return answer(new) or ("" if structured is None else str(structured))
+    return answer(last_turn(state["messages"])) or ("" if structured is None else str(structured))

@@ -27,11 +27,11 @@ def life(ttl: Ttl) -> dict[str, Any]:
     if isinstance(ttl, datetime):
         return {"expires_at": ttl}
     length = ttl
-    if isinstance(ttl, int | float) and not isinstance(ttl, bool) and math.isfinite(ttl):
+    if isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl not in (math.inf, -math.inf) and ttl == ttl:
         try:
             length = timedelta(minutes=ttl)
         except OverflowError:
-            length = timedelta.max
+            length = timedelta.max if ttl > 0 else timedelta(0)
     if not isinstance(length, timedelta) or length <= timedelta(0):
         raise ValidationError(f"ttl is {ttl!r:.80}: give minutes, a timedelta (longer than nothing), or a datetime")
     return {"ttl": length}

@@ -100,7 +100,8 @@ class Operations:
         conditions = tuple(op.match_conditions or ())
         user = self.owners.of_prefix(_beginning([tuple(c.path) for c in conditions if c.match_type == "prefix"]))
         for name, value in (("max_depth", op.max_depth), ("limit", op.limit), ("offset", op.offset)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            absent = value is None and name == "max_depth"
+            if not absent and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
         for condition in conditions:
             matches(condition, ())  # refuses a kind that isn't known

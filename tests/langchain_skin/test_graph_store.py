@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -180,6 +180,25 @@ class TestLives:
         with pytest.raises(ValidationError):
             store.batch([PutOp(ALICE, "k", {"n": 1}, None, ttl)])
         assert store.get(ALICE, "k") is None
+
+    @pytest.mark.parametrize("ttl", [10**400, 1e300, timedelta.max])
+    def test_a_life_beyond_any_calendar_is_for_ever(self, store, clock, ttl):
+        store.put(ALICE, "k", {"n": 1}, ttl=ttl)
+        clock.advance(timedelta(days=100_000))
+        assert store.get(ALICE, "k").value == {"n": 1}
+        with pytest.raises(ValidationError, match="ttl"):
+            store.put(ALICE, "k", {"n": 1}, ttl=-(10**400))
+
+    def test_a_life_that_reading_would_move_beyond_any_calendar_ends_as_before(self, store, clock):
+        end = datetime(9999, 12, 31, tzinfo=UTC)
+        store.put(ALICE, "k", {"n": 1}, ttl=end - clock.now())
+        clock.advance(timedelta(days=30))
+        assert store.get(ALICE, "k") is not None
+        assert len(store.search(ALICE)) == 1
+
+    def test_a_moment_that_utc_has_not_is_refused(self, store):
+        with pytest.raises(ValidationError, match="beyond any calendar"):
+            store.put(ALICE, "k", {"n": 1}, ttl=datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-12))))
 
     def test_a_moment_is_not_moved_by_reading(self, store, clock):
         store.put(ALICE, "k", {"n": 1}, ttl=clock.now() + timedelta(minutes=2))
@@ -360,6 +379,23 @@ class TestSearch:
         for value in ({"at": datetime.now(UTC)}, {"n": float("nan")}, {1: 2}, "text", None):
             with pytest.raises(ValidationError):
                 store.put(ALICE, "k", value)
+
+    @pytest.mark.parametrize("query", [5, b"zebra", ["zebra"], "\ud800"])
+    def test_a_question_that_is_no_text_is_refused(self, store, query):
+        store.put(ALICE, "k", {"text": "zebra"})
+        with pytest.raises(ValidationError, match="query"):
+            store.search(ALICE, query=query)
+
+    @pytest.mark.parametrize("query", [None, "zebra"])
+    def test_a_page_may_be_of_any_size(self, store, query):
+        store.put(ALICE, "k", {"text": "zebra"})
+        assert [item.key for item in store.search(ALICE, query=query, limit=10**30)] == ["k"]
+        assert store.search(ALICE, query=query, offset=10**30) == []
+        for wrong in ({"limit": None}, {"offset": None}, {"limit": -1}, {"limit": 1.5}, {"offset": True}):
+            with pytest.raises(ValidationError, match="whole number"):
+                store.search(ALICE, query=query, **wrong)
+            with pytest.raises(ValidationError, match="whole number"):
+                store.list_namespaces(prefix=ALICE, **wrong)
 
     def test_texts_of_any_kind_are_searchable(self, store):
         """NUL, halves of characters, and more than a memory's text may hold: the value stays as it is."""

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import ValidationError
+from meve.errors import StorageError, ValidationError
 from meve.memory.aside import WORKERS
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
@@ -88,4 +88,6 @@ async def test_a_memory_that_was_closed_starts_nothing_more(memory):
     await memory.aside(memory.add, "I like tea.", user_id="ann")
     assert [r.text for r in (await memory.aside(memory.search, "tea", user_id="ann")).records] == ["I like tea."]
     memory.close()
+    with pytest.raises(StorageError, match="is closed"):
+        await memory.aside(memory.search, "tea", user_id="ann")
     assert memory.aside._threads is None

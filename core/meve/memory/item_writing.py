@@ -170,9 +170,12 @@ Drafts: TypeAlias = dict[tuple[str, str], MemoryRecord | None]
 
 
 def extended(record: MemoryRecord, now: datetime) -> datetime | None:
-    """When an item that is read now ends."""
+    """When an item that is read now ends; as before where that would be beyond any calendar."""
     life = lifetime(record)
-    return record.expires_at if life is None else now + life
+    try:
+        return record.expires_at if life is None else now + life
+    except OverflowError:
+        return record.expires_at
 
 
 def to_refresh(records: Iterable[MemoryRecord], now: datetime) -> list[str]:

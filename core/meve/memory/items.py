@@ -20,12 +20,15 @@ from meve.memory.reflecting import Reflector
 from meve.memory.search import Searcher
 from meve.memory.shelf import Positions, Scope, Shelf, among
 from meve.memory.writing import Erased, Writer
+from meve.pipeline import check_query
 from meve.types import FloatArray
 
 Where: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Whether a value is wanted. It is shown what is stored: it must not change it."""
 
 _EVERY_CLASS = frozenset(get_args(PolicyClass))
+_MOST = 2**31
+"""More items than any user has."""
 _WIDER = 4
 """How many times more are ranked where a filter left too few."""
 
@@ -159,13 +162,11 @@ class Items:
 
         Raises:
             ValidationError: an argument that can't be.
-            QueryError: a question longer than the embedder's window.
+            QueryError: a question that is no text, or longer than the embedder's window.
         """
         user, begin = user_key(user_id), checked_namespace(prefix)
-        for name, value in (("limit", limit), ("offset", offset)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
-        asked = query if query and query.strip() else None
+        limit, offset = _whole(limit, "limit"), _whole(offset, "offset")
+        asked = _asked(query)
         vector = None if asked is None else self._kit.asked(asked)
         shelf = self._searcher.shelves.of(user)
         with shelf.lock:
@@ -258,6 +259,19 @@ class Items:
             self._reflector.forget(user, ids)
             self._searcher.cache.forget(user)
             self._searcher.shelves.freshen(user)
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
+    return min(value, _MOST)
+
+
+def _asked(query: object) -> str | None:
+    if query is None or (isinstance(query, str) and not query.strip()):
+        return None
+    check_query(query)
+    return str(query)
 
 
 def _newest(shelf: Shelf, prefix: Namespace, now: datetime) -> Iterator[tuple[MemoryRecord, float | None]]:

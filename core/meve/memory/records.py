@@ -199,13 +199,16 @@ def checked_moment(value: object, name: str) -> datetime:
     """A moment in UTC.
 
     Raises:
-        ValidationError: no datetime, or one without a time zone.
+        ValidationError: no datetime, one without a time zone, or one that no calendar has in UTC.
     """
     if not isinstance(value, datetime):
         raise ValidationError(f"{name} is {value!r:.80}: give a datetime with a time zone")
     if value.tzinfo is None or value.utcoffset() is None:
         raise ValidationError(f"{name} is {value.isoformat()} without a time zone: give one, such as datetime.now(UTC)")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as cause:
+        raise ValidationError(f"{name} is {value.isoformat()}: in UTC that is beyond any calendar") from cause
 
 
 def ago(now: datetime, length: object, name: str) -> datetime | None:
