@@ -1,11 +1,14 @@
 """Does a memory recall the turns that hold the answer? LoCoMo's evidence, beside BM25, vectors, and both by rank.
 
-    python benchmarks/memory_recall.py --data DATA [--verify] [--mem0]
+    python benchmarks/memory_recall.py --data DATA [--verify] [--held-out] [--mem0]
 
 Each conversation is a user, each turn a memory of its session; the questions of categories 1 to 4 whose evidence is
 known. Recall@10 is the mean share of a question's evidence among ten memories. All systems read the same text: speaker,
 words and picture caption; `bm25, dated` that and the day, as the memory does. Latency is that of one question after the
 other, its embedding and the entry in the audit log included; `verified` is the same with the verifier.
+
+The weights of likeness were chosen on these very questions. `--held-out` chooses them anew for each conversation, from
+a grid and by the questions of the others, and asks it with those.
 
 `--mem0` measures mem0 beside it, with the same embedder, its local store, and no model to rewrite what it is told
 (`infer=False`). It is no part of any extra: `pip install mem0ai` into an environment of its own.
@@ -18,10 +21,11 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,8 @@ from meve.parts.lexical.bm25 import Bm25Index
 
 K, RANKED, DAMPING, DIMENSION = 10, 200, 60, 256
 """Memories asked for; how deep rankings are that are fused; the constant of reciprocal rank fusion; of the embedder."""
+GRID = {"words": (1.0, 2.0, 3.0, 4.0), "before": (0.0, 0.2, 0.4, 0.6), "after": (0.0, 0.3, 0.6)}
+"""Weights of likeness that are tried."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--verify", action="store_true", help="a row with the verifier too: seconds a question")
+    parser.add_argument("--held-out", action="store_true", help="a row with weights from other conversations: minutes")
     parser.add_argument("--mem0", action="store_true", help="mem0 too: minutes to fill it")
     given = parser.parse_args()
     turns, questions = read(given.data / "locomo")
@@ -61,6 +68,8 @@ def main() -> None:
         show(name, questions, rank)
     with remembered(turns) as memory:
         show("memory", questions, recalling(memory, verify=False))
+        if given.held_out:
+            held_out(memory, questions)
         if given.mem0:
             beside_mem0(memory, turns, questions)
         if given.verify:
@@ -131,8 +140,8 @@ def index(texts: Sequence[str]) -> Bm25Index:
 
 @contextmanager
 def remembered(turns: Mapping[str, Sequence[Turn]]) -> Iterator[GovernedMemory]:
-    """A memory of all turns; recalls aren't cached, since each question is asked once."""
-    policy = Policy.from_dict({"limits": {"recalls": 0}, "chat_ttl": None})
+    """A memory of all turns."""
+    policy = policy_of({})
     with (
         tempfile.TemporaryDirectory() as folder,
         GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory,
@@ -158,6 +167,29 @@ def recalling(memory: GovernedMemory, *, verify: bool) -> Rank:
         return [record.id for record in found.records]
 
     return rank
+
+
+def held_out(memory: GovernedMemory, questions: Sequence[dict[str, Any]]) -> None:
+    """A row: each conversation with the weights that found most in the others."""
+    shares = {}
+    for chosen in product(*GRID.values()):
+        likeness = dict(zip(GRID, chosen, strict=True))
+        with GovernedMemory.open(memory.file, policy=policy_of(likeness)) as other:
+            rank = recalling(other, verify=False)
+            shares[chosen] = [share(q, rank(q["conversation_id"], q["question"])) for q in questions]
+    found: dict[int, list[float]] = defaultdict(list)
+    for user in {q["conversation_id"]: None for q in questions}:
+        mine = [n for n, q in enumerate(questions) if q["conversation_id"] == user]
+        others = sorted(set(range(len(questions))) - set(mine))
+        best = max(shares, key=lambda chosen: statistics.fmean(shares[chosen][n] for n in others))
+        for n in mine:
+            found[questions[n]["category"]].append(shares[best][n])
+    print_row("memory, weights of other conversations", found, None)
+
+
+def policy_of(likeness: Mapping[str, float]) -> Policy:
+    """With these weights; recalls aren't cached, since each question is asked once."""
+    return Policy.from_dict({"limits": {"recalls": 0}, "chat_ttl": None, "likeness": likeness})
 
 
 def beside_mem0(
@@ -207,11 +239,21 @@ def show(name: str, questions: Sequence[dict[str, Any]], rank: Rank) -> None:
         started = time.perf_counter()
         ids = set(rank(question["conversation_id"], question["question"]))
         took.append(1_000 * (time.perf_counter() - started))
-        found[question["category"]].append(len(ids & set(question["evidence"])) / len(question["evidence"]))
+        found[question["category"]].append(share(question, ids))
+    print_row(name, found, took)
+
+
+def share(question: dict[str, Any], ids: Collection[str]) -> float:
+    """Of a question's evidence, what is among those found."""
+    return len(set(ids) & set(question["evidence"])) / len(question["evidence"])
+
+
+def print_row(name: str, found: Mapping[int, Sequence[float]], took: Sequence[float] | None) -> None:
+    """By category, with latencies in milliseconds if they were taken."""
     every = statistics.fmean(value for values in found.values() for value in values)
     parts = ", ".join(f"{statistics.fmean(found[category]):.3f}" for category in sorted(found))
-    p50, p95 = statistics.median(took), statistics.quantiles(took, n=20)[-1]
-    print(f"| {name} | {every:.3f} | {parts} | {p50:.1f} | {p95:.1f} |", flush=True)
+    times = f"{statistics.median(took):.1f} | {statistics.quantiles(took, n=20)[-1]:.1f}" if took else "|"
+    print(f"| {name} | {every:.3f} | {parts} | {times} |", flush=True)
 
 
 if __name__ == "__main__":
