@@ -37,6 +37,8 @@ class Read:
     """Of each piece, its turn's place; shape (m,)."""
     vectors: FloatArray
     """Of each piece, of length 1 or zero; shape (m, d)."""
+    tokens: Sequence[int]
+    """Of each piece as it is shown."""
     anchors: npt.NDArray[np.bool_]
     """Of each turn, whether it names something; shape (n,)."""
 
@@ -68,6 +70,7 @@ class Dialogue:
         self._pieces: list[Said] = []
         self._entities: list[tuple[Entity, ...]] = []
         self._owners: list[int] = []
+        self._tokens: list[int] = []
         self._vectors = np.zeros((0, 0), dtype=np.float32)
         self._speakers: set[str] = set()
         self._named: list[bool] = []
@@ -178,6 +181,7 @@ class Dialogue:
                 pieces=self._pieces[:],
                 owners=np.asarray(self._owners, dtype=np.int64),
                 vectors=self._vectors[: len(self._pieces)],
+                tokens=self._tokens[:],
                 anchors=self._anchors(count),
             )
             return self._known
@@ -185,7 +189,7 @@ class Dialogue:
     def _read_some(self, count: int) -> None:
         end = min(self._read + BATCH, count)
         made = [piece for n in range(self._read, end) for piece in pieces(self._turns[n], n)]
-        embedder, detector, _ = self.parts
+        embedder, detector, counter = self.parts
         texts = [piece.text for piece in made]
         with foreign(ModelError, f"finding entities with {detector.name!r}"):
             entities = [tuple(found) for found in detector.detect(texts)]
@@ -193,9 +197,12 @@ class Dialogue:
             raise ModelError(f"detector {detector.name!r} answered for {len(entities)} texts of {len(texts)}")
         with foreign(ModelError, f"embedding turns with {embedder.name!r}"):
             vectors = embedder.embed_passages([piece.content for piece in made])
+        with foreign(ModelError, f"counting tokens with {counter.name!r}"):
+            counts = counter.count_many([piece.shown for piece in made])
         vectors = checked_vectors(vectors, (len(made), embedder.dimension), f"embedder {embedder.name!r}")
         self._keep(unit(vectors))
         self._pieces += made
+        self._tokens += counts
         self._entities += entities
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}

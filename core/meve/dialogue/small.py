@@ -6,8 +6,6 @@ Source: Design and Verification of a Query-Aware External Memory Pipeline for Sm
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from meve.config import RetrieverConfig
 from meve.conversation.importance import WINDOW, Window
 from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
@@ -43,7 +41,7 @@ class Small:
     """The least cosine with the question, in [0, 1]; None to compare nothing, and take the latest first."""
     recent: int = 2
     """How many of the last turns stand in it whatever they say, as far as they fit."""
-    candidates: int = 512
+    candidates: int = 256
     """How many turns at most are looked at one by one, the nearest to the question."""
 
     def __post_init__(self) -> None:
@@ -73,7 +71,7 @@ def small_context(
     window: int | None = WINDOW,
     threshold: float | None = THRESHOLD,
     recent: int = 2,
-    candidates: int = 512,
+    candidates: int = 256,
     progress: Progress | None = None,
 ) -> SmallContext:
     """What a small model needs of a long dialogue: the question, what was said last, and the facts in their order.
@@ -156,8 +154,11 @@ def _last(read: Read, count: int) -> Sequence[Said]:
     """The pieces of the last turns that say something, in order."""
     if not count or not read.pieces:
         return []
-    owners = np.unique(read.owners)[-count:]
-    return read.pieces[int(read.owners.searchsorted(owners[0])) :]
+    first, turns = len(read.pieces), 0
+    while first and (turns < count or read.pieces[first - 1].turn == read.pieces[first].turn):
+        first -= 1
+        turns += read.pieces[first].begins
+    return read.pieces[first:]
 
 
 def _same_words(one: Passage, other: Passage) -> bool:

@@ -12,6 +12,9 @@ from meve.errors import ConfigurationError
 from meve.formulas import unit
 from meve.types import Candidate, FloatArray, Passage, Query
 
+FEW = 8
+"""Of which share of a dialogue, one in so many, the vectors are compared by themselves."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportanceWindow:
@@ -33,13 +36,17 @@ class ImportanceWindow:
         rows = np.flatnonzero(self.inside)
         if not rows.size:
             return []
-        everything = rows.size == len(self.read.vectors)
-        near = (self.read.vectors if everything else self.read.vectors[rows]) @ unit(query.vector)
+        vector, vectors = unit(query.vector), self.read.vectors
+        few = rows.size * FEW < len(vectors)  # to copy rows costs more than to multiply them
+        near = vectors[rows] @ vector if few else (vectors @ vector)[rows]
+        if k < near.size:  # all that tie with the last one stay till they are in order
+            enough = np.flatnonzero(near >= np.partition(near, -k)[-k])
+            rows, near = rows[enough], near[enough]
         best = np.argsort(-near, kind="stable")[:k]
         return [
             Candidate(
                 passage=self.read.pieces[row], origin=self.name, scores={self.name: float(near[n])},
-                vector=self.read.vectors[row], place=int(row),
+                vector=self.read.vectors[row], tokens=self.read.tokens[row], place=row,
             )
             for n, row in zip(best.tolist(), rows[best].tolist(), strict=True)
         ]  # fmt: skip
