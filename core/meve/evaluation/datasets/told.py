@@ -1,7 +1,7 @@
 """Dialogues with questions about them: passages told among chit-chat, and conversations with their evidence."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -30,7 +30,10 @@ class Told:
     """How many of the turns are chit-chat that was put in; 0 in conversations that are as they were."""
 
 
-def wiki_told(root: Path, *, questions: int | None, seed: int, chat: float, aside: int = 0) -> list[Told]:
+def wiki_told(
+    root: Path, *, questions: int | None, seed: int, chat: float, aside: int = 0,
+    quiet: Callable[[Sequence[str]], Sequence[bool]] | None = None, name: str = "",
+) -> list[Told]:  # fmt: skip
     """2WikiMultihopQA's questions, each with its ten paragraphs told sentence by sentence, among chit-chat.
 
     A paragraph is told in a row, a turn a sentence, as it stands there; between two, before the first and after the
@@ -43,6 +46,8 @@ def wiki_told(root: Path, *, questions: int | None, seed: int, chat: float, asid
         seed: of the draws.
         chat: the least share of chit-chat among the turns, from 0 up to, but not including, 1.
         aside: how many of those drawn first are passed over: to choose settings on others than are evaluated.
+        quiet: of each text of the chat room whether it may serve; None for all of them.
+        name: stands before the dialogues' names.
 
     Raises:
         DatasetError: a set that is absent, cut short, or of another format.
@@ -50,10 +55,13 @@ def wiki_told(root: Path, *, questions: int | None, seed: int, chat: float, asid
     rows = unique(read(root / WIKI / "questions.jsonl"))
     passages = unique(read(root / WIKI / "passages.jsonl.gz"))
     talk = small_talk(root)
+    if quiet is not None:
+        talk = [text for text, serves in zip(talk, quiet(talk), strict=True) if serves]
     asked = sample([_wiki_question(row) for row in rows.values()], None, seed)[aside:]
     return [
-        _told(question, rows[question.id], passages, talk, Random(f"{seed} {question.id}"), chat)
+        replace(told, dialogue=name + told.dialogue)
         for question in asked[:questions]
+        for told in [_told(question, rows[question.id], passages, talk, Random(f"{seed} {question.id}"), chat)]
     ]
 
 

@@ -32,6 +32,9 @@ WIKI, LOCOMO = "2wiki", "locomo"
 SWEEP, REACH, FILTER = "thresholds", "windows", "what windows leave"
 THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
 REACHES = (0, 1, 2, 5, 10, 20)
+QUIET = "2wiki among chit-chat that names nothing"
+QUIET_CHAT = 0.97
+"""The share of chit-chat there: stretches so long that windows leave most of them out."""
 CHAT = 0.9
 """The share of chit-chat among the turns of 2Wiki's dialogues."""
 
@@ -81,18 +84,20 @@ def small_contexts(wanted: SmallContexts, progress: Progress = lambda *_: None) 
     reader = None if wanted.reader is None else named(wanted.reader, option="--reader", example="my_model:answer")
     stage = _Stage(wanted, reader, progress)
     wiki = wiki_told(wanted.data, questions=wanted.questions, seed=wanted.seed, chat=wanted.chat, aside=wanted.aside)
+    quiet = stage.quiet(wanted)
     locomo = locomo_told(wanted.data, questions=wanted.questions, seed=wanted.seed)
     found = [
         *stage.compared(WIKI, wiki),
         *stage.compared(LOCOMO, locomo),
         stage.swept(SWEEP, wiki, {f"{t:.2f}": (t, replace(Small(), threshold=t)) for t in THRESHOLDS}, (LIMIT, SPENT)),
-        stage.swept(REACH, wiki, {f"±{w}": (w, replace(Small(), window=w)) for w in REACHES}, (SPENT,)),
-        stage.filtered({f"{WIKI} among chit-chat": wiki, LOCOMO: locomo}),
+        stage.swept(REACH, wiki, {f"±{w}": (w, Small(window=w, threshold=None)) for w in REACHES}, (LIMIT,)),
+        *stage.compared(QUIET, quiet, (LIMIT,)),
+        stage.filtered({WIKI: wiki, LOCOMO: locomo, QUIET: quiet}),
     ]
     return SmallResults(
         settings={
             "seed": wanted.seed, "questions": {WIKI: len(wiki), LOCOMO: len(locomo)}, "aside": wanted.aside,
-            "chat": wanted.chat, "turns": {WIKI: _mean(wiki), LOCOMO: _mean(locomo)},
+            "chat": wanted.chat, "turns": {WIKI: _mean(wiki), LOCOMO: _mean(locomo), QUIET: _mean(quiet)},
             "small": asdict(Small()), "reader": wanted.reader or "", "embedder": stage.embedder.name,
             "entities": stage.entities.name, "tokens": stage.tokens.name, "versions": versions(),
         },
@@ -118,9 +123,16 @@ class _Stage:
         self._seed, self._reader, self._progress = wanted.seed, reader, progress
         self._read: dict[str, Dialogue] = {}
 
-    def compared(self, name: str, told: Sequence[Told]) -> list[Tally]:
-        """Every strategy under both limits."""
-        tallies = {most: Tally(f"{name}, {most:,} tokens", self._seed, against=FULL) for most in (LIMIT, SPENT)}
+    def quiet(self, wanted: SmallContexts) -> list[Told]:
+        """2Wiki's questions again, in dialogues whose chit-chat names nothing: where windows have most to leave out."""
+        return wiki_told(
+            wanted.data, questions=wanted.questions, seed=wanted.seed, chat=QUIET_CHAT, aside=wanted.aside,
+            quiet=lambda texts: [not named for named in self.entities.detect(texts)], name="quiet ",
+        )  # fmt: skip
+
+    def compared(self, name: str, told: Sequence[Told], limits: Sequence[int] = (LIMIT, SPENT)) -> list[Tally]:
+        """Every strategy under each limit."""
+        tallies = {most: Tally(f"{name}, {most:,} tokens", self._seed, against=FULL) for most in limits}
         for one in self._each(name, told):
             for most, tally in tallies.items():
                 for system, strategy in STRATEGIES.items():
