@@ -1,5 +1,7 @@
 """Windows around anchors."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_windows_hold_what_is_near_an_anchor_and_nothing_else(anchors, reach):
 def test_windows_that_meet_are_one(anchors, reach):
     """Between two of them lies at least one turn."""
     stretches = windows(np.array(anchors, dtype=np.bool_), reach)
-    assert all(later[0] > earlier[1] + 1 for earlier, later in zip(stretches[:-1], stretches[1:], strict=True))
+    assert all(later[0] > earlier[1] + 1 for earlier, later in pairwise(stretches))
 
 
 def test_ten_turns_before_and_after():

@@ -137,7 +137,7 @@ class TestTheLimit:
     def test_facts_go_before_what_was_said_last_and_that_before_the_question(self):
         """The least like the question first; then the oldest of the last turns; the question never."""
         turns = [("A", "zebra 1999 1"), ("A", "zebra zebra 2001"), ("A", "one two three"), ("A", "four five six")]
-        shown = [small_context(made(turns), "the zebra", most, window=10) for most in (22, 18, 14, 10, 8, 2)]
+        shown = [small_context(made(turns), "the zebra", most, threshold=0.1) for most in (22, 18, 14, 10, 8, 2)]
         assert [[p.passage.turn for p in c.passages] for c in shown] == [[0, 1], [1], [], [], [], []]
         assert [[r.turn for r in c.recent] for c in shown] == [[2, 3], [2, 3], [2, 3], [3], [3], []]
         assert shown[-1].text == "the zebra"
@@ -145,17 +145,20 @@ class TestTheLimit:
     def test_a_query_that_alone_exceeds_it_is_an_error(self):
         """Which tells both numbers; at the limit it is let through."""
         dialogue = made(TALK)
-        with pytest.raises(QueryError, match="4 tokens .*of 3.*never cut"):
+        with pytest.raises(QueryError, match=r"4 tokens .*of 3.*never cut"):
             small_context(dialogue, "one two three four", 3)
         assert small_context(dialogue, "one two three four", 4).text == "one two three four"
 
     def test_a_long_turn_comes_in_pieces(self):
         """100,000 characters: the piece that answers is found, and its cuts are marked."""
         filler = "Quiet quarrels quell. " * 2_500
-        dialogue = made([("A", f"{filler}The zebra zoo opened in 1999. {filler}"), ("B", "ok")], tokens=None)
+        dialogue = made(
+            [("A", f"{filler}The zebra zoo opened in 1999. {filler}"), ("B", "ok")], tokens=None, embedder=None
+        )
         context = small_context(dialogue, "When did the zebra zoo open?", 300, recent=1, threshold=0.05)
         assert "The zebra zoo opened in 1999." in context.text
-        assert context.text.count("A: … ") == len(context.passages)
+        assert "\nA: … Quiet" in context.text
+        assert context.text.endswith("The zebra zoo opened in 1999. …") or " …\n" in context.text
         assert all(len(p.passage.text) <= PIECE for p in context.passages)
         assert context.tokens <= 300
 
@@ -181,7 +184,7 @@ class TestTheAccount:
     def test_what_was_said_last_and_had_no_room_is_named(self):
         """It isn't silently gone."""
         context = small_context(made([("A", "one two three four five six"), ("B", "ok")]), "what?", 6)
-        assert [(d.turn, d.reason) for d in context.trace.dropped][0] == (0, "no_room_for_recent")
+        assert next((d.turn, d.reason) for d in context.trace.dropped) == (0, "no_room_for_recent")
         assert context.trace.priorities[1].left_out == 1
 
     def test_more_than_are_looked_at_are_counted(self):

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from meve.parts.embedders import resolve_embedder
 from meve.parts.entities import resolve_entities
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import Embedder, EntityDetector, TokenCounter
-from meve.types import Entity, FloatArray
+from meve.types import Entity, FloatArray, Passage
 from meve.vectors import checked_vectors
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -37,10 +37,18 @@ class Read:
     """Of each piece, its turn's place; shape (m,)."""
     vectors: FloatArray
     """Of each piece, of length 1 or zero; shape (m, d)."""
+    entities: Sequence[tuple[Entity, ...]]
+    """Of each piece, what it names."""
     tokens: Sequence[int]
     """Of each piece as it is shown."""
+    speakers: frozenset[str]
+    """Who talks, case folded."""
     anchors: npt.NDArray[np.bool_]
     """Of each turn, whether it names something; shape (n,)."""
+
+    def named(self, passage: Passage) -> tuple[Entity, ...]:
+        """What a piece names; nothing for what is none of them."""
+        return self.entities[passage.row] if isinstance(passage, Said) else ()
 
     def windows(self, reach: int) -> list[Window]:
         """The stretches around anchors."""
@@ -181,7 +189,9 @@ class Dialogue:
                 pieces=self._pieces[:],
                 owners=np.asarray(self._owners, dtype=np.int64),
                 vectors=self._vectors[: len(self._pieces)],
+                entities=self._entities[:],
                 tokens=self._tokens[:],
+                speakers=frozenset(self._speakers),
                 anchors=self._anchors(count),
             )
             return self._known
@@ -189,6 +199,7 @@ class Dialogue:
     def _read_some(self, count: int) -> None:
         end = min(self._read + BATCH, count)
         made = [piece for n in range(self._read, end) for piece in pieces(self._turns[n], n)]
+        made = [replace(piece, row=len(self._pieces) + n) for n, piece in enumerate(made)]
         embedder, detector, counter = self.parts
         texts = [piece.text for piece in made]
         with foreign(ModelError, f"finding entities with {detector.name!r}"):
@@ -216,10 +227,11 @@ class Dialogue:
         used = len(self._pieces)
         if used + len(vectors) > len(self._vectors):
             room = np.zeros((max(2 * len(self._vectors), used + len(vectors), BATCH), vectors.shape[1]), np.float32)
-            if used:
+            if used:  # before, there is no width
                 room[:used] = self._vectors[:used]
             self._vectors = room
-        self._vectors[used : used + len(vectors)] = vectors
+        if len(vectors):
+            self._vectors[used : used + len(vectors)] = vectors
 
     def _anchors(self, count: int) -> npt.NDArray[np.bool_]:
         fresh = self._entities[len(self._named) :]

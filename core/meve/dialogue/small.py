@@ -10,10 +10,11 @@ from meve.config import RetrieverConfig
 from meve.conversation.importance import WINDOW, Window
 from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
 from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
+from meve.dialogue.names import NamesToo
 from meve.dialogue.sources import ImportanceWindow, Latest
 from meve.dialogue.tracing import SmallContext, accounted
 from meve.dialogue.turns import Said
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, ModelError, foreign
 from meve.pipeline import Pipeline, check_query
 from meve.ports import Scorer
 from meve.scorers import SimilarityScorer
@@ -39,6 +40,8 @@ class Small:
     """How many turns before and after one that names something are looked at; None to look at all turns."""
     threshold: float | None = THRESHOLD
     """The least cosine with the question, in [0, 1]; None to compare nothing, and take the latest first."""
+    names: bool = True
+    """Whether names that the question and its evidence hold count beside the cosine."""
     recent: int = 2
     """How many of the last turns stand in it whatever they say, as far as they fit."""
     candidates: int = 256
@@ -48,6 +51,8 @@ class Small:
         for name, value in (("window", 0 if self.window is None else self.window), ("recent", self.recent)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least 0")
+        if not isinstance(self.names, bool):
+            raise ConfigurationError(f"names is {self.names!r}: give True or False")
         self.config(self.max_tokens, self.candidates)
 
     def config(self, max_tokens: int, candidates: int) -> RetrieverConfig:
@@ -70,6 +75,7 @@ def small_context(
     *,
     window: int | None = WINDOW,
     threshold: float | None = THRESHOLD,
+    names: bool = True,
     recent: int = 2,
     candidates: int = 256,
     progress: Progress | None = None,
@@ -86,6 +92,8 @@ def small_context(
         max_tokens: the most tokens that the text may have, the question's included.
         window: how many turns before and after one that names something are looked at; None for all turns.
         threshold: the least cosine of a turn with the question, in [0, 1]; None for comparing nothing.
+        names: whether names that the question and its evidence hold count beside the cosine: a turn may reach the
+            threshold by them, too.
         recent: how many of the last turns stand in it whatever they say.
         candidates: how many turns at most are looked at one by one, the nearest to the question.
         progress: told, while new turns are read, how many are, and of how many.
@@ -95,7 +103,9 @@ def small_context(
         ConfigurationError: no dialogue, or a value out of range.
         ModelError: a model failed.
     """
-    how = Small(max_tokens=max_tokens, window=window, threshold=threshold, recent=recent, candidates=candidates)
+    how = Small(
+        max_tokens=max_tokens, window=window, threshold=threshold, names=names, recent=recent, candidates=candidates
+    )
     return made_small(checked_dialogue(dialogue), query, how, progress=progress)
 
 
@@ -125,7 +135,7 @@ def made_small(
     standing = {piece.id for piece in recent}
     pipeline = Pipeline(
         sources=[source],
-        scorer=scorer or (Latest(count=len(read.turns)) if how.threshold is None else SimilarityScorer()),
+        scorer=scorer or _scorer(dialogue, query, how, read),
         fallback=None,
         tokens=tokens,
         embedder=embedder,
@@ -138,6 +148,17 @@ def made_small(
     facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
     made: Composed = compose(query, recent, facts, tokens, how.max_tokens)
     return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
+
+
+def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> Scorer:
+    if how.threshold is None:
+        return Latest(count=len(read.turns))
+    if not how.names:
+        return SimilarityScorer()
+    detector = dialogue.parts[1]
+    with foreign(ModelError, f"finding entities with {detector.name!r}"):
+        (asked,) = detector.detect([query])
+    return NamesToo(named=read.named, asked=asked, speakers=read.speakers, threshold=how.threshold)
 
 
 def _stretches(read: Read, how: Small) -> list[Window]:

@@ -25,7 +25,7 @@ class LeftOut:
     reason: str
     """`below_threshold`, `redundant_with:<id>`, `over_budget`; `no_room_for_recent` for one of the last turns."""
     score: float | None
-    """Its cosine with the question, where that was asked."""
+    """The score that the threshold was held against, where one was: the cosine, and what names add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def _settled(candidate: CandidateTrace, ranks: dict[str, int], squeezed: Sequenc
 
 
 def _score(candidate: CandidateTrace) -> float | None:
-    return candidate.scores.get("similarity")
+    return candidate.scores.get("relevance", candidate.scores.get("similarity"))
 
 
 def _priorities(made: Composed, crowded: int, over: int) -> tuple[Priority, ...]:

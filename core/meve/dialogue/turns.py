@@ -9,7 +9,7 @@ from meve.errors import ValidationError
 from meve.parts.sentences import sentences
 from meve.types import Passage
 
-PIECE = 800
+PIECE = 400
 """Characters from which on a turn is cut into pieces, which are judged each by itself."""
 
 
@@ -45,6 +45,8 @@ class Said(Passage):
 
     turn: int
     """Its place in the dialogue, from 0."""
+    row: int = -1
+    """Its place among all pieces of the dialogue, once it is read."""
     label: str = ""
     begins: bool = True
     """Whether the turn begins with it."""

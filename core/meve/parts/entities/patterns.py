@@ -36,8 +36,9 @@ _DATE = re.compile(
 )
 _QUANTITY = re.compile(
     rf"""(?ix)
-    [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹]) | (?<![\w.\-/])\d(?:[\d.,]*\d)?(?![\w./\-])
+    [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
     | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
+    | (?<![\w.\-/])\d(?:[\d.,]*\d)?(?![\w./\-])
     | \b{_COUNT}\s+[^\W\d_]{{3,}}
     """
 )

@@ -13,6 +13,8 @@ from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Query
 
 FULL, NO_EMBEDDING, NO_IMPORTANCE = "both", "importance only", "embedding only"
+WINDOWS = "both, windows without names"
+"""The paper's method to the letter."""
 TRUNCATION, SUMMARY = "truncation", "extractive summary"
 SUMMARY_TOKENS = 396
 """The most that a summary may take: what the paper's took."""
@@ -55,7 +57,8 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = {
     FULL: Strategy(how=Small()),
     NO_EMBEDDING: Strategy(how=Small(threshold=None)),
-    NO_IMPORTANCE: Strategy(how=Small(window=None)),
+    NO_IMPORTANCE: Strategy(how=Small(window=None, names=False)),
+    WINDOWS: Strategy(how=Small(names=False)),
     TRUNCATION: Strategy(how=Small(window=None, threshold=None, recent=0)),
     SUMMARY: Strategy(how=Small(window=None, threshold=None, recent=0), scorer=Central(), most=SUMMARY_TOKENS),
 }
