@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
+    from langchain_meve.dialogue import MeVeSmallContext, dialogue_of
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.models import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
@@ -19,8 +20,10 @@ _WHERE = {
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
     "MeVeRetriever": "retriever",
+    "MeVeSmallContext": "dialogue",
     "MeVeVectorStore": "vectorstore",
     "create_meve_tool": "tool",
+    "dialogue_of": "dialogue",
 }
 
 __all__ = [
@@ -29,8 +32,10 @@ __all__ = [
     "MeVeCompressor",
     "MeVeEmbeddings",
     "MeVeRetriever",
+    "MeVeSmallContext",
     "MeVeVectorStore",
     "create_meve_tool",
+    "dialogue_of",
 ]
 
 

@@ -8,20 +8,31 @@ from typing import TYPE_CHECKING
 from meve.skins import lazily
 
 if TYPE_CHECKING:
+    from llama_index_meve.dialogue import MeVeDialogueBlock, dialogue_of
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.engines import create_meve_tool, meve_query_engine
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.retriever import MeVeRetriever
 
 _WHERE = {
+    "MeVeDialogueBlock": "dialogue",
     "MeVeEmbedding": "embedding",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
     "create_meve_tool": "engines",
+    "dialogue_of": "dialogue",
     "meve_query_engine": "engines",
 }
 
-__all__ = ["MeVeEmbedding", "MeVePostprocessor", "MeVeRetriever", "create_meve_tool", "meve_query_engine"]
+__all__ = [
+    "MeVeDialogueBlock",
+    "MeVeEmbedding",
+    "MeVePostprocessor",
+    "MeVeRetriever",
+    "create_meve_tool",
+    "dialogue_of",
+    "meve_query_engine",
+]
 
 
 __getattr__ = lazily("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")

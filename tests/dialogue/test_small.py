@@ -71,7 +71,7 @@ class TestWhatGoesIn:
     def test_below_the_threshold_nothing_comes(self):
         """And at it, it does."""
         cosine = next(
-            c.scores["similarity"] for c in small_context(made(TALK), "zebra", recent=0).trace.candidates if c.id == "2"
+            c.scores["relevance"] for c in small_context(made(TALK), "zebra", recent=0).trace.candidates if c.id == "2"
         )
         assert [p.passage.turn for p in small_context(made(TALK), "zebra", recent=0, threshold=cosine).passages] == [
             0,
@@ -214,11 +214,11 @@ class TestLaziness:
         dialogue.append("zoo 2001")
         assert embedder.calls.passages == entities.texts == []
         small_context(dialogue, "zebra")
-        assert embedder.calls.passages == entities.texts == ["zebra 1999", "ok", "zoo 2001"]
         small_context(dialogue, "zoo")
         dialogue.append("yak 2002")
         small_context(dialogue, "yak")
-        assert embedder.calls.passages == entities.texts == ["zebra 1999", "ok", "zoo 2001", "yak 2002"]
+        assert embedder.calls.passages == ["zebra 1999", "ok", "zoo 2001", "yak 2002"]
+        assert entities.texts == ["zebra 1999", "ok", "zoo 2001", "zebra", "zoo", "yak 2002", "yak"]
 
     def test_no_model_is_loaded_before_a_question(self):
         """A name that means nothing shows only then."""

@@ -64,6 +64,11 @@ class SmallContext(Context):
     recent: tuple[Said, ...]
     """What was said last, as far as it stands in the text."""
 
+    @property
+    def facts(self) -> str:
+        """The facts alone, a turn a line, in the order in which they were said."""
+        return "\n".join(passage.passage.shown for passage in self.passages)
+
 
 def accounted(
     context: Context,
