@@ -128,6 +128,10 @@ class Shelf:
             mask &= _among(n, self._sessions.get(scope.session_id, []))
         return mask
 
+    def records(self, scope: Scope) -> list[MemoryRecord]:
+        """All that aren't expired, whatever else the scope asks for."""
+        return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
+
     def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
         """At most k records that a mask admits, likest first, equal ones by id.
 

@@ -86,8 +86,8 @@ def _about(results: MemoryResults) -> str:
         "2WikiMultihopQA: the ten paragraphs of each question told a sentence a turn, among stretches of a public chat "
         f"room of Ubuntu's users (IRC), {s['chat']:.0%} of the turns. LoCoMo: whole conversations, as they are. Mean "
         f"length of a dialogue: {turns}. {s['questions'][run.WIKI]} and {s['questions'][run.LOCOMO]} questions, seed "
-        f"{s['seed']}; the first {s['aside']} of 2Wiki's passed over. Window, threshold and limit are the paper's; what "
-        f"names weigh was chosen on the last {CHOSEN_ON} of 2Wiki's in the order of seed 42, which aren't among the "
+        f"{s['seed']}; the first {s['aside']} of 2Wiki's passed over. Window, threshold and limit are the paper's; "
+        f"what names weigh was chosen on the last {CHOSEN_ON} of 2Wiki's in the order of seed 42, which aren't among the "
         f"first 150. Tokens are those of the whole text, question and headings included. "
         f"Embedder {s['embedder']}; entities by {s['entities']}; tokens by {s['tokens']}; reader "
         f"{s['reader'] or 'none'}. A star marks what differs from `both`, the same questions compared in pairs. "
@@ -104,8 +104,8 @@ def _said(results: MemoryResults) -> str:
     )
     return (
         f"Each strategy under the paper's limit ({LIMIT:,} tokens) and under what its method spent ({SPENT}). "
-        f"The paper doesn't say how passages were told, nor how long the dialogues were. {reader} The summary is of the "
-        f"turns nearest to what all say, in {SUMMARY_TOKENS} tokens at most."
+        f"The paper doesn't say how passages were told, nor how long the dialogues were. {reader} The summary is of "
+        f"the turns nearest to what all say, in {SUMMARY_TOKENS} tokens at most."
     )
 
 

@@ -15,6 +15,8 @@ from meve.types import Candidate, FloatArray, Query
 FULL, NO_EMBEDDING, NO_IMPORTANCE = "both", "importance only", "embedding only"
 WINDOWS = "both, windows without names"
 """The paper's method to the letter."""
+NOTHING_LAST = "both, nothing said last"
+"""For questions that don't hang on what was said last, as none here does."""
 TRUNCATION, SUMMARY = "truncation", "extractive summary"
 SUMMARY_TOKENS = 396
 """The most that a summary may take: what the paper's took."""
@@ -59,6 +61,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     NO_EMBEDDING: Strategy(how=Small(threshold=None)),
     NO_IMPORTANCE: Strategy(how=Small(window=None, names=False)),
     WINDOWS: Strategy(how=Small(names=False)),
+    NOTHING_LAST: Strategy(how=Small(recent=0)),
     TRUNCATION: Strategy(how=Small(window=None, threshold=None, recent=0)),
     SUMMARY: Strategy(how=Small(window=None, threshold=None, recent=0), scorer=Central(), most=SUMMARY_TOKENS),
 }
