@@ -40,3 +40,4 @@ def test_to_be_addressed_is_no_key_fact():
     assert not names_something([maria], {"maria"})
     assert names_something([maria, date], {"maria"})
     assert not names_something([])
+    assert names_something([Entity(kind="concept", text="Maria", start=0)], {"maria"})

@@ -11,7 +11,7 @@ TWO_STEPS = [
     ("Ann", "We saw Karl Kosk, who was born in 1901."),
     ("Ben", "I see"),
     ("Ann", "It is said that Boris Durov was born in 1937."),
-    ("Ben", "Ann, where?"),
+    ("Ben", "so I told Ann that"),
 ]
 
 

@@ -364,7 +364,9 @@ def test_what_is_read_does_not_change_under_a_reader():
     before = dialogue.read()
     vectors = before.vectors.copy()
     dialogue.extend(["yak 2001"] * 3_000)
-    dialogue.read()
+    grown = dialogue.read()
+    assert np.array_equal(grown.vectors[:1], vectors)
+    assert np.all(np.linalg.norm(grown.vectors, axis=1) > 0.9)
     assert len(before.turns) == len(before.pieces) == len(before.vectors) == 1
     assert np.array_equal(before.vectors, vectors)
 

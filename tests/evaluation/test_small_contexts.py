@@ -96,8 +96,8 @@ class TestTold:
 
     def test_chit_chat_can_be_made_to_name_nothing(self, data):
         """By whoever tells which may serve."""
-        told = wiki_told(data, questions=2, seed=42, chat=0.9, quiet=lambda texts: ["Oslo" not in t for t in texts])
-        assert not [turn for one in told for turn in one.turns if "Oslo" in turn.text]
+        told = wiki_told(data, questions=2, seed=42, chat=0.9, quiet=lambda texts: ["ooo" not in t for t in texts])
+        assert not [turn for one in told for turn in one.turns if "ooo" in turn.text]
 
     def test_conversations_have_their_evidence_as_corrected(self, data):
         """Questions without an answer or with lost evidence are left out."""

@@ -61,6 +61,7 @@ async def test_its_limit_is_of_what_it_brings():
     assert 0 < WordCounter().count(text) <= 7
     whole = "user: zebra 1999\nuser: zebra zoo\n  in 2001 too"
     assert await block.atruncate(whole, 1) == "user: zebra zoo\n  in 2001 too"
+    assert await block.atruncate("user: zebra zoo\n  in 2001 too\nuser: zebra 1999", 1) == "user: zebra 1999"
     assert await block.atruncate(whole, 100) is None
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory
+from meve.memory.windows import ImportantTurns
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
+from meve.types import Candidate, Passage, Query
 
 
 @pytest.fixture
@@ -61,6 +63,20 @@ def test_the_first_places_are_not_lost_to_chit_chat(memory, clock):
     tell(memory, clock, ["zebra zebra zebra zebra"] + TALK[:3] + ["ok"] * 3 + ["zebra in Oslo, zoo in 1999"])
     recall = memory.search("zebra", user_id="anna", window=0, limit=1)
     assert [r.id for r in recall.records] == ["s7"]
+
+
+def test_chit_chat_takes_no_place():
+    """However much of it is nearer to the question."""
+    passages = [Passage(id=str(n), text="t") for n in range(60)]
+
+    class Inner:
+        name = "memory"
+
+        def search(self, query, k):
+            return [Candidate(passage=p, origin="memory") for p in passages[:k]]
+
+    found = ImportantTurns(Inner(), frozenset(map(str, range(50)))).search(Query(text="q"), 5)
+    assert [c.id for c in found] == ["50", "51", "52", "53", "54"]
 
 
 def test_expired_turns_and_other_users_keep_nothing(memory, clock):

@@ -4,7 +4,10 @@ import threading
 from collections.abc import Sequence
 
 from meve.errors import ModelError, foreign, missing_extra
+from meve.parts.lexical.analyzers import FUNCTION_WORDS, words
 from meve.types import Entity
+
+_WORDS_TOO = frozenset("may march mar sun sat mon second now".split())  # noqa: SIM905 - eight words, one line
 
 
 class DateEntities:
@@ -45,7 +48,14 @@ class DateEntities:
         at = 0
         for said, _ in found or ():
             start = text.find(said, at)
-            if start >= 0 and (len(said) > 5 or any(sign.isdigit() for sign in said)) and not said.isdigit():
+            if start >= 0 and _tells(said):
                 made.append(Entity(kind="date", text=said, start=start))
                 at = start + len(said)
         return tuple(made)
+
+
+def _tells(said: str) -> bool:
+    """Whether what was found is a date beyond doubt: no bare number but a year, no word that mostly means else."""
+    if said.isdigit():
+        return len(said) == 4
+    return any(sign.isdigit() for sign in said) or not set(words(said)) <= _WORDS_TOO | FUNCTION_WORDS
