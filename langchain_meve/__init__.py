@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
+    from langchain_meve.dialogue import MeVeSmallContext, dialogue_of
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store.store import MeVeStore
     from langchain_meve.memory_tools import create_memory_tools
@@ -23,10 +24,12 @@ _WHERE = {
     "MeVeEmbeddings": "embeddings",
     "MeVeMemoryMiddleware": "middleware",
     "MeVeRetriever": "retriever",
+    "MeVeSmallContext": "dialogue",
     "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
     "create_memory_tools": "memory_tools",
     "create_meve_tool": "tool",
+    "dialogue_of": "dialogue",
 }
 _NEEDS = {"MeVeStore": ("langgraph", "langgraph"), "MeVeMemoryMiddleware": ("langchain", "langchain-agents")}
 """What a name needs beyond LangChain's core, and the extra that installs it."""
@@ -38,10 +41,12 @@ __all__ = [
     "MeVeEmbeddings",
     "MeVeMemoryMiddleware",
     "MeVeRetriever",
+    "MeVeSmallContext",
     "MeVeStore",
     "MeVeVectorStore",
     "create_memory_tools",
     "create_meve_tool",
+    "dialogue_of",
 ]
 
 

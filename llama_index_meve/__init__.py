@@ -10,6 +10,7 @@ from meve.skins import lazily
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory
     from llama_index_meve.chat_store import MeVeChatStore
+    from llama_index_meve.dialogue import MeVeDialogueBlock, dialogue_of
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.engines import create_meve_tool, meve_query_engine
     from llama_index_meve.memory_block import MeVeMemoryBlock
@@ -18,23 +19,27 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "MeVeChatStore": "chat_store",
+    "MeVeDialogueBlock": "dialogue",
     "MeVeEmbedding": "embedding",
     "MeVeMemory": "chat_memory",
     "MeVeMemoryBlock": "memory_block",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
     "create_meve_tool": "engines",
+    "dialogue_of": "dialogue",
     "meve_query_engine": "engines",
 }
 
 __all__ = [
     "MeVeChatStore",
+    "MeVeDialogueBlock",
     "MeVeEmbedding",
     "MeVeMemory",
     "MeVeMemoryBlock",
     "MeVePostprocessor",
     "MeVeRetriever",
     "create_meve_tool",
+    "dialogue_of",
     "meve_query_engine",
 ]
 

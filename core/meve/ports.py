@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from meve.types import Candidate, ContextPassage, FloatArray, Query, RowArray, Similarity
+from meve.types import Candidate, ContextPassage, Entity, FloatArray, Query, RowArray, Similarity
 
 
 class Embedder(Protocol):
@@ -278,6 +278,19 @@ class Estimator(Protocol):
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
         """The probability in [0, 1] that these passages carry an answer to the query."""
+        ...
+
+
+class EntityDetector(Protocol):
+    """Finds in texts what makes them worth keeping: names, dates, quantities, concepts."""
+
+    @property
+    def name(self) -> str:
+        """Names it, for the trace."""
+        ...
+
+    def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """The entities of each text, in the order given; those of one text by where they begin."""
         ...
 
 

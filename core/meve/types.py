@@ -134,6 +134,18 @@ class ContextPassage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """Something that a text names: a person, a date, a quantity, a concept."""
+
+    kind: str
+    """`name`, `date`, `quantity`, `concept`, or what a detector of one's own calls it."""
+    text: str
+    """As it stands there."""
+    start: int
+    """Where it begins, in characters from 0; it ends at `start + len(text)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPair:
     """A query, a passage, and whether the one answers the other: what calibrations are fitted on."""
 

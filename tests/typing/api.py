@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from typing import assert_type
 
 import meve
+from meve.dialogue import Dialogue, small_context
 from meve.memory import GovernedMemory, Recall
 from meve.memory.turns import Conversed, Said, conversed
 from meve.parts.dense.flat import FlatIndex
 from meve.parts.dense.hnsw import HnswIndex
 from meve.parts.dense.ivf import IvfIndex
 from meve.parts.embedders.minilm import minilm
+from meve.parts.entities.dates import DateEntities
+from meve.parts.entities.patterns import PatternEntities
+from meve.parts.entities.several import SeveralEntities
+from meve.parts.entities.spacy import SpacyEntities
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.parts.lexical.rank_bm25 import RankBm25Index
 from meve.parts.tokenizers import resolve_tokens
@@ -18,6 +23,7 @@ from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.ports import (
     DenseIndex,
     Embedder,
+    EntityDetector,
     LexicalIndex,
     Scorer,
     Source,
@@ -41,6 +47,8 @@ def every_part_fits_its_port(dense: DenseSource, lexical: LexicalSource) -> None
     words: Sequence[LexicalIndex] = [Bm25Index(), RankBm25Index()]
     sources: Sequence[Source] = [dense, lexical]
     scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]
+    entities: Sequence[EntityDetector] = [PatternEntities(), DateEntities(), SpacyEntities.from_rules()]
+    assert SeveralEntities(entities)
     assert by_vectors, (tokens, indexes, words, sources, scorers)
 
 
@@ -63,3 +71,13 @@ async def a_memory_as_async_callers_use_it(memory: GovernedMemory) -> None:
     turns = [Said(id="m1", role="user", text="I like tea.")]
     assert_type(await memory.aside(conversed, memory, turns, user_id="ann", recall=recall, answer="Tea."), Conversed)
     await memory.aside(memory.search, "question")  # type: ignore[call-arg]
+
+
+def a_small_context_as_users_write_it() -> None:
+    """Records of every kind; the context and its account have types."""
+    dialogue = Dialogue.from_turns([{"speaker": "A", "text": "…", "time": None}, ("B", "…"), "…"], entities="patterns")
+    context = small_context(dialogue, "When?", max_tokens=2048)
+    assert_type(context.text, str)
+    assert_type(context.trace.anchors, tuple[int, ...])
+    assert_type(context.trace.dropped[0].reason, str)
+    small_context(dialogue, "When?", windows=3)  # type: ignore[call-arg]

@@ -216,6 +216,43 @@ def memory(
     say(f"report: {write(found, to or HOME / 'memory', shlex.join(['meve', *sys.argv[1:]]))}")
 
 
+def small_context(
+    data: Data = None,
+    to: To = None,
+    questions: Questions = 150,
+    full: Full = False,
+    aside: Annotated[
+        int, typer.Option("--aside", min=0, help="Of 2Wiki's, pass over so many: to choose settings on others.")
+    ] = 0,
+    chat: Annotated[float, typer.Option("--chat", min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
+    seed: Seed = 42,
+    embedder: Embedder = None,
+    entities: Annotated[
+        str | None, typer.Option("--entities", help="What finds entities: patterns, spacy-rules, a model.")
+    ] = None,
+    reader: Annotated[
+        str | None,
+        typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
+    ] = None,
+) -> None:
+    """What a small model's window holds of a long dialogue: the query-aware memory paper's tables again."""
+    from meve.evaluation.experiments.small.run import SmallContexts, small_contexts
+    from meve.evaluation.report.plots import using_matplotlib
+    from meve.evaluation.report.small import write
+
+    using_matplotlib()
+    if reader is not None:
+        sys.path.insert(0, os.getcwd())
+    wanted = SmallContexts(
+        data=_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside, chat=chat,
+        seed=seed, embedder=embedder, entities=entities, reader=reader,
+    )  # fmt: skip
+    with progress_bar() as advance:
+        found = small_contexts(wanted, lambda stage, done, total: advance(stage, done, total))
+    _show_memory(found)
+    say(f"report: {write(found, to or HOME / 'small-context', shlex.join(['meve', *sys.argv[1:]]))}")
+
+
 def _show_memory(found: "MemoryResults") -> None:
     from meve.evaluation.report.memory import grid
 
@@ -330,5 +367,5 @@ def _row(move: "Move") -> tuple[str, ...]:
     return move.set, move.system, move.measure, number(move.measure, move.old), new, change
 
 
-for command in (quality, paper, speed, memory):
+for command in (quality, paper, speed, memory, small_context):
     bench.command()(guarded(command))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from meve.errors import ConfigurationError, EvaluationError
 from meve.evaluation.cache import Once
@@ -21,15 +22,7 @@ def peer(name: str) -> Build:
     Raises:
         ConfigurationError: no such module or function.
     """
-    module, _, function = name.partition(":")
-    if not module or not function:
-        raise ConfigurationError(
-            f"--peer {name!r}: give module:function, such as benchmarks.peers.langchain_stock:hybrid"
-        )
-    try:
-        made: Peer = getattr(import_module(module), function)
-    except Exception as cause:  # whatever somebody's module does when it's imported
-        raise ConfigurationError(f"--peer {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
+    made: Peer = named(name, option="--peer", example="benchmarks.peers.langchain_stock:hybrid")
 
     def build(bench: Workbench) -> System:
         once = Once(bench.parts.embedder)
@@ -45,6 +38,26 @@ def peer(name: str) -> Build:
         return system
 
     return build
+
+
+def named(name: str, *, option: str, example: str) -> Any:  # noqa: ANN401 - whatever somebody's module holds
+    """What `module:function` names.
+
+    Args:
+        name: the two.
+        option: what it was given for, and
+        example: such a name, for messages.
+
+    Raises:
+        ConfigurationError: no such module or function.
+    """
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise ConfigurationError(f"{option} {name!r}: give module:function, such as {example}")
+    try:
+        return getattr(import_module(module), function)
+    except Exception as cause:  # whatever somebody's module does when it's imported
+        raise ConfigurationError(f"{option} {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
 
 
 def peer_code(name: str) -> str:

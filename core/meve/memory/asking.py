@@ -109,6 +109,8 @@ class Asked:
     max_tokens: int
     verify: bool
     shown: Shown = field(default=Shown())
+    window: int | None = None
+    """How many turns around one that names something are recalled of conversations; None for all turns."""
     candidates: int = CANDIDATES
 
     @property
@@ -117,7 +119,18 @@ class Asked:
         scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
         day = self.scope.now.toordinal()
         shown = self.shown.name  # and not the texts: a recall that is kept would keep them
-        return (self.user, self.text, scope, self.limit, self.max_tokens, self.verify, shown, self.candidates, day)
+        return (
+            self.user,
+            self.text,
+            scope,
+            self.limit,
+            self.max_tokens,
+            self.verify,
+            shown,
+            self.window,
+            self.candidates,
+            day,
+        )
 
 
 def asked(
@@ -134,6 +147,7 @@ def asked(
     include_private: bool = False,
     verify: bool = False,
     without: Collection[str] = (),
+    window: int | None = None,
     limit: int | None = None,
     max_tokens: int = 1_000_000,
     seen: Seen | None = None,
@@ -145,6 +159,8 @@ def asked(
         ValidationError: a user, class, source, tag, session, length or text that can't be.
     """
     check_query(query)
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
+        raise ValidationError(f"window is {window!r}: give a number of turns, or None for all")
     scope = Scope(
         now=now,
         classes=_classes(policy, classes, include_private),
@@ -162,6 +178,7 @@ def asked(
         max_tokens=max_tokens,
         verify=verify,
         shown=Shown.of(without, seen),
+        window=window,
     )
 
 

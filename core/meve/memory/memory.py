@@ -200,6 +200,7 @@ class GovernedMemory:
         include_private: bool = False,
         verify: bool = False,
         without: Collection[str] = (),
+        window: int | None = None,
         limit: int | None = 10,
         max_tokens: int = 512,
     ) -> Recall:
@@ -218,6 +219,7 @@ class GovernedMemory:
             verify: whether a verifier must let a memory through.
             without: what stands before the reader already: ids of memories, or texts, in which a memory stands whose
                 sentences are all there. Such a one stays out, and the trace tells.
+            window: of conversations, only so many turns before and after one that names something; None for all turns.
             limit: how many memories at most; None for as many as fit.
             max_tokens: the most tokens that the text may have.
 
@@ -228,7 +230,7 @@ class GovernedMemory:
         question = asked(
             self.policy, self.clock.now(), query, user_id, tags=tags, classes=classes, sources=sources,
             session_id=session_id, within=within, include_private=include_private, verify=verify, without=without,
-            limit=limit, max_tokens=max_tokens, seen=self._seen,
+            window=window, limit=limit, max_tokens=max_tokens, seen=self._seen,
         )  # fmt: skip
         return self._searcher.search(question)
 

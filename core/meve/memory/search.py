@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,10 @@ from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFi
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.relating import Relating
 from meve.memory.shelf import Shelf, Shelves
+from meve.memory.windows import ImportantTurns, Names, chit_chat, naming
+from meve.parts.entities import resolve_entities
 from meve.pipeline import Pipeline
-from meve.ports import Scorer
+from meve.ports import Scorer, Source
 from meve.scorers import VerifierScorer
 from meve.trace import Trace
 from meve.types import Query
@@ -47,6 +49,8 @@ class Searcher:
     shelves: Shelves
     cache: "RecallCache"
     load: "Load"
+    names: Names = field(default_factory=lambda: naming(resolve_entities()))
+    """Whether a turn names something."""
 
     def search(self, asked: Asked) -> Recall:
         """The memories that answer; the log tells that they were recalled.
@@ -117,9 +121,8 @@ class Searcher:
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
         if asked.scope.tags is not None:
             scorer = TagsFirst(inner=scorer)
-        rule = self.kit.policy.likeness
         pipeline = Pipeline(
-            sources=[MemorySource("memory", shelves, asked.scope, rule)],
+            sources=[self._source(asked, shelves)],
             scorer=scorer,
             fallback=None,
             relate=Relating(policy, shelves, self.kit.contradiction),
@@ -133,6 +136,14 @@ class Searcher:
         )
         context = pipeline.run(Query(text=asked.text), self._config(asked))
         return Recall(**_values(context), id=_recall_id(), user_id=asked.user_id)
+
+    def _source(self, asked: Asked, shelves: list[Shelf]) -> Source:
+        source = MemorySource("memory", shelves, asked.scope, self.kit.policy.likeness)
+        if asked.window is None:
+            return source
+        with shelves[0].lock:
+            records = shelves[0].records(asked.scope)
+        return ImportantTurns(source, chit_chat(records, self.names, asked.window))
 
     def _config(self, asked: Asked) -> RetrieverConfig:
         ranking = self.kit.policy.ranking
@@ -155,6 +166,7 @@ class Searcher:
             "per_user": self.kit.policy.limits.per_user,
             "shed": asked.candidates < CANDIDATES,
             "classes": sorted(asked.scope.classes),
+            "window": asked.window,
             "tags": sorted(asked.scope.tags) if asked.scope.tags is not None else None,
         }
 

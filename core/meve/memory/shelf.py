@@ -151,6 +151,10 @@ class Shelf:
         """The record at a position; None where there is none any more."""
         return self._stored[position]
 
+    def records(self, scope: Scope) -> list[MemoryRecord]:
+        """All that aren't expired, whatever else the scope asks for."""
+        return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
+
     def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
         """At most k records that a mask admits, likest first, equal ones by id.
 

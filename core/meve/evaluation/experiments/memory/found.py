@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from meve.errors import EvaluationError
 from meve.evaluation.statistics import Interval, mean_interval, paired_difference, share_interval
@@ -43,6 +43,8 @@ class Curve:
 class MemoryResults:
     """All of a run."""
 
+    experiment: ClassVar[str] = "memory"
+    """What `results.json` calls it."""
     settings: Mapping[str, Any]
     """Seed, sizes, embedder, tokenizer, policy, versions."""
     figures: tuple[Figure, ...]
@@ -72,7 +74,7 @@ class MemoryResults:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data."""
-        return {"experiment": "memory", "format": FORMAT, **asdict(self)}
+        return {"experiment": self.experiment, "format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -81,9 +83,9 @@ class MemoryResults:
         Raises:
             EvaluationError: another experiment's results, or of another format.
         """
-        if (data.get("experiment"), data.get("format")) != ("memory", FORMAT):
+        if (data.get("experiment"), data.get("format")) != (cls.experiment, FORMAT):
             raise EvaluationError(
-                "these are no results of the experiments on memory, or of another version: run it again"
+                f"these are no results of the experiment {cls.experiment}, or of another version: run it again"
             )
         return cls(
             settings=data["settings"],

@@ -1,0 +1,9 @@
+"""Small contexts of long dialogues: what a model with a small window needs to answer, and an account of it."""
+
+from meve.dialogue.dialogue import Dialogue
+from meve.dialogue.kept import Kept
+from meve.dialogue.small import small_context
+from meve.dialogue.tracing import SmallContext, SmallTrace
+from meve.dialogue.turns import Turn
+
+__all__ = ["Dialogue", "Kept", "SmallContext", "SmallTrace", "Turn", "small_context"]

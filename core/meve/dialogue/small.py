@@ -1,0 +1,187 @@
+"""From a long dialogue and a question to what fits into a small model's window, with an account of it.
+
+Source: Design and Verification of a Query-Aware External Memory Pipeline for Small Language Models (Kim et al.).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meve.config import RetrieverConfig
+from meve.conversation.importance import WINDOW, Window
+from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
+from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
+from meve.dialogue.names import NamesToo
+from meve.dialogue.sources import ImportanceWindow, Latest
+from meve.dialogue.tracing import SmallContext, accounted
+from meve.dialogue.turns import Said
+from meve.errors import ConfigurationError, ModelError, foreign
+from meve.phases.prioritize import Relation
+from meve.pipeline import Pipeline, check_query
+from meve.ports import Scorer
+from meve.scorers import SimilarityScorer
+from meve.types import Passage, Query
+
+THRESHOLD = 0.30
+"""The least cosine of a turn with the question. Source: the paper's τ, for all-MiniLM-L6-v2."""
+REPEATED = 0.95
+"""The cosine above which two turns are looked at, whether they say the same in the same words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Small:
+    """How a small context is made. Checked when made.
+
+    Raises:
+        ConfigurationError: a value of the wrong type or out of range.
+    """
+
+    max_tokens: int = 2_048
+    """The most tokens that the text may have."""
+    window: int | None = WINDOW
+    """How many turns before and after one that names something are looked at; None to look at all turns."""
+    threshold: float | None = THRESHOLD
+    """The least cosine with the question, in [0, 1]; None to compare nothing, and take the latest first."""
+    names: bool = True
+    """Whether names that the question and its evidence hold count beside the cosine."""
+    recent: int = 2
+    """How many of the last turns stand in it whatever they say, as far as they fit."""
+    candidates: int = 256
+    """How many turns at most are looked at one by one, the nearest to the question."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("window", 0 if self.window is None else self.window), ("recent", self.recent)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least 0")
+        if not isinstance(self.names, bool):
+            raise ConfigurationError(f"names is {self.names!r}: give True or False")
+        self.config(self.max_tokens, self.candidates)
+
+    def config(self, max_tokens: int, candidates: int) -> RetrieverConfig:
+        """The same for the five phases."""
+        return RetrieverConfig(
+            candidates=candidates,
+            threshold=0.0 if self.threshold is None else self.threshold,
+            min_verified=0,
+            fallback_k=0,
+            redundancy=REPEATED,
+            max_tokens=max_tokens,
+            separator="\n",
+        )
+
+
+def small_context(
+    dialogue: Dialogue,
+    query: str,
+    max_tokens: int = 2_048,
+    *,
+    window: int | None = WINDOW,
+    threshold: float | None = THRESHOLD,
+    names: bool = True,
+    recent: int = 2,
+    candidates: int = 256,
+    progress: Progress | None = None,
+) -> SmallContext:
+    """What a small model needs of a long dialogue: the question, what was said last, and the facts in their order.
+
+    Priorities under the limit: the question, never cut; the last turns, of which the oldest goes first; then the turns
+    around those that name something, as far as they are like the question, the likest first. These stand in the order
+    in which they were said.
+
+    Args:
+        dialogue: what was said.
+        query: the question.
+        max_tokens: the most tokens that the text may have, the question's included.
+        window: how many turns before and after one that names something are looked at; None for all turns.
+        threshold: the least cosine of a turn with the question, in [0, 1]; None for comparing nothing.
+        names: whether names that the question and its evidence hold count beside the cosine: a turn may reach the
+            threshold by them, too.
+        recent: how many of the last turns stand in it whatever they say.
+        candidates: how many turns at most are looked at one by one, the nearest to the question.
+        progress: told, while new turns are read, how many are, and of how many.
+
+    Raises:
+        QueryError: a blank question, or one that alone exceeds the limit.
+        ConfigurationError: no dialogue, or a value out of range.
+        ModelError: a model failed.
+    """
+    how = Small(
+        max_tokens=max_tokens, window=window, threshold=threshold, names=names, recent=recent, candidates=candidates
+    )
+    return made_small(checked_dialogue(dialogue), query, how, progress=progress)
+
+
+def made_small(
+    dialogue: Dialogue, query: str, how: Small, *, scorer: Scorer | None = None, progress: Progress | None = None
+) -> SmallContext:
+    """The same with settings as one value, and with a scorer of one's own.
+
+    Args:
+        dialogue: what was said.
+        query: the question.
+        how: the settings.
+        scorer: gives turns the score that orders them, in place of cosine or recency.
+        progress: as for `small_context`.
+
+    Raises:
+        QueryError: a blank question, or one that alone exceeds the limit.
+        ModelError: a model failed.
+    """
+    check_query(query)
+    embedder, _, tokens = dialogue.parts
+    read = dialogue.read(progress)
+    recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
+    stretches = _stretches(read, how)
+    source = ImportanceWindow(read=read, inside=read.inside(stretches), name=_name(how))
+    room = room_for_facts(query, recent, tokens, how.max_tokens)
+    standing = {piece.id for piece in recent}
+    pipeline = Pipeline(
+        sources=[source],
+        scorer=scorer or _scorer(dialogue, query, how, read),
+        fallback=None,
+        tokens=tokens,
+        embedder=embedder,
+        relate=_relation,
+        shown=lambda passage: passage.id in standing,
+        verifier_name="" if how.threshold is None else "cosine",
+    )
+    listed = len(read.pieces) if how.threshold is None else how.candidates
+    context = pipeline.run(Query(text=query), how.config(max(1, room), max(1, listed + len(recent))))
+    facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
+    made: Composed = compose(query, recent, facts, tokens, how.max_tokens)
+    return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
+
+
+def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> Scorer:
+    if how.threshold is None:
+        return Latest(count=len(read.turns))
+    if not how.names:
+        return SimilarityScorer()
+    detector = dialogue.parts[1]
+    with foreign(ModelError, f"finding entities with {detector.name!r}"):
+        (asked,) = detector.detect([query])
+    return NamesToo(named=read.named, asked=asked, speakers=read.speakers, threshold=how.threshold)
+
+
+def _stretches(read: Read, how: Small) -> list[Window]:
+    if how.window is not None:
+        return read.windows(how.window)
+    return [(0, len(read.turns) - 1)] if read.turns else []
+
+
+def _name(how: Small) -> str:
+    return "dialogue" if how.window is None else "importance"
+
+
+def _last(read: Read, count: int) -> Sequence[Said]:
+    """The pieces of the last turns that say something, in order."""
+    if not count or not read.pieces:
+        return []
+    first, turns = len(read.pieces), 0
+    while first and (turns < count or read.pieces[first - 1].turn == read.pieces[first].turn):
+        first -= 1
+        turns += read.pieces[first].begins
+    return read.pieces[first:]
+
+
+def _relation(one: Passage, other: Passage) -> Relation:
+    return "same" if one.text.casefold().split() == other.text.casefold().split() else ""

@@ -1,0 +1,100 @@
+"""LlamaIndex's chat messages as a dialogue, and a memory block that brings back what a question needs of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.memory.memory import BaseMemoryBlock
+from pydantic import Field, PrivateAttr, model_validator
+
+from llama_index_meve.loops import off_loop
+from meve.dialogue import Dialogue, Turn, small_context
+from meve.dialogue.small import Small
+from meve.errors import ValidationError
+
+
+def dialogue_of(messages: Sequence[ChatMessage], **parts: Any) -> Dialogue:
+    """A dialogue of chat messages: their text, spoken by their role; not system messages.
+
+    Args:
+        messages: in their order.
+        parts: of `Dialogue.from_turns`: embedder, entities, tokens.
+
+    Raises:
+        ValidationError: something that is no chat message.
+
+    >>> dialogue_of([ChatMessage(role="user", content="I live in Oslo.")]).turns[0].label
+    'user: '
+    """
+    return Dialogue.from_turns(_turns(messages), **parts)
+
+
+class MeVeDialogueBlock(BaseMemoryBlock[str]):
+    """Keeps what falls out of a `Memory`'s short term, and brings back the turns that the last question needs.
+
+    Each session has a dialogue of its own. Nothing is computed before a question comes.
+    """
+
+    name: str = "dialogue"
+    description: str | None = "What was said earlier and bears on the question."
+    max_tokens: int = Field(default=1_024, ge=1)
+    """The most tokens that it brings back, by its own counter."""
+    window: int | None = 10
+    """As for `meve.dialogue.small_context`, and so are the others."""
+    threshold: float | None = 0.3
+    names: bool = True
+    candidates: int = 256
+    embedder: Any = Field(default=None, exclude=True)
+    entities: Any = Field(default=None, exclude=True)
+    tokens: Any = Field(default=None, exclude=True)
+
+    _dialogues: dict[str, Dialogue] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _checked(self) -> "MeVeDialogueBlock":
+        Small(**self._options())
+        return self
+
+    def dialogue(self, session_id: str = "") -> Dialogue:
+        """A session's; an empty one if nothing was put into it yet."""
+        if session_id not in self._dialogues:
+            made = Dialogue(embedder=self.embedder, entities=self.entities, tokens=self.tokens)
+            self._dialogues[session_id] = made
+        return self._dialogues[session_id]
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        """The turns that the last question of the user needs, in the order in which they were said; empty for none."""
+        asked = [m for m in messages or [] if m.role == MessageRole.USER and (m.content or "").strip()]
+        dialogue = self.dialogue(block_kwargs.get("session_id") or "")
+        if not asked or not len(dialogue):
+            return ""
+        return await off_loop(self._facts, dialogue, str(asked[-1].content))
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        """Keep them; each in the session that it says."""
+        for message in messages:
+            session = message.additional_kwargs.get("session_id") or ""
+            self.dialogue(session).extend(_turns([message]))
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Without its first turns, as many as it takes; None if nothing is left."""
+        count = self.dialogue().parts[2].count
+        lines, most = content.splitlines(), count(content) - tokens_to_truncate
+        while lines and (lines[0].startswith("  ") or count("\n".join(lines)) > most):
+            lines.pop(0)
+        return "\n".join(lines) or None
+
+    def _facts(self, dialogue: Dialogue, question: str) -> str:
+        room = self.max_tokens + dialogue.parts[2].count(question)  # the question stands elsewhere
+        context = small_context(dialogue, question, room, recent=0, **self._options())
+        return context.facts
+
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("window", "threshold", "names", "candidates")}
+
+
+def _turns(messages: Sequence[ChatMessage]) -> list[Turn]:
+    wrong = next((m for m in messages if not isinstance(m, ChatMessage)), None)
+    if wrong is not None:
+        raise ValidationError(f"among the messages is {wrong!r:.80}: give LlamaIndex's chat messages")
+    return [Turn(text=m.content or "", speaker=m.role.value) for m in messages if m.role != MessageRole.SYSTEM]

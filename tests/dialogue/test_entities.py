@@ -1,0 +1,164 @@
+"""Entity detectors: the contract on every one, and what each is for."""
+
+import pytest
+
+from meve.errors import ConfigurationError, MissingExtraError, ModelNotFoundError
+from meve.parts.entities import resolve_entities
+from meve.parts.entities.patterns import PatternEntities
+from meve.parts.entities.several import SeveralEntities
+from meve.testing.entities_contract import EntityDetectorContract
+from meve.types import Entity
+
+
+def found(detector, text):
+    return [(entity.kind, entity.text) for entity in detector.detect([text])[0]]
+
+
+class TestPatterns(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        return PatternEntities()
+
+
+class TestPatternsWithConcepts(EntityDetectorContract):
+    known = "The METFORMIN again."
+
+    @pytest.fixture
+    def detector(self):
+        return PatternEntities(["metformin", "(a+)+$"])
+
+
+class TestDates(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
+        return resolve_entities("dates")
+
+
+class TestSpacyRules(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+        return resolve_entities("spacy-rules")
+
+
+class TestSpacyModel(EntityDetectorContract):
+    """A model in a folder; those that spaCy trains are loaded the same way."""
+
+    @pytest.fixture
+    def detector(self, tmp_path):
+        spacy = pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+        nlp = spacy.blank("en")
+        nlp.add_pipe("entity_ruler").add_patterns([{"label": "GPE", "pattern": "Jane"}])
+        nlp.to_disk(tmp_path / "model")
+        return resolve_entities(str(tmp_path / "model"))
+
+
+class TestSeveral(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        return resolve_entities(["patterns", PatternEntities(["moon"])])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("He came on 2024-02-15.", "date", "2024-02-15"),
+        ("He came on 15/02/2024.", "date", "15/02/2024"),
+        ("in February 2024 it was", "date", "February 2024"),
+        ("see you next Tuesday", "date", "next Tuesday"),
+        ("we met two years ago", "date", "two years ago"),
+        ("we met yesterday", "date", "yesterday"),
+        ("at 9:30 then", "date", "9:30"),
+        ("2024年2月15日に", "date", "2024年2月15日"),
+        ("it costs $3,000 now", "quantity", "$3,000"),
+        ("20 mg a day", "quantity", "20 mg"),
+        ("we have three dogs", "quantity", "three dogs"),
+        ("I live in Oslo now", "name", "Oslo"),
+        ("Jane Smith called.", "name", "Jane Smith"),
+        ("with Dr. Jane Smith today", "name", "Dr. Jane Smith"),
+        ("он живёт в Москве", "name", "Москве"),
+        ("I read “The Trial” again", "name", "The Trial"),
+        ("I'm allergic to peanuts.", "concept", "peanuts"),
+        ("Jane stopped smoking", "concept", "smoking"),
+        ("my favourite food is soup", "concept", "food"),
+    ],
+)
+def test_patterns_find(text, kind, named):
+    """Dates, quantities, names and what somebody tells of himself."""
+    assert (kind, named) in found(PatternEntities(), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok", "Thanks a lot!", "What do you think?", "Really? Wow. Great!", "I don't know. It's fine.", "haha yes",
+        "May I ask?", "We may march on.", "He said: Sure.", "so it goes…", "هذا جيد", "よかったです",
+    ],
+)  # fmt: skip
+def test_patterns_find_nothing_in_pleasantries(text):
+    """A capital at the beginning of a sentence is no name, and no month is meant by `may`."""
+    assert found(PatternEntities(), text) == []
+
+
+def test_versions_are_no_dates():
+    """2.6.8 is no day."""
+    assert not [f for f in found(PatternEntities(), "kernel 2.6.8.1-3-686 and 1.2.3-rc1") if f[0] == "date"]
+
+
+def test_of_two_that_overlap_the_earlier_named_stays():
+    """And in the order of the text."""
+
+    class One:
+        def __init__(self, *entities):
+            self.name, self._entities = "one", entities
+
+        def detect(self, texts):
+            return [self._entities for _ in texts]
+
+    first, over, apart = (Entity(kind="a", text=t, start=s) for t, s in (("cde", 2), ("ef", 4), ("a", 0)))
+    assert SeveralEntities([One(first), One(over, apart)]).detect(["abcdefg"]) == [(apart, first)]
+
+
+@pytest.mark.parametrize("wrong", ["", " ", [], 7, PatternEntities, object()])
+def test_what_is_no_detector_is_refused(wrong):
+    """With a word on what would do."""
+    with pytest.raises(ConfigurationError):
+        resolve_entities(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["moon", [""], [7]])
+def test_concepts_are_a_list_of_words(wrong):
+    """A single text would be taken for its letters."""
+    with pytest.raises(ConfigurationError, match="concepts"):
+        PatternEntities(wrong)
+
+
+def test_a_model_that_is_not_installed_is_named():
+    """Without spaCy, its pip line is."""
+    with pytest.raises((ModelNotFoundError, MissingExtraError), match=r"no_such_model|meve\[spacy\]"):
+        resolve_entities("no_such_model")
+
+
+def test_rules_of_ones_own():
+    """In spaCy's notation; what it doesn't know is an error."""
+    pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+    from meve.parts.entities.spacy import SpacyEntities
+
+    mine = SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"LOWER": "metformin"}]}], language="xx")
+    assert found(mine, "Metformin helps") == [("drug", "Metformin")]
+    with pytest.raises(ConfigurationError, match="rules"):
+        SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"NO_SUCH": 1}]}])
+    with pytest.raises(ConfigurationError, match="'qq'"):
+        SpacyEntities.from_rules(language="qq")
+
+
+def test_dates_in_other_languages():
+    """Those that were named."""
+    pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
+    from meve.parts.entities.dates import DateEntities
+
+    assert ("date", "3. März 2021") in [
+        (k, t.removeprefix("am ")) for k, t in found(DateEntities(["de"]), "am 3. März 2021")
+    ]
+    assert found(DateEntities(["en"]), "I may go to the march") == []

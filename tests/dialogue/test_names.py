@@ -1,0 +1,59 @@
+"""Names of the question, and of what answers it, beside the cosine."""
+
+import pytest
+
+from meve.dialogue import Dialogue, small_context
+from meve.testing.fakes import WordCounter, WordEmbedder
+
+TWO_STEPS = [
+    ("Ann", "The film Moonfall was directed by Boris Durov."),
+    ("Ben", "how nice"),
+    ("Ann", "We saw Karl Kosk, who was born in 1901."),
+    ("Ben", "I see"),
+    ("Ann", "It is said that Boris Durov was born in 1937."),
+    ("Ben", "so I told Ann that"),
+]
+
+
+def scores(turns, query, **options):
+    dialogue = Dialogue.from_turns(turns, embedder=WordEmbedder(), tokens=WordCounter())
+    trace = small_context(dialogue, query, recent=0, threshold=0.0, **options).trace
+    return {c.id: c.scores["relevance"] - c.scores[c.origin] for c in trace.candidates}
+
+
+def test_a_turn_gains_by_the_names_of_the_question():
+    """As much as all of them weigh; one that has none gains nothing."""
+    gained = scores(TWO_STEPS, "Was Karl Kosk there?")
+    assert gained["2"] == pytest.approx(0.2, abs=1e-5)
+    assert gained["3"] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_turn_gains_by_the_names_of_the_evidence():
+    """Who directed it is said in one turn, when he was born in another."""
+    gained = scores(TWO_STEPS, "When was the director of the film Moonfall born?")
+    assert gained["4"] > 0.05
+    assert gained["2"] == pytest.approx(0, abs=1e-5)
+
+
+def test_by_names_a_turn_may_reach_the_threshold():
+    """With the embedder that ships; without names it doesn't."""
+    dialogue = Dialogue.from_turns(TWO_STEPS)
+    asked = "When was the director of the film Moonfall born?"
+    score = {
+        names: {d.turn for d in small_context(dialogue, asked, recent=0, threshold=0.42, names=names).trace.dropped}
+        for names in (True, False)
+    }
+    assert 4 not in score[True]
+    assert 4 in score[False]
+
+
+def test_who_talks_is_no_name():
+    """Everybody is addressed all the time."""
+    assert scores(TWO_STEPS, "Who told Ann of it?")["5"] == pytest.approx(0, abs=1e-5)
+
+
+def test_what_is_named_everywhere_weighs_less():
+    """Than what is named once."""
+    turns = ["with Rare Bird", *["with Common Dog"] * 6, "with Rare Bird, with Common Dog"]
+    gained = scores(turns, "the Rare Bird, the Common Dog", window=None)
+    assert 0 < gained["1"] < gained["0"] < gained["7"]

@@ -1,0 +1,77 @@
+"""Messages as a dialogue, and small contexts as a runnable."""
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+from langchain_meve import MeVeSmallContext, dialogue_of
+from meve.errors import ConfigurationError, QueryError, ValidationError
+from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+
+HISTORY = [
+    SystemMessage("Be kind."),
+    HumanMessage("I live in Oslo."),
+    AIMessage([{"type": "text", "text": "Noted."}]),
+    HumanMessage("zebra 1999", name="Ana"),
+]
+
+
+def made(**options):
+    return MeVeSmallContext(**{"embedder": WordEmbedder(), "tokens": WordCounter(), **options})
+
+
+def test_messages_are_turns_with_their_speakers():
+    """Names before roles; no system messages."""
+    turns = dialogue_of(HISTORY, tokens=WordCounter()).turns
+    assert [(t.speaker, t.text) for t in turns] == [
+        ("user", "I live in Oslo."), ("assistant", "Noted."), ("Ana", "zebra 1999"),
+    ]  # fmt: skip
+    with pytest.raises(ValidationError, match="messages"):
+        dialogue_of(["hi"])
+
+
+def test_it_makes_text_for_a_prompt():
+    """In a chain too, and its account is at hand."""
+    small = made(recent=0, max_tokens=20)
+    given = {"question": "the zebra", "history": HISTORY}
+    assert small.invoke(given) == "the zebra\n\nSaid before:\nAna: zebra 1999"
+    assert small.context(given).trace.priorities[2].turns == (2,)
+    assert small.invoke({"question": "the zebra"}) == "the zebra"
+
+
+async def test_async_and_batches_give_the_same():
+    """One code for all."""
+    small = made(recent=0)
+    given = {"question": "the zebra", "history": HISTORY}
+    assert await small.ainvoke(given) == small.invoke(given) == small.batch([given])[0]
+
+
+def test_a_history_that_goes_on_is_not_read_anew():
+    """Each message is embedded once."""
+    embedder = CountedEmbedder(WordEmbedder())
+    small = made(embedder=embedder)
+    small.invoke({"question": "zebra", "history": HISTORY[:3]})
+    small.invoke({"question": "zebra", "history": HISTORY})
+    assert len(embedder.calls.passages) == 3
+
+
+def test_keys_can_be_named():
+    """As the chain calls them."""
+    small = made(question_key="input", history_key="chat", recent=0)
+    assert "1999" in small.invoke({"input": "the zebra", "chat": HISTORY})
+
+
+@pytest.mark.parametrize("wrong", ["zebra", {}, {"history": HISTORY}, {"question": "zebra", "history": ["hi"]}])
+def test_other_input_is_refused(wrong):
+    """With a word on what would do."""
+    with pytest.raises(ValidationError):
+        made().invoke(wrong)
+
+
+def test_options_are_checked_when_it_is_made():
+    """Unknown ones, and values out of range; a question that is too long is the caller's to see."""
+    with pytest.raises(ConfigurationError, match="windows"):
+        made(windows=3)
+    with pytest.raises(ConfigurationError, match="window"):
+        made(window=-3)
+    with pytest.raises(QueryError, match="never cut"):
+        made(max_tokens=1).invoke({"question": "two words"})
