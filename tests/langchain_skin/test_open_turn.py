@@ -1,4 +1,4 @@
-"""Turns that other middleware, failures, or another user come between: whose words are remembered, and what is shown."""
+"""Turns that other middleware, failures, or another user come between: whose words are kept, and what is shown."""
 
 import pytest
 
