@@ -50,6 +50,15 @@ def window(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
     return tuple(str(m.text) for m in messages if m.type in _ROLES and str(m.text).strip())
 
 
+def text_of(value: object) -> str:
+    """What a chain's input or output says: a text, a message, or several; empty for None."""
+    if isinstance(value, BaseMessage):
+        return str(value.text)
+    if isinstance(value, list | tuple) and all(isinstance(each, BaseMessage) for each in value):
+        return "\n".join(str(each.text) for each in value)
+    return "" if value is None else str(value)
+
+
 def with_memory(system: SystemMessage | None, text: str) -> SystemMessage | None:
     """A system message that ends with what is remembered; another object, if there is anything to add."""
     if not text:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from langchain_meve.classic.history import MeVeChatMessageHistory
-from langchain_meve.messages import window
+from langchain_meve.messages import text_of, window
 from langchain_meve.options import Count
 from meve.errors import ConfigurationError
 from meve.memory.records import UserId, user_key
@@ -94,7 +94,7 @@ class MeVeMemory(BaseMemory):
         facts = ""
         with forgiving(self.on_error, "recalling from memory"):
             recent = self.history.messages[-2 * self.turns :]
-            asked = str(self._input(inputs)) if inputs else ""
+            asked = text_of(self._input(inputs)) if inputs else ""
             facts = self._facts(asked, recent) if asked.strip() else ""
         if self.return_messages:
             return {self.memory_key: [*([SystemMessage(facts)] if facts else []), *recent]}
@@ -107,7 +107,7 @@ class MeVeMemory(BaseMemory):
         Raises:
             ConfigurationError: several inputs or outputs, and no key that tells which.
         """
-        asked, answered = str(self._input(inputs)), str(self._output(outputs))
+        asked, answered = text_of(self._input(inputs)), text_of(self._output(outputs))
         messages = [HumanMessage(asked, id=uuid.uuid4().hex), AIMessage(answered, id=uuid.uuid4().hex)]
         with forgiving(self.on_error, "writing to memory"):
             self.history.add_messages(messages)

@@ -43,6 +43,8 @@ class Mailbox(Generic[Job]):
     async def _carry_one(self, taken: Sequence[tuple[Job, "asyncio.Future[None]"]]) -> None:
         try:
             failures = await asyncio.to_thread(self._do, [job for job, _ in taken])
+        except Exception as none_done:  # such as no thread to be had: whoever waits is told, and the next may be sent
+            failures = [none_done] * len(taken)
         except BaseException:
             for _, done in taken:
                 done.cancel()

@@ -38,6 +38,14 @@ def answers(text):
     return Scripted(answer=lambda messages: AIMessage(text))
 
 
+def facts(memory):
+    return [r.text for r in memory.list(user_id="ann") if r.source != "message"]
+
+
+async def streamed(chain, given, config):
+    return [each async for each in chain.astream(given, config)]
+
+
 def prompts(model):
     return [str(messages[-1].text) for messages in model.seen]
 
@@ -104,8 +112,18 @@ def test_inputs_and_outputs_are_told_apart_by_keys_or_refused(memory):
         mine(memory, output_key="answer").save_context({"a": DOG}, {"text": "y"})
     mine(memory, input_key="a", output_key="text").save_context({"a": DOG, "b": "x"}, {"text": "y", "source": "z"})
     made.save_context({"a": "I like tea."}, {"output": "y", "source": "z"})
-    facts = [r.text for r in memory.list(user_id="ann") if r.policy_class == "factual"]
-    assert sorted(facts) == [DOG, "I like tea."]
+    assert sorted(facts(memory)) == [DOG, "I like tea."]
+
+
+@pytest.mark.parametrize("wrapped", [HumanMessage, lambda text: [HumanMessage(text)], lambda text: text])
+def test_messages_are_taken_for_what_they_say(memory, wrapped):
+    """As inputs and as outputs; and an answer that isn't there says nothing."""
+    mine(memory).save_context({"input": wrapped(DOG)}, {"output": AIMessage("Nice.")})
+    mine(memory).save_context({"input": wrapped("I like tea.")}, {"output": None})
+    assert sorted(facts(memory)) == [DOG, "I like tea."]
+    said = ["Human: I have a dog called Rex.", "AI: Nice.", "Human: I like tea.", "AI: "]
+    assert mine(memory).load_memory_variables({})["history"].splitlines() == said
+    assert DOG in mine(memory, "tuesday").load_memory_variables({"input": wrapped(ASKED)})["history"]
 
 
 def test_of_a_long_conversation_the_last_turns_are_shown(memory):
@@ -122,13 +140,13 @@ def test_clear_erases_the_conversation_and_what_was_made_of_it_for_good(memory, 
     mine(memory, "tuesday").save_context({"input": "I live in Oslo."}, {"response": "Noted."})
     made = mine(memory)
     made.save_context({"input": "My bird is a Zyxomma."}, {"response": "A zyxomma!"})
-    fact = next(r for r in memory.list(user_id="ann") if r.policy_class == "factual" and "Zyxomma" in r.text)
+    fact = next(r for r in memory.list(user_id="ann") if "Zyxomma" in r.text)
     memory.add("The bird is rare: zyxomma.", user_id="ann", derived_from=[fact.id])
     assert any(b"zyxomma" in each.read_bytes().lower() for each in tmp_path.iterdir())
     asyncio.run(made.aclear()) if way == "aclear" else made.clear()
     assert made.load_memory_variables({})["history"] == ""
     assert not any(b"zyxomma" in each.read_bytes().lower() for each in tmp_path.iterdir())
-    assert [r.text for r in memory.list(user_id="ann") if r.policy_class == "factual"] == ["I live in Oslo."]
+    assert facts(memory) == ["I live in Oslo."]
     assert {e.reason for e in memory.audit.events(action="delete")} == {"the conversation was cleared"}
 
 
@@ -154,7 +172,7 @@ def test_fields_that_can_t_be_are_refused(memory, odd):
 
 def test_what_is_remembered_is_the_program_s_choice(memory):
     mine(memory, remember=None).save_context({"input": DOG}, {"response": "Nice."})
-    assert [r.policy_class for r in memory.list(user_id="ann")] == ["private", "private"]
+    assert [r.source for r in memory.list(user_id="ann")] == ["message", "message"]
     assert mine(memory, "tuesday").load_memory_variables({"input": ASKED})["history"] == ""
 
 
@@ -209,7 +227,24 @@ def test_they_outlive_the_process_expire_and_are_never_merged_or_recalled(memory
         assert history.messages == []
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream"])
+@pytest.mark.parametrize("way", ["batch", "abatch"])
+def test_many_conversations_of_a_runnable_at_once_keep_apart(memory, way):
+    chain = RunnableWithMessageHistory(
+        ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")]) | answers("Noted."),
+        lambda session_id: MeVeChatMessageHistory(memory, session_id, session_id),
+        input_messages_key="input",
+        history_messages_key="history",
+    )
+    configs = [{"configurable": {"session_id": f"s{n}"}} for n in range(20)]
+    given = [{"input": f"I am {n}."} for n in range(20)]
+    for _ in range(2):
+        chain.batch(given, configs) if way == "batch" else asyncio.run(chain.abatch(given, configs))
+    for n in range(20):
+        found = [m.text for m in MeVeChatMessageHistory(memory, f"s{n}", f"s{n}").messages]
+        assert found == [f"I am {n}.", "Noted."] * 2
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 def test_a_runnable_with_message_history_keeps_users_and_sessions_apart(memory, way):
     model = answers("Noted.")
     chain = RunnableWithMessageHistory(
@@ -228,6 +263,8 @@ def test_a_runnable_with_message_history_keeps_users_and_sessions_apart(memory, 
             asyncio.run(chain.ainvoke(given, config))
         elif way == "stream":
             list(chain.stream(given, config))
+        elif way == "astream":
+            asyncio.run(streamed(chain, given, config))
         else:
             chain.invoke(given, config)
     assert [[m.text for m in messages] for messages in model.seen] == [

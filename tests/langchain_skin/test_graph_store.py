@@ -12,6 +12,7 @@ pytest.importorskip("langgraph")
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from langchain_meve import MeVeStore
+from langchain_meve.graph_store.mailbox import Mailbox
 from langchain_meve.graph_store.owners import NamespaceError
 from meve.errors import ConfigurationError, HoldError, MeveError, ValidationError
 from meve.memory import GovernedMemory
@@ -422,6 +423,21 @@ class TestTogether:
         taken.clear()
         await asyncio.gather(*(store.aput(ALICE, f"x{n}", {"n": n}) for n in range(50)))
         assert len(taken) <= 3
+
+    async def test_what_keeps_all_from_being_written_is_told_to_each(self, monkeypatch):
+        """And is no cancellation; what is sent later is done."""
+        written = []
+        mailbox = Mailbox(lambda jobs: written.extend(jobs) or [None] * len(jobs))
+
+        async def no_thread(*_):
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "to_thread", no_thread)
+            told = await asyncio.gather(*(mailbox.send(n) for n in range(3)), return_exceptions=True)
+        assert [str(each) for each in told] == ["can't start new thread"] * 3
+        await mailbox.send(4)
+        assert written == [4]
 
     def test_two_loops_share_a_store(self, store):
         for n in range(2):

@@ -64,6 +64,32 @@ def test_what_has_expired_before_a_sweep(ours, clock, tmp_path, omit):
         assert ours.search(ALICE) == ours.list_namespaces(prefix=ALICE) == []
 
 
+@pytest.mark.parametrize("moment", [True, False])
+def test_lives_that_are_no_minutes(ours, clock, tmp_path, moment):
+    """SqliteStore takes no moment, and no timedelta (langgraph#5536)."""
+    end = clock.now() + timedelta(seconds=90) if moment else timedelta(seconds=90)
+    with graph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": True}) as theirs, pytest.raises(TypeError):
+        theirs.put(ALICE, "k", {"n": 1}, ttl=end)
+    ours.put(ALICE, "k", {"n": 1}, ttl=end)
+    clock.advance(timedelta(seconds=89))
+    assert ours.search(ALICE, refresh_ttl=False) != []
+    clock.advance(timedelta(seconds=1))
+    assert ours.search(ALICE) == []
+
+
+def test_accounts_and_classes(ours, theirs, clock, tmp_path):
+    """No stock store tells what became of an item, or lets a policy say how long it lives."""
+    with graph_stores.sqlite(tmp_path / "store.db") as sqlite:
+        for stock in (theirs, sqlite):
+            assert not [name for name in dir(stock) if "audit" in name or "policy" in name or "history" in name]
+    governed = MeVeStore(ours.memory, policy_class="ephemeral")
+    governed.put(ALICE, "k", {"n": 1})
+    clock.advance(timedelta(hours=6))
+    assert ours.get(ALICE, "k") is None
+    ours.memory.maintain()
+    assert [e.action for e in ours.memory.audit.events(user_id="alice")] == ["add", "expire"]
+
+
 class TheirBatched(AsyncBatchedBaseStore):
     """LangGraph's own batching, over its own store in memory."""
 

@@ -61,6 +61,13 @@ def test_a_turn_that_is_seen_twice_is_written_once(memory):
     assert len(texts(memory)) == 2
 
 
+def test_without_a_session_equal_ids_of_other_texts_are_other_turns(memory):
+    """As where a program counts its messages anew in each conversation, and names none."""
+    for text in ("I like tea.", "I live in Oslo.", "I like tea."):
+        remember(memory, [Said(id="1", role="user", text=text)], user_id="ann")
+    assert sorted(texts(memory)) == ["I like tea.", "I live in Oslo."]
+
+
 @pytest.mark.parametrize("way", ["delete", "forget_user", "expire"])
 def test_what_was_erased_or_is_over_does_not_come_back_with_its_turn(memory, clock, way):
     remember(memory, [TURN], user_id="ann", session_id="s1")

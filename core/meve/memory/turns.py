@@ -26,7 +26,8 @@ class Said:
     """A turn of a conversation."""
 
     id: str
-    """Unique in its session, and the same whenever the turn is seen."""
+    """Unique in its session, and the same whenever the turn is seen. Without a session, turns of one id that say
+    something else are others: many a program begins to count anew with each conversation."""
     role: str
     """`user`, `assistant`, `tool`, or what else there is."""
     text: str
@@ -107,7 +108,7 @@ def remember(
         if why:
             skipped[turn.id] = why
         for n, fact in enumerate(facts):
-            record_id = fact_id(session_id, turn.id, n)
+            record_id = fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", n)
             if memory.audit.events(user_id=user_id, record_id=record_id):
                 known.append(record_id)
                 continue
@@ -157,7 +158,7 @@ def conversed(
 
 
 def fact_id(session_id: str | None, turn_id: str, n: int) -> str:
-    """The id of the n-th fact of a turn, from 0: the same whenever the turn is seen."""
+    """The id of the n-th fact of a turn of a session, from 0: the same whenever the turn is seen."""
     named = json.dumps([session_id, turn_id]).encode()
     return f"turn-{hashlib.sha256(named).hexdigest()[:32]}-{n}"
 
