@@ -7,7 +7,7 @@ from datetime import datetime
 from meve.memory.recall import MemoryPassage, PolicyScorer
 from meve.memory.records import MemoryRecord
 from meve.memory.shelf import Shelf
-from meve.memory.values import Contradiction, Values
+from meve.memory.values import Contradiction, RuleContradiction, Statement
 from meve.phases.prioritize import Relation
 from meve.types import Passage
 
@@ -30,14 +30,20 @@ class Relating:
         """What `one` is to `other`. What a policy protects yields to its like alone."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
-        if self._values(one) == self._values(other):
+        mine, theirs = self._statement(one), self._statement(other)
+        if mine.values == theirs.values:
             return "same"
-        if self.scorer.policy.ranking.conflicts or not self.contradiction.between(one.text, other.text):
+        if self.scorer.policy.ranking.conflicts or not self._contradict(one, other, mine, theirs):
             return ""  # other values, of what may be other subjects
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
 
-    def _values(self, passage: MemoryPassage) -> Values:
-        return self.shelves[passage.record.user_id is None].values(passage.text)
+    def _contradict(self, one: Passage, other: Passage, mine: Statement, theirs: Statement) -> bool:
+        if isinstance(self.contradiction, RuleContradiction):
+            return bool(self.contradiction.told(mine, theirs))
+        return bool(self.contradiction.between(one.text, other.text))
+
+    def _statement(self, passage: MemoryPassage) -> Statement:
+        return self.shelves[passage.record.user_id is None].statement(passage.text)
 
     def _precedence(self, record: MemoryRecord) -> tuple[bool, tuple[bool, bool, datetime, float, str]]:
         protected = not self.scorer.policy.rule(record.policy_class).prune

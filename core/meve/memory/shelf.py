@@ -18,7 +18,7 @@ from meve.memory.policy import Likeness, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.ports import Changes, MemoryStore
 from meve.memory.stores.rows import micros
-from meve.memory.values import Values, values_of
+from meve.memory.values import Statement, taken_apart
 from meve.parts.lexical.analyzers import stemmed_words
 from meve.parts.lexical.bm25 import Bm25Index
 from meve.types import FloatArray
@@ -88,7 +88,7 @@ class Shelf:
         return len(self._at)
 
     def _empty(self) -> None:
-        self._values: dict[str, Values] = {}
+        self._statements: dict[str, Statement] = {}
         self._at: dict[int, int] = {}
         """Row to position."""
         self._stored: list[StoredRecord | None] = []
@@ -167,11 +167,11 @@ class Shelf:
         """
         n = len(mask)
         # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
-        near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], unit(vector)), 0.0).astype(np.float64)
+        near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], unit(vector)), 0.0) * mask.astype(np.float64)
         shared = np.zeros(n)
         spoken_of, shares = self.words.shares(text)
         shared[spoken_of] = shares
-        near[~mask] = shared[~mask] = 0.0
+        shared *= mask
         positions = np.flatnonzero(mask)
         made = self._together(positions, near, shared, rule).astype(np.float32)
         if len(made) > k:
@@ -187,11 +187,11 @@ class Shelf:
         before, after = own[self._before[positions]], own[self._after[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * before + rule.after * after, 1.0))
 
-    def values(self, text: str) -> Values:
-        """What a text of a record that it holds says; remembered until a record goes."""
-        if text not in self._values:
-            self._values[text] = values_of(text)
-        return self._values[text]
+    def statement(self, text: str) -> Statement:
+        """A text of a record that it holds, taken apart; remembered until a record goes."""
+        if text not in self._statements:
+            self._statements[text] = taken_apart(text)
+        return self._statements[text]
 
     def _take(self, changed: Sequence[tuple[int, StoredRecord]]) -> None:
         found = [each for each in changed if each[1].record.source != "message"]  # no search recalls those
@@ -245,7 +245,7 @@ class Shelf:
     def _drop(self, rows: Sequence[int]) -> None:
         positions = [self._at.pop(row) for row in rows]
         if positions:
-            self._values = {}
+            self._statements = {}
         for n in positions:
             stored = self._stored[n]
             self._stored[n] = None
