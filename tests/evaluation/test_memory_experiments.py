@@ -114,8 +114,8 @@ def test_answers_move_false_facts_and_their_absence_moves_none(stage):
 
 
 def test_rounds_that_do_nothing_are_told(stage):
-    """Under a policy by which answers move no score, and flags alone change, places stay as they were."""
-    still = {"reflection": {"steps": [[100, 0]], "unused": 0, "contradicted": 0}}
+    """Under a policy by which answers move no score, and flags alone change and hide nothing, places stay."""
+    still = {"reflection": {"steps": [[100, 0]], "unused": 0, "contradicted": 0}, "ranking": {"conflicts": True}}
     values = found(false_facts.false_facts, replace(stage, opened=under(still)))
     first, last = (f"{false_facts.ABOVE}, round {n}" for n in (0, SMALL.rounds))
     assert values[false_facts.RIGHT, last] == values[false_facts.RIGHT, first]
@@ -132,10 +132,14 @@ def test_a_wrong_tag_hides_all_from_a_filter_and_less_from_memory(stage):
 
 
 def test_maintenance_parts_contradictions_and_a_memory_without_it_is_told(stage):
-    values = found(changing.contradictions, stage)
+    """Where a recall may hold both sides; where it holds the winner alone, it parts them without maintenance."""
+    values = found(changing.contradictions, replace(stage, opened=under({"ranking": {"conflicts": True}})))
     assert values[changing.MAINTAINED, changing.BOTH] < values[changing.LEFT, changing.BOTH]
     assert values[changing.MAINTAINED, changing.THERE] > 0.9
     assert values[changing.PLAIN, changing.BOTH] > 0.9
+    winners = found(changing.contradictions, stage)
+    assert winners[changing.LEFT, changing.BOTH] == winners[changing.MAINTAINED, changing.BOTH]
+    assert winners[changing.LEFT, changing.BOTH] < values[changing.LEFT, changing.BOTH]
     lazy = found(changing.contradictions, replace(stage, opened=Lazy.open))
     assert lazy[changing.MAINTAINED, changing.BOTH] == lazy[changing.LEFT, changing.BOTH]
 
