@@ -142,11 +142,6 @@ def same_subject(one: Statement, other: Statement) -> bool:
     return bool(few) and shared >= min(2, len(few)) and shared >= SUBJECT * len(few)
 
 
-def first_difference(text: str, others: Sequence[str], judge: Contradiction) -> str:
-    """In what a text differs from the first of others that contradicts it."""
-    return next((found for other in others if (found := judge.between(text, other))), "")
-
-
 def _plain(number: str) -> str:
     return re.sub(r"\s", "", number).replace("–", "-").replace(",", "").lstrip("+")
 
