@@ -12,8 +12,7 @@ from llama_index_meve.loops import off_loop
 from llama_index_meve.messages import as_message, as_value
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory
-from meve.memory.messages import Message
-from meve.memory.records import UserId, user_key
+from meve.memory.records import Message, UserId, user_key
 
 
 class MeVeChatStore(AsyncDBChatStore):

@@ -3,7 +3,6 @@
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
@@ -27,7 +26,7 @@ OVERHEAD = 4
 """Tokens that mark a message off and name its role."""
 ELLIPSIS = " …"
 _KEPT = 65_536
-"""Texts whose counts are remembered, by hash."""
+"""Texts whose counts are remembered, by hash: the texts themselves are not kept."""
 
 
 class MessageCounter:
@@ -41,16 +40,15 @@ class MessageCounter:
     def __init__(self, tokens: TokenCounter, media: Mapping[str, int] | None = None) -> None:
         self._tokens = tokens
         self._media = {**MEDIA, **(media or {})}
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._guard = Lock()
 
     def text(self, text: str) -> int:
         """Tokens of a text; one that was seen before is not counted anew."""
         if not text:
             return 0
-        key = blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-        with self._guard:
-            found = self._counts.get(key)
+        key = (hash(text), len(text))
+        found = self._counts.get(key)
         if found is None:
             found = self._tokens.count(text)
             with self._guard:

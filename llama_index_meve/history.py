@@ -15,7 +15,7 @@ from meve.memory import GovernedMemory
 from meve.memory.records import UserId
 
 _PAGE = 64
-"""Messages that are read at once, from the end of a session back."""
+"""Messages that are read first, from the end of a session back; then as many as the limit seems to hold."""
 _LEADING = 16
 """Messages at the beginning of a session among which its instructions are looked for."""
 
@@ -36,12 +36,13 @@ class History:
         """What of it stands before the model; see `windowed`."""
         kept = self.memory.messages
         found: list[ChatMessage] = []
-        tokens, before, whole = 0, None, False
+        tokens, before, whole, size = 0, None, False, _PAGE
         while not whole and tokens <= limit:
-            page = kept.page(self.session_id, user_id=self.user_id, before=before, limit=_PAGE, newest=True)
+            page = kept.page(self.session_id, user_id=self.user_id, before=before, limit=size, newest=True)
             read = [as_message(each.value) for each in page]
             found, tokens = [*read, *found], tokens + sum(map(counter.message, read))
-            before, whole = page[0].place if page else None, len(page) < _PAGE
+            before, whole = page[0].place if page else None, len(page) < size
+            size = max(_PAGE, (limit - tokens) * len(found) // max(1, tokens))
         first = [] if whole else kept.page(self.session_id, user_id=self.user_id, before=before, limit=_LEADING)
         leading = takewhile(lambda m: m.role in PINNED, (as_message(each.value) for each in first))
         return windowed(found, counter, limit, reserve, pinned=list(leading))

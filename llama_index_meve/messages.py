@@ -31,13 +31,15 @@ def as_value(message: ChatMessage) -> dict[str, Any]:
 
 def as_message(value: Mapping[str, Any]) -> ChatMessage:
     """The message that a value was made of; a fresh one each time, also if files that it names are gone."""
-    plain = {name: each for name, each in value.items() if name != _KWARGS}
+    kwargs = value.get(_KWARGS)
+    plain = {name: each for name, each in value.items() if name != _KWARGS} if kwargs else value
     try:
         message = ChatMessage.model_validate(plain)
     except ValidationError:
         message = ChatMessage.model_validate(_without_files(plain))
         _name_files(message, plain)
-    message.additional_kwargs = dict(value.get(_KWARGS, {}))  # by itself: LlamaIndex makes blocks of images in it anew
+    if kwargs:
+        message.additional_kwargs = dict(kwargs)  # by itself: LlamaIndex makes blocks of images in it anew
     return message
 
 

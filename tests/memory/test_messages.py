@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from meve.errors import HoldError, PassageError, UnknownIdError, ValidationError
+from meve.errors import HoldError, PassageError, StoreCorruptError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores.messages import page as statement
 from meve.memory.stores.ports import Stretch
+from meve.memory.stores.rows import COLUMNS
 from meve.memory.stores.schema import MIGRATIONS
 from tests.memory.conftest import KEY
 from tests.memory.test_erasure import found_in
@@ -72,12 +73,23 @@ def test_a_page_is_found_by_the_index_and_sorted_by_it(memory, file, clock, stre
     """So its cost is that of the page."""
     say(memory, *"abc")
     memory.close()
-    sql, values = statement(user_key("alice"), stretch, clock.now())
+    sql, values = statement(user_key("alice"), stretch, clock.now(), COLUMNS)
     with sqlite3.connect(file) as connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     connection.close()
     assert any("USING INDEX memories_message" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
+
+
+@pytest.mark.parametrize("value", ["[1", "[1]", "7", ""])
+def test_a_message_that_is_damaged_is_said_to_be(memory, file, value):
+    say(memory, *"abc")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE memories SET metadata = ? WHERE row = 2", (value,))
+    connection.close()
+    assert told(memory, limit=1) == ["a"]
+    with pytest.raises(StoreCorruptError, match="restore its file from a copy"):
+        told(memory)
 
 
 def test_users_are_apart(memory):

@@ -8,7 +8,7 @@ conversations leave behind for recall is made of them by `meve.memory.turns`.
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from meve.errors import DuplicateIdError, PassageError, UnknownIdError, ValidationError
@@ -19,6 +19,7 @@ from meve.memory.origins import one
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
+    Message,
     StoredRecord,
     UserId,
     checked_id,
@@ -34,22 +35,6 @@ from meve.memory.writing import Erased, Writer, held
 
 _CLASS: PolicyClass = "factual"
 """Messages live as long as it and turns of a conversation may, whichever is shorter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """What was said once. The value is a copy: what becomes of it changes nothing that is stored."""
-
-    id: str
-    session_id: str
-    value: dict[str, Any]
-    place: int
-    """Rises from each message that is added to the next, and stays."""
-    archived: bool
-    """Whether it is put away."""
-    added_at: datetime
-    expires_at: datetime | None
-    """From this moment on it is never handed out; None for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +149,7 @@ class Messages:
             session=_session(session_id), archived=archived, after=after, before=before, limit=_whole(limit, "limit"),
             offset=_whole(offset, "offset") or 0, newest=newest,
         )  # fmt: skip
-        found = self._kit.store.messages(user_key(user_id), stretch, self._kit.clock.now())
-        return [_message(place, stored.record) for place, stored in found]
+        return self._kit.store.messages(user_key(user_id), stretch, self._kit.clock.now())
 
     def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
         """How many messages of a session aren't expired.

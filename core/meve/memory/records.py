@@ -82,6 +82,22 @@ class StoredRecord:
     """Of its text, by the memory's own tokenizer."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """What was said once. It is a copy: what becomes of it changes nothing that is stored."""
+
+    id: str
+    session_id: str
+    value: dict[str, Any]
+    place: int
+    """Rises from each message that is added to the next, and stays."""
+    archived: bool
+    """Whether it is put away."""
+    added_at: datetime
+    expires_at: datetime | None
+    """From this moment on it is never handed out; None for never."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinion:
     """What one user's answers made of a shared record."""

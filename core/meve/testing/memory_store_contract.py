@@ -17,7 +17,7 @@ import pytest
 
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory.chain import Event
-from meve.memory.records import SHARED, MemoryRecord, Opinion, StoredRecord, user_key, user_of
+from meve.memory.records import SHARED, MemoryRecord, Message, Opinion, StoredRecord, user_key, user_of
 from meve.memory.stores.ports import MemoryStore, Stretch
 
 ALICE, BOB = user_key("alice"), user_key(7)
@@ -58,7 +58,7 @@ def said(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # n
 
 def read(store: MemoryStore, stretch: Stretch, user: str = ALICE) -> list[str]:
     """The ids of the messages on a stretch."""
-    return [s.record.id for _, s in store.messages(user, stretch, NOW)]
+    return [message.id for message in store.messages(user, stretch, NOW)]
 
 
 class MemoryStoreContract:
@@ -299,8 +299,17 @@ class MemoryStoreContract:
         put(store, said("over", expires_at=NOW), said("c", expires_at=LATER))
         rows = {s.record.id: row for row, s in store.changes(ALICE, 0).records}
         found = store.messages(ALICE, Stretch(session="s", archived=None), NOW)
-        assert [(place, s.record.id) for place, s in found] == [(rows[name], name) for name in "abc"]
-        assert found[0][1].record == said("a").record
+        assert found == [
+            Message(
+                id=name, session_id="s", value={"n": 1}, place=rows[name], archived=name == "b",
+                added_at=said(name).record.created_at, expires_at=LATER if name == "c" else None,
+            )
+            for name in "abc"
+        ]  # fmt: skip
+        with store.writing() as transaction:
+            same = transaction.messages(ALICE, Stretch(session="s", archived=None), NOW)
+        assert [(place, s.record.id) for place, s in same] == [(rows[name], name) for name in "abc"]
+        assert same[0][1].record == said("a").record
         for archived, ids in ((False, ["a", "c"]), (True, ["b"]), (None, ["a", "b", "c"])):
             stretch = Stretch(session="s", archived=archived)
             assert read(store, stretch) == ids
@@ -313,7 +322,7 @@ class MemoryStoreContract:
     def test_a_page_of_messages_is_that_page(self, store: MemoryStore) -> None:
         """Counted from either end, and bounded by places."""
         put(store, *(said(name) for name in "abcde"))
-        places = [place for place, _ in store.messages(ALICE, Stretch(session="s"), NOW)]
+        places = [message.place for message in store.messages(ALICE, Stretch(session="s"), NOW)]
         pages: list[tuple[dict[str, Any], str]] = [
             ({"limit": 2}, "ab"),
             ({"limit": 2, "offset": 1}, "bc"),

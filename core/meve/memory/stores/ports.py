@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from meve.memory.chain import AuditEvent, Event, Head, Verification
-from meve.memory.records import Opinion, StoredRecord
+from meve.memory.records import Message, Opinion, StoredRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +157,8 @@ class MemoryStore(Protocol):
         """When those of a user's records that were recalled were last, by id: `changes` doesn't tell of recalls."""
         ...
 
-    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
-        """Messages that aren't expired, with their places, in the order in which they were added.
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[Message]:
+        """Messages that aren't expired, in the order in which they were added.
 
         What a page costs grows with what stands on it and is passed over, and not with the session, unless `archived`
         is None.

@@ -48,7 +48,7 @@ def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
     Raises:
         StoreCorruptError: no record's values.
     """
-    with _readable():
+    with readable():
         return _from_row(user, row)
 
 
@@ -104,7 +104,7 @@ def unpacked(user: str, body: bytes) -> StoredRecord:
     Raises:
         StoreCorruptError: something else.
     """
-    with _readable():
+    with readable():
         data = zlib.decompress(body)
         at = 4 + int.from_bytes(data[:4], "big")
         vector = np.frombuffer(data[at:], dtype="<f2").astype("<f4").tobytes()
@@ -112,7 +112,12 @@ def unpacked(user: str, body: bytes) -> StoredRecord:
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def readable() -> Iterator[None]:
+    """What can't be read is damage.
+
+    Raises:
+        StoreCorruptError: it says what was found.
+    """
     try:
         yield
     except (ValueError, TypeError, OverflowError, zlib.error) as cause:

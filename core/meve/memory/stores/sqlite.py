@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, foreign
 from meve.memory.chain import START, AuditEvent, Chain, Entry, Head, Verification, told
-from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.records import SHARED, Message, Opinion, StoredRecord
 from meve.memory.stores.connections import Connections, mapped
 from meve.memory.stores.messages import count_in, messages_in, sessions_in
 from meve.memory.stores.ports import Changes, Counts, Stretch
@@ -165,8 +165,8 @@ class SqliteStore:
             ).fetchall()
         return {record_id: moment(at) for record_id, at in rows}
 
-    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
-        """Messages that aren't expired, with their places, in the order in which they were added."""
+    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[Message]:
+        """Messages that aren't expired, in the order in which they were added."""
         with self._connections.reading() as connection:
             return messages_in(connection, user, stretch, now)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from meve.errors import DuplicateIdError, StorageError
 from meve.memory.chain import Chain, Event
 from meve.memory.records import SHARED, Opinion, StoredRecord
-from meve.memory.stores.messages import messages_in
+from meve.memory.stores.messages import records_in
 from meve.memory.stores.ports import Stretch
 from meve.memory.stores.rows import COLUMNS, from_row, micros, opinion_of, opinion_row, packed, to_row, unpacked
 
@@ -116,7 +116,7 @@ class SqliteTransaction:
 
     def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
         """Messages that aren't expired, with their places, in the order in which they were added."""
-        return messages_in(self._connection, user, stretch, now)
+        return records_in(self._connection, user, stretch, now)
 
     def forget_opinions(self, user: str) -> None:
         """Nothing is left of what a user's answers made of shared records."""
