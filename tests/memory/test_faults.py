@@ -89,6 +89,23 @@ def test_processes_and_threads_that_write_one_file_lose_nothing(file):
         assert memory.audit.verify().ok
 
 
+def test_processes_that_open_a_new_file_at_once_all_open_it(tmp_path):
+    """Whoever comes second waits, though SQLite turns it away at once where a new file's journal is set."""
+    code = """
+import sys, time
+from pathlib import Path
+from meve.memory.stores.sqlite import SqliteStore
+for n in range(50):
+    at = float(sys.argv[2]) + 0.03 * n
+    while time.time() < at:
+        pass
+    SqliteStore.open(Path(sys.argv[1], f"{n}.db")).close()
+"""
+    command = [sys.executable, "-c", code, str(tmp_path), str(time.time() + 3)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate()[1] for process in processes] == [""] * 4
+
+
 def test_a_full_disk_is_said_and_loses_nothing(file):
     """A limit on how large files may grow stands for it: the same writes fail."""
     code = f"""

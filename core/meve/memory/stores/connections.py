@@ -1,8 +1,10 @@
 """Connections to a memory's file: who may use one, how they are set, and SQLite's errors as ours."""
 
 import os
+import random
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -125,7 +127,7 @@ class Connections:
         )
         try:
             for setting in settings:
-                connection.execute(setting)
+                _set(connection, setting)
         except BaseException:
             connection.close()
             raise
@@ -167,6 +169,20 @@ class Connections:
             yield
         except sqlite3.DatabaseError as cause:
             raise mapped(cause, self.file, doing) from cause
+
+
+def _set(connection: sqlite3.Connection, setting: str) -> None:
+    """Where several set up a new file at once, SQLite turns all but one away without waiting: these try again."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute(setting)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.001 + 0.01 * random.random())
+        else:
+            return
 
 
 _OPEN: "weakref.WeakSet[Connections]" = weakref.WeakSet()
