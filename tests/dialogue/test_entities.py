@@ -90,6 +90,37 @@ def test_patterns_find(text, kind, named):
 
 
 @pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("我每天吃20毫克", "quantity", "20"),
+        ("私は3個買った", "quantity", "3"),
+        ("１５日に", "quantity", "１５"),
+        ("2024년 2월 15일에 이사", "date", "2024년 2월 15일"),
+        ("2월 15일에", "date", "2월 15일"),
+        ("20개를", "quantity", "20"),
+        ("กินยา20มก.ทุกวัน", "quantity", "20"),
+        ("กินยา ๒๐ มก.", "quantity", "๒๐"),
+        ("فبراير ٢٠٢٤ في", "quantity", "٢٠٢٤"),
+        ("الساعة٩", "quantity", "٩"),
+        ("फरवरी २०२४ में", "quantity", "२०२४"),
+        ("לפני 3ימים", "quantity", "3"),
+        ("20мг аспирина", "quantity", "20"),
+        ("в феврале 2024 года", "date", "2024"),
+        ("🌍20🚀", "quantity", "20"),
+    ],
+)
+def test_numbers_are_seen_in_every_script(text, kind, named):
+    """Also where no space stands between words."""
+    assert found(PatternEntities(), text) == [(kind, named)]
+
+
+@pytest.mark.parametrize("text", ["the 2nd", "mp3 v2 3x", "q1-2b", "А4 β2", "第", "년 월"])
+def test_what_is_part_of_a_word_is_no_number(text):
+    """Nor is a sign that counts without a number."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "ok", "Thanks a lot!", "What do you think?", "Really? Wow. Great!", "I don't know. It's fine.", "haha yes",

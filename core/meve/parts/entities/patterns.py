@@ -22,7 +22,7 @@ _COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|
 _DATE = re.compile(
     rf"""(?ix)
     (?<![\w.\-/])(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?![\w\-/]|\.\d)
-    | \d{{1,4}}\s?年(?:\s?\d{{1,2}}\s?月(?:\s?\d{{1,2}}\s?日)?)? | \d{{1,2}}\s?月\s?\d{{1,2}}\s?日
+    | \d{{1,4}}\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)? | \d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日일]
     | \b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH}\.?,?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?
     | \b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b
     | \b(?:in|since|until|by|last|next|this|of)\s+{_MONTH}\b(?!\s+\d)
@@ -38,7 +38,7 @@ _QUANTITY = re.compile(
     rf"""(?ix)
     [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
     | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
-    | (?<![\w.\-/])\d(?:[\d.,]*\d)?(?![\w./\-])
+    | (?<![\d_A-Za-zÀ-ԯ.\-/])\d(?:[\d.,]*\d)?(?![\d_A-Za-zÀ-ɏ./\-])
     | \b{_COUNT}\s+[^\W\d_]{{3,}}
     """
 )
