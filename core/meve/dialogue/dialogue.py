@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import Window, names_something, windows, within
+from meve.dialogue.parts import Entities, Loaded, Parts
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
 from meve.engine import Tokens
 from meve.errors import ConfigurationError, ModelError, ValidationError, foreign
 from meve.formulas import unit
-from meve.parts.embedders import resolve_embedder
-from meve.parts.entities import resolve_entities
-from meve.parts.tokenizers import resolve_tokens
-from meve.ports import Embedder, EntityDetector, TokenCounter
+from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
 from meve.vectors import checked_vectors
 
@@ -46,6 +44,11 @@ class Read:
     anchors: npt.NDArray[np.bool_]
     """Of each turn, whether it names something; shape (n,)."""
 
+    def row(self, piece: str) -> int:
+        """A piece's place among all of them, by its id."""
+        turn, _, part = piece.partition(".")
+        return int(np.searchsorted(self.owners, int(turn))) + int(part or 0)
+
     def named(self, passage: Passage) -> tuple[Entity, ...]:
         """What a piece names; nothing for what is none of them."""
         return self.entities[passage.row] if isinstance(passage, Said) else ()
@@ -62,7 +65,8 @@ class Read:
 class Dialogue:
     """Turns, in their order. Threads may share one; turns may be added at any time.
 
-    Nothing is computed before a question comes. What is computed then of turns (entities, vectors) is kept.
+    Nothing is computed before a question comes. What is computed then of turns (entities, vectors) is kept; meanwhile
+    turns can be added, for the next question.
     Args are parts; `from_turns` takes their names.
     """
 
@@ -70,10 +74,10 @@ class Dialogue:
         self,
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityDetector | str | Sequence[EntityDetector | str] | None = None,
+        entities: Entities | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        self._given = (embedder, entities, tokens)
+        self._parts = Parts(embedder, entities, tokens)
         self._turns: list[Turn] = []
         self._pieces: list[Said] = []
         self._entities: list[tuple[Entity, ...]] = []
@@ -84,8 +88,7 @@ class Dialogue:
         self._named: list[bool] = []
         self._read = 0
         self._known: Read | None = None
-        self._parts: tuple[Embedder, EntityDetector, TokenCounter] | None = None
-        self._lock = threading.RLock()
+        self._adding, self._reading = threading.Lock(), threading.RLock()
 
     @classmethod
     def from_turns(
@@ -93,7 +96,7 @@ class Dialogue:
         turns: Iterable[Record],
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityDetector | str | Sequence[EntityDetector | str] | None = None,
+        entities: Entities | None = None,
         tokens: Tokens | None = None,
     ) -> Self:
         """A dialogue of these turns.
@@ -137,23 +140,30 @@ class Dialogue:
         """
         if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) or hasattr(turns, "keys"):
             raise ValidationError(f"turns are {turns!r:.80}: give a list of turns")
-        with self._lock:
+        with self._adding:
             made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(turns)]
             self._turns.extend(made)
 
     @property
-    def parts(self) -> tuple[Embedder, EntityDetector, TokenCounter]:
+    def parts(self) -> Loaded:
         """What embeds, finds entities and counts; loaded when first asked for.
 
         Raises:
             ConfigurationError: a part that can't be.
             ModelError: a model that can't be had.
         """
-        with self._lock:
-            if self._parts is None:
-                embedder, entities, tokens = self._given
-                self._parts = resolve_embedder(embedder), resolve_entities(entities), resolve_tokens(tokens)
-            return self._parts
+        return self._parts.load()
+
+    def fork(self) -> Self:
+        """Another with the same turns and parts, and what was read of them; what is added to one isn't in the other."""
+        made = type(self)()
+        made._parts = self._parts
+        read, made._turns = self._known, self._turns[:]
+        if read is not None:
+            made._pieces, made._entities, made._tokens = list(read.pieces), list(read.entities), list(read.tokens)
+            made._owners, made._vectors = read.owners.tolist(), read.vectors
+            made._speakers, made._read, made._known = set(read.speakers), len(read.turns), read
+        return made
 
     def entities(self, n: int) -> tuple[Entity, ...]:
         """What the turn at a place names, from 0: of a long one, what each of its pieces names, with places in these.
@@ -163,9 +173,9 @@ class Dialogue:
         """
         if not 0 <= n < len(self._turns):
             raise ValidationError(f"there is no turn {n!r}: the dialogue has {len(self._turns)}, from 0 on")
-        self.read()
-        first, last = (int(np.searchsorted(self._owners, n, side)) for side in ("left", "right"))
-        return tuple(entity for mine in self._entities[first:last] for entity in mine)
+        read = self.read()
+        first, last = (int(np.searchsorted(read.owners, n, side)) for side in ("left", "right"))
+        return tuple(entity for mine in read.entities[first:last] for entity in mine)
 
     def read(self, progress: Progress | None = None) -> Read:
         """Find entities in what is new, and embed it.
@@ -176,7 +186,7 @@ class Dialogue:
         Raises:
             ModelError: a part failed; what was read before stays.
         """
-        with self._lock:
+        with self._reading:
             count, before = len(self._turns), self._read
             if self._known is not None and self._read == count:
                 return self._known
