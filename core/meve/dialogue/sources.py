@@ -23,17 +23,24 @@ class ImportanceWindow:
     read: Read
     inside: npt.NDArray[np.bool_]
     """Of each piece, whether it may come; shape (m,)."""
+    latest: bool = False
+    """Whether the latest come first, and not the nearest."""
     name: str = "importance"
 
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The places of the pieces that may come, in order."""
+        return np.flatnonzero(self.inside)
+
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k turns, or pieces of long ones, nearest first, equal ones by their place.
+        """At most k turns, or pieces of long ones, nearest first, equal ones by their place; or the latest first.
 
         Raises:
             ConfigurationError: the query has no vector.
         """
         if query.vector is None:
             raise ConfigurationError("a search in a dialogue needs the query's vector: give the dialogue an embedder")
-        rows = np.flatnonzero(self.inside)
+        rows = self.rows[-k:] if self.latest else self.rows
         if not rows.size:
             return []
         vector, vectors = unit(query.vector), self.read.vectors
@@ -42,7 +49,7 @@ class ImportanceWindow:
         if k < near.size:  # all that tie with the last one stay till they are in order
             enough = np.flatnonzero(near >= np.partition(near, -k)[-k])
             rows, near = rows[enough], near[enough]
-        best = np.argsort(-near, kind="stable")[:k]
+        best = np.arange(rows.size)[::-1] if self.latest else np.argsort(-near, kind="stable")[:k]
         return [
             Candidate(
                 passage=self.read.pieces[row], origin=self.name, scores={self.name: float(near[n])},
