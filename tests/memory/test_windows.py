@@ -97,7 +97,7 @@ def test_erased_turns_keep_nothing(memory, clock):
     assert ids(memory, window=1) == []
     tell(memory, clock, ["zebra in Rome", *TALK[:1]], session="t")
     assert ids(memory, window=1) == ["t0", "t1"]
-    memory.forget_user("anna")
+    memory.forget_user(user_id="anna")
     assert ids(memory, window=1) == ids(memory) == []
 
 
