@@ -57,13 +57,20 @@ def test_every_kind_of_message_has_its_speaker():
     ]  # fmt: skip
 
 
-def test_histories_that_begin_alike_stay_apart_in_a_batch():
-    """Each context holds what its own history says, whichever was read first."""
+def test_histories_that_begin_alike_stay_apart():
+    """Somebody else asks between another's history and his question: his context holds what his own history says."""
     small = made(recent=5)
-    histories = [[HumanMessage("hi")], *([HumanMessage("hi"), HumanMessage(f"secret {n}")] for n in range(30))]
-    texts = small.batch([{"question": "the secret?", "history": h} for h in histories * 3])
-    for text, history in zip(texts, histories * 3, strict=True):
-        assert text == "\n".join(["the secret?", "", "Last said:", *(f"user: {m.text}" for m in history)])
+    one = [HumanMessage("hi")]
+    other = [HumanMessage("hi"), HumanMessage("my secret is 1999")]
+
+    class Interrupted(dict):
+        def __getitem__(self, key):
+            assert "secret" in small.invoke({"question": "what?", "history": other})
+            return super().__getitem__(key)
+
+    assert small.context(Interrupted(question="what?", history=one)).text == "what?\n\nLast said:\nuser: hi"
+    texts = small.batch([{"question": "what?", "history": h} for h in (one, other) * 20])
+    assert [("1999" in text) for text in texts] == [False, True] * 20
 
 
 def test_a_stream_gives_it_whole():
