@@ -164,9 +164,7 @@ class TestTheExperiment:
         context = STRATEGIES[FULL].context(Dialogue.from_turns(one.turns), one.question.text, 200)
         with pytest.raises(EvaluationError, match="reader returned int"):
             answered(one, lambda question, context: 7, context)
-        with pytest.raises(
-            EvaluationError, match=rf"the reader, asked question .{one.question.id}., .*ConnectionError: refused"
-        ):
+        with pytest.raises(EvaluationError, match=rf"the reader.*{one.question.id}.*Error: refused"):
             answered(one, refusing, context)
 
     def test_the_command(self, data, tmp_path):

@@ -27,13 +27,14 @@ def answer(question, context):
     return tokenizer.decode(written[0][read["input_ids"].shape[1]:])
 """
 
+LACKING = "models aren't installed: pip install 'meve[models]'"
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
     """A module in the working directory, with a causal language model of two layers that reads and writes years."""
-    torch = pytest.importorskip("torch", reason="torch isn't installed: pip install 'meve[models]'")
+    torch = pytest.importorskip("torch", reason=LACKING)
     transformers = pytest.importorskip(
         "transformers", reason="transformers isn't installed: pip install 'meve[models]'"
     )

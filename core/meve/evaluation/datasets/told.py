@@ -100,8 +100,8 @@ def _told(
     chat = -(-int(facts * share * 1_000) // int((1 - share) * 1_000)) if share else 0
     if chat > len(talk):
         raise DatasetError(
-            f"{CHAT} has {len(talk):,} messages that serve, and {chat:,} are needed for a share of {share:.3g} beside the "
-            f"{facts} sentences of question {question.id!r}: ask for less chit-chat"
+            f"{CHAT} has {len(talk):,} messages that serve, and {chat:,} are needed for a share of {share:.3g} beside "
+            f"the {facts} sentences of question {question.id!r}: ask for less chit-chat"
         )
     gaps = [chat // (len(told) + 1) + (n < chat % (len(told) + 1)) for n in range(len(told) + 1)]
     at = rng.randrange(max(1, len(talk) - chat))
