@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import Window, names_something, windows, within
+from meve.dialogue.index import NameIndex, Names, names_of
 from meve.dialogue.parts import Entities, Loaded, Parts
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
 from meve.engine import Tokens
@@ -37,6 +38,8 @@ class Read:
     """Of each piece, of length 1 or zero; shape (m, d)."""
     entities: Sequence[tuple[Entity, ...]]
     """Of each piece, what it names."""
+    index: NameIndex
+    """Of each piece, and perhaps of more, the names, and where their words stand."""
     tokens: Sequence[int]
     """Of each piece as it is shown."""
     speakers: frozenset[str]
@@ -49,9 +52,9 @@ class Read:
         turn, _, part = piece.partition(".")
         return int(np.searchsorted(self.owners, int(turn))) + int(part or 0)
 
-    def named(self, passage: Passage) -> tuple[Entity, ...]:
-        """What a piece names; nothing for what is none of them."""
-        return self.entities[passage.row] if isinstance(passage, Said) else ()
+    def named(self, passage: Passage) -> Names:
+        """The names in a piece; none in what is none of them."""
+        return self.index.names[passage.row] if isinstance(passage, Said) else ()
 
     def windows(self, reach: int) -> list[Window]:
         """The stretches around anchors."""
@@ -81,6 +84,7 @@ class Dialogue:
         self._turns: list[Turn] = []
         self._pieces: list[Said] = []
         self._entities: list[tuple[Entity, ...]] = []
+        self._index = NameIndex()
         self._owners: list[int] = []
         self._tokens: list[int] = []
         self._vectors = np.zeros((0, 0), dtype=np.float32)
@@ -161,6 +165,7 @@ class Dialogue:
         read, made._turns = self._known, self._turns[:]
         if read is not None:
             made._pieces, made._entities, made._tokens = list(read.pieces), list(read.entities), list(read.tokens)
+            made._index = NameIndex(read.index.names[: len(read.pieces)])
             made._owners, made._vectors = read.owners.tolist(), read.vectors
             made._speakers, made._read, made._known = set(read.speakers), len(read.turns), read
         return made
@@ -200,6 +205,7 @@ class Dialogue:
                 owners=np.asarray(self._owners, dtype=np.int64),
                 vectors=self._vectors[: len(self._pieces)],
                 entities=self._entities[:],
+                index=self._index,
                 tokens=self._tokens[:],
                 speakers=frozenset(self._speakers),
                 anchors=self._anchors(count),
@@ -225,6 +231,8 @@ class Dialogue:
         self._pieces += made
         self._tokens += counts
         self._entities += entities
+        for found in entities:
+            self._index.add(names_of(found))
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}
         if speakers - self._speakers:

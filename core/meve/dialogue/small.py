@@ -13,8 +13,9 @@ from meve.config import RetrieverConfig
 from meve.conversation.importance import WINDOW, Window
 from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
 from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
+from meve.dialogue.index import names_of, spoken, words_of
 from meve.dialogue.names import NamesToo
-from meve.dialogue.sources import ImportanceWindow, Latest
+from meve.dialogue.sources import ImportanceWindow, Latest, Namesakes
 from meve.dialogue.tracing import SmallContext, accounted
 from meve.dialogue.turns import Said
 from meve.errors import ConfigurationError, ModelError, foreign
@@ -136,13 +137,17 @@ def made_small(
     read = dialogue.read(progress)
     recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
     stretches = _stretches(read, how)
-    latest = scorer is None and how.threshold is None
-    source = ImportanceWindow(read=read, inside=read.inside(stretches), latest=latest, name=_name(how))
+    given = scorer is not None
+    latest = not given and how.threshold is None
+    scorer, namesakes = (scorer, None) if scorer else _scorer(dialogue, query, how, read)
+    source = ImportanceWindow(
+        read=read, inside=read.inside(stretches), latest=latest, namesakes=namesakes, name=_name(how)
+    )
     room = room_for_facts(query, recent, tokens, how.max_tokens)
     standing = {piece.id for piece in recent}
     pipeline = Pipeline(
         sources=[source],
-        scorer=scorer or _scorer(dialogue, query, how, read),
+        scorer=scorer,
         fallback=None,
         tokens=tokens,
         embedder=dialogue.parts.embedder,
@@ -150,22 +155,25 @@ def made_small(
         shown=lambda passage: passage.id in standing,
         verifier_name="" if how.threshold is None else "cosine",
     )
-    listed = _listed(read, source.rows, room) if latest else how.candidates if scorer is None else len(read.pieces)
+    listed = len(read.pieces) if given else _listed(read, source.rows, room) if latest else how.candidates
     context = pipeline.run(Query(text=query), how.config(max(1, room), max(1, listed + len(recent))))
     facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
     made: Composed = compose(query, recent, facts, tokens, how.max_tokens)
     return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
 
 
-def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> Scorer:
+def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> tuple[Scorer, Namesakes | None]:
+    """What gives turns their score, and what is brought for its names besides."""
     if how.threshold is None:
-        return Latest(count=len(read.turns))
+        return Latest(count=len(read.turns)), None
     if not how.names:
-        return SimilarityScorer()
+        return SimilarityScorer(), None
     detector = dialogue.parts.entities
     with foreign(ModelError, f"finding entities with {detector.name!r}"):
-        (asked,) = detector.detect([query])
-    return NamesToo(named=read.named, asked=asked, speakers=read.speakers, threshold=how.threshold)
+        (found,) = detector.detect([query])
+    asked, said = words_of(names_of(found)), spoken(read.speakers)
+    scorer = NamesToo(named=read.named, asked=asked, said=said, threshold=how.threshold)
+    return scorer, Namesakes(read=read, asked=asked, said=said, threshold=how.threshold)
 
 
 def _stretches(read: Read, how: Small) -> list[Window]:

@@ -109,7 +109,7 @@ def accounted(
         windows=tuple(stretches),
         outside=int((~inside).sum()),
         unlisted=_unlisted(read, inside, {*scores, *late, *(piece.id for piece in made.recent)}),
-        blank=len(read.turns) - len(set(read.owners.tolist())),
+        blank=len(read.turns) - int(np.count_nonzero(np.diff(read.owners, prepend=-1))),
         priorities=_priorities(made, len(late), over),
         dropped=(
             *(LeftOut(turn=n, id=i, reason="no_room_for_recent", score=scores.get(i)) for i, n in late.items()),
