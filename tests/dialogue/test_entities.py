@@ -74,6 +74,8 @@ class TestSeveral(EntityDetectorContract):
         ("it costs $3,000 now", "quantity", "$3,000"),
         ("20 mg a day", "quantity", "20 mg"),
         ("we have three dogs", "quantity", "three dogs"),
+        ("I took 20. Then I slept.", "quantity", "20"),
+        ("it was 3.", "quantity", "3"),
         ("I live in Oslo now", "name", "Oslo"),
         ("Jane Smith called.", "name", "Jane Smith"),
         ("with Dr. Jane Smith today", "name", "Dr. Jane Smith"),
@@ -107,6 +109,9 @@ def test_patterns_find(text, kind, named):
         ("20мг аспирина", "quantity", "20"),
         ("в феврале 2024 года", "date", "2024"),
         ("🌍20🚀", "quantity", "20"),
+        ("15/02/2024에", "date", "15/02/2024"),
+        ("住在2024-2-15前", "date", "2024-2-15"),
+        ("٢٠٢٤-٠٢-١٥", "date", "٢٠٢٤-٠٢-١٥"),
     ],
 )
 def test_numbers_are_seen_in_every_script(text, kind, named):
@@ -129,6 +134,24 @@ def test_what_is_part_of_a_word_is_no_number(text):
 )  # fmt: skip
 def test_patterns_find_nothing_in_pleasantries(text):
     """A capital at the beginning of a sentence is no name, and no month is meant by `may`."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("yaşıyorum İstanbul", "İstanbul"), ("şehir İstanbul", "İstanbul"), ("mieszkam w Łodzi", "Łodzi"),
+        ("ζω στην Αθήνα", "Αθήνα"), ("живу в Киеве", "Киеве"), ("ապրում եմ Երևան", "Երևան"),
+    ],
+)  # fmt: skip
+def test_names_in_other_scripts_with_capitals(text, name):
+    """Each begins with its capital."""
+    assert found(PatternEntities(), text) == [("name", name)]
+
+
+@pytest.mark.parametrize("text", ["서울에 살아요", "ผมอยู่กรุงเทพ", "मैं दिल्ली में रहता हूँ", "住在东京", "אני גר בתל אביב"])
+def test_names_in_scripts_without_capitals_are_not_seen(text):
+    """As the documentation says."""
     assert found(PatternEntities(), text) == []
 
 

@@ -132,7 +132,7 @@ class ImportanceWindow:
         few = rows.size * FEW < len(vectors)  # to copy rows costs more than to multiply them
         near = vectors[rows] @ vector if few else (vectors @ vector)[rows]
         if self.latest:
-            return list(zip(rows[::-1].tolist(), near[::-1].tolist(), strict=True))
+            return list(zip(rows.tolist(), near.tolist(), strict=True))
         if k < near.size:  # all that tie with the last one stay till they are in order
             enough = np.flatnonzero(near >= np.partition(near, -k)[-k])
             rows, near = rows[enough], near[enough]

@@ -19,9 +19,11 @@ _MONTH = (
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SPAN = r"(?:day|week|month|year|weekend|morning|evening|night|summer|autumn|fall|winter|spring)"
 _COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred)"
+_STUCK, _GOES_ON = r"[\d_A-Za-zÀ-ԯ.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
+"""What before and after a number makes it part of a word, or of another one. Scripts without capitals need no space."""
 _DATE = re.compile(
     rf"""(?ix)
-    (?<![\w.\-/])(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?![\w\-/]|\.\d)
+    (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)
     | \d{{1,4}}\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)? | \d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日일]
     | \b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH}\.?,?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?
     | \b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b
@@ -38,7 +40,7 @@ _QUANTITY = re.compile(
     rf"""(?ix)
     [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
     | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
-    | (?<![\d_A-Za-zÀ-ԯ.\-/])\d(?:[\d.,]*\d)?(?![\d_A-Za-zÀ-ɏ./\-])
+    | (?<!{_STUCK})\d(?:[\d.,]*\d)?(?!{_GOES_ON}|\.[\d_A-Za-z])
     | \b{_COUNT}\s+[^\W\d_]{{3,}}
     """
 )
@@ -132,7 +134,7 @@ def _name(found: re.Match[str], text: str) -> Iterator[Entity]:
     """The name that a run of capitalised words is, without common words at its ends; at most one."""
     words = list(re.finditer(r"\S+", found[0]))
     begins = bool(_BEGINS.search(text[max(0, found.start() - _NEAR) : found.start()])) or not found.start()
-    while words and words[0][0].strip(".'’").casefold() in _COMMON:
+    while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):
         words, begins = words[1:], False
     while words and not _capital(words[-1][0]):
         words = words[:-1]
