@@ -188,6 +188,24 @@ def test_concepts_are_a_list_of_words(wrong):
         PatternEntities(wrong)
 
 
+@pytest.mark.parametrize(
+    ("concept", "text"),
+    [
+        ("二甲双胍", "我每天吃二甲双胍吗"), ("메트포르민", "메트포르민을 먹어요"), ("เมตฟอร์มิน", "ฉันกินเมตฟอร์มินทุกวัน"),
+        ("متفورمين", "آخذ المتفورمين"), ("metformin", "我吃metformin吗"), ("Метформин", "пью метформин."),
+    ],
+)  # fmt: skip
+def test_concepts_are_found_where_no_space_stands_between_words(concept, text):
+    """Whatever their case."""
+    assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in found(PatternEntities([concept]), text)]
+
+
+@pytest.mark.parametrize(("concept", "text"), [("ham", "hamster"), ("ам", "там"), ("ham", "sham2"), ("ham", "ham_1")])
+def test_concepts_are_whole_words_where_spaces_stand(concept, text):
+    """Not parts of others."""
+    assert found(PatternEntities([concept]), text) == []
+
+
 def test_a_model_that_is_not_installed_is_named():
     """Without spaCy, its pip line is."""
     with pytest.raises((ModelNotFoundError, MissingExtraError), match=r"no_such_model|meve\[spacy\]"):

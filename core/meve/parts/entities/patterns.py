@@ -1,7 +1,9 @@
 """Entities by patterns: dates, quantities, names, and what somebody tells of himself. No model, no download, English.
 
-Of other languages it sees what is written alike: numbers and dates in digits of every script, and names in scripts with
-capital letters (in German every noun counts as one). In scripts without capitals it sees no names.
+Of other languages it sees what is written alike: numbers and dates in digits of every script, also where no space
+stands between words, dates with the East Asian signs for year, month and day, and names in scripts with capital letters
+(in German every noun counts as one). In scripts without capitals it sees no names, and outside English no concepts but
+those that are given.
 """
 
 import re
@@ -19,7 +21,9 @@ _MONTH = (
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SPAN = r"(?:day|week|month|year|weekend|morning|evening|night|summer|autumn|fall|winter|spring)"
 _COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred)"
-_STUCK, _GOES_ON = r"[\d_A-Za-zÀ-ԯ.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
+_WORDY = r"[\d_A-Za-zÀ-֏]"
+"""What stands in words that have spaces around them: digits, letters that may be capitals (Latin to Armenian)."""
+_STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
 """What before and after a number makes it part of a word, or of another one. Scripts without capitals need no space."""
 _DATE = re.compile(
     rf"""(?ix)
@@ -103,7 +107,7 @@ class PatternEntities:
         if isinstance(concepts, str) or not all(isinstance(each, str) and each.strip() for each in concepts):
             raise ConfigurationError(f"concepts are {concepts!r:.80}: give a list of words, none of them blank")
         listed = "|".join(re.escape(each.strip()) for each in sorted(concepts, key=len, reverse=True))
-        self._given = re.compile(rf"(?i)(?<!\w)(?:{listed})(?!\w)") if listed else None
+        self._given = re.compile(rf"(?i)(?<!{_WORDY})(?:{listed})(?!{_WORDY})") if listed else None
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """The entities of each text, in the order given."""
