@@ -6,11 +6,10 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_meve.messages import role_of
 from meve.dialogue import Dialogue, Kept, SmallContext, Turn, small_context
 from meve.dialogue.small import Small
 from meve.errors import ConfigurationError, ValidationError
-
-_SPEAKERS = {"human": "user", "ai": "assistant", "HumanMessageChunk": "user", "AIMessageChunk": "assistant"}
 
 
 def dialogue_of(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:
@@ -98,6 +97,4 @@ def _turns(messages: Sequence[BaseMessage]) -> list[Turn]:
     wrong = next((m for m in messages if not isinstance(m, BaseMessage)), None)
     if wrong is not None:
         raise ValidationError(f"among the messages is {wrong!r:.80}: give LangChain's messages")
-    return [
-        Turn(text=str(m.text), speaker=m.name or _SPEAKERS.get(m.type, m.type)) for m in messages if m.type != "system"
-    ]
+    return [Turn(text=str(m.text), speaker=m.name or role_of(m)) for m in messages if role_of(m) != "system"]

@@ -3,11 +3,29 @@
 import hashlib
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from meve.memory.turns import Said
 
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+_ROLES: Sequence[tuple[type[BaseMessage], str]] = (
+    (HumanMessage, "user"), (AIMessage, "assistant"), (SystemMessage, "system"), (ToolMessage, "tool"),
+    (FunctionMessage, "tool"),
+)  # fmt: skip
+
+
+def role_of(message: BaseMessage) -> str:
+    """`user`, `assistant`, `tool` or `system`; of a message that says its role itself, that one. Chunks have it too."""
+    if isinstance(message, ChatMessage):
+        return message.role
+    return next((role for kind, role in _ROLES if isinstance(message, kind)), message.type)
 
 
 def last_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -29,7 +47,7 @@ def is_answer(message: BaseMessage) -> bool:
 def said(messages: Sequence[BaseMessage]) -> list[Said]:
     """Messages as turns, in their order; not those that other middleware made of older ones."""
     return [
-        Said(id=message_id(m), role=_ROLES.get(m.type, m.type), text=str(m.text))
+        Said(id=message_id(m), role=role_of(m), text=str(m.text))
         for m in messages
         if not m.additional_kwargs.get("lc_source")
     ]
@@ -47,7 +65,7 @@ def answer(messages: Sequence[BaseMessage]) -> str:
 
 def window(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
     """What a model reads anyway: texts of users' and models' messages."""
-    return tuple(str(m.text) for m in messages if m.type in _ROLES and str(m.text).strip())
+    return tuple(str(m.text) for m in messages if role_of(m) in ("user", "assistant") and str(m.text).strip())
 
 
 def text_of(value: object) -> str:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import Field, PrivateAttr, model_validator
 
 from llama_index_meve.loops import off_loop
-from meve.dialogue import Dialogue, Turn, small_context
+from llama_index_meve.turns import question, role_of, spoken
+from meve.dialogue import Dialogue, Sessions, Turn, small_context
 from meve.dialogue.small import Small
 from meve.errors import ValidationError
 
@@ -32,7 +33,8 @@ def dialogue_of(messages: Sequence[ChatMessage], **parts: Any) -> Dialogue:
 class MeVeDialogueBlock(BaseMemoryBlock[str]):
     """Keeps what falls out of a `Memory`'s short term, and brings back the turns that the last question needs.
 
-    Each session has a dialogue of its own. Nothing is computed before a question comes.
+    Each session has a dialogue of its own, kept in the process and not beyond it. Nothing is computed before a question
+    comes.
     """
 
     name: str = "dialogue"
@@ -44,48 +46,52 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
     threshold: float | None = 0.3
     names: bool = True
     candidates: int = 256
+    most_turns: int = Field(default=100_000, ge=1)
+    """How many turns are kept in all sessions together, as for `meve.dialogue.Sessions`: the session that was told or
+    asked longest ago goes first."""
     embedder: Any = Field(default=None, exclude=True)
     entities: Any = Field(default=None, exclude=True)
     tokens: Any = Field(default=None, exclude=True)
 
-    _dialogues: dict[str, Dialogue] = PrivateAttr(default_factory=dict)
+    _sessions: Sessions = PrivateAttr()
 
     @model_validator(mode="after")
     def _checked(self) -> "MeVeDialogueBlock":
         Small(**self._options())
+        self._sessions = Sessions(self.most_turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens)
         return self
 
     def dialogue(self, session_id: str = "") -> Dialogue:
-        """A session's; an empty one if nothing was put into it yet."""
-        if session_id not in self._dialogues:
-            made = Dialogue(embedder=self.embedder, entities=self.entities, tokens=self.tokens)
-            self._dialogues[session_id] = made
-        return self._dialogues[session_id]
+        """A session's, to look at; an empty one if nothing was put into it yet, or it had to go."""
+        return self._sessions.of(session_id)
+
+    def forget(self, session_id: str = "") -> None:
+        """Let go of all that was said in a session: a `Memory` that is reset doesn't tell its blocks."""
+        self._sessions.forget(session_id)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         """The turns that the last question of the user needs, in the order in which they were said; empty for none."""
-        asked = [m for m in messages or [] if m.role == MessageRole.USER and (m.content or "").strip()]
+        asked = question(messages or [])
         dialogue = self.dialogue(block_kwargs.get("session_id") or "")
         if not asked or not len(dialogue):
             return ""
-        return await off_loop(self._facts, dialogue, str(asked[-1].content))
+        return await off_loop(self._facts, dialogue, asked)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep them; each in the session that it says."""
-        for message in messages:
-            session = message.additional_kwargs.get("session_id") or ""
-            self.dialogue(session).extend(_turns([message]))
+        for message, turns in zip(messages, map(_turns, ([m] for m in messages)), strict=True):
+            self._sessions.extend(message.additional_kwargs.get("session_id") or "", turns)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Without its first turns, as many as it takes; None if nothing is left."""
-        count = self.dialogue().parts[2].count
+        count = self._sessions.parts.tokens.count
         lines, most = content.splitlines(), count(content) - tokens_to_truncate
         while lines and (lines[0].startswith("  ") or count("\n".join(lines)) > most):
             lines.pop(0)
         return "\n".join(lines) or None
 
     def _facts(self, dialogue: Dialogue, question: str) -> str:
-        room = self.max_tokens + dialogue.parts[2].count(question)  # the question stands elsewhere
+        room = self.max_tokens + dialogue.parts.tokens.count(question)  # the question stands elsewhere
         context = small_context(dialogue, question, room, recent=0, **self._options())
         return context.facts
 
@@ -97,4 +103,4 @@ def _turns(messages: Sequence[ChatMessage]) -> list[Turn]:
     wrong = next((m for m in messages if not isinstance(m, ChatMessage)), None)
     if wrong is not None:
         raise ValidationError(f"among the messages is {wrong!r:.80}: give LlamaIndex's chat messages")
-    return [Turn(text=m.content or "", speaker=m.role.value) for m in messages if m.role != MessageRole.SYSTEM]
+    return [Turn(text=spoken(m), speaker=role_of(m)) for m in messages if role_of(m) != "system"]

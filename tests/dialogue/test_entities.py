@@ -74,6 +74,8 @@ class TestSeveral(EntityDetectorContract):
         ("it costs $3,000 now", "quantity", "$3,000"),
         ("20 mg a day", "quantity", "20 mg"),
         ("we have three dogs", "quantity", "three dogs"),
+        ("I took 20. Then I slept.", "quantity", "20"),
+        ("it was 3.", "quantity", "3"),
         ("I live in Oslo now", "name", "Oslo"),
         ("Jane Smith called.", "name", "Jane Smith"),
         ("with Dr. Jane Smith today", "name", "Dr. Jane Smith"),
@@ -90,6 +92,40 @@ def test_patterns_find(text, kind, named):
 
 
 @pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("我每天吃20毫克", "quantity", "20"),
+        ("私は3個買った", "quantity", "3"),
+        ("１５日に", "quantity", "１５"),
+        ("2024년 2월 15일에 이사", "date", "2024년 2월 15일"),
+        ("2월 15일에", "date", "2월 15일"),
+        ("20개를", "quantity", "20"),
+        ("กินยา20มก.ทุกวัน", "quantity", "20"),
+        ("กินยา ๒๐ มก.", "quantity", "๒๐"),
+        ("فبراير ٢٠٢٤ في", "quantity", "٢٠٢٤"),
+        ("الساعة٩", "quantity", "٩"),
+        ("फरवरी २०२४ में", "quantity", "२०२४"),
+        ("לפני 3ימים", "quantity", "3"),
+        ("20мг аспирина", "quantity", "20"),
+        ("в феврале 2024 года", "date", "2024"),
+        ("🌍20🚀", "quantity", "20"),
+        ("15/02/2024에", "date", "15/02/2024"),
+        ("住在2024-2-15前", "date", "2024-2-15"),
+        ("٢٠٢٤-٠٢-١٥", "date", "٢٠٢٤-٠٢-١٥"),
+    ],
+)
+def test_numbers_are_seen_in_every_script(text, kind, named):
+    """Also where no space stands between words."""
+    assert found(PatternEntities(), text) == [(kind, named)]
+
+
+@pytest.mark.parametrize("text", ["the 2nd", "mp3 v2 3x", "q1-2b", "А4 β2", "第", "년 월"])
+def test_what_is_part_of_a_word_is_no_number(text):
+    """Nor is a sign that counts without a number."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "ok", "Thanks a lot!", "What do you think?", "Really? Wow. Great!", "I don't know. It's fine.", "haha yes",
@@ -98,6 +134,24 @@ def test_patterns_find(text, kind, named):
 )  # fmt: skip
 def test_patterns_find_nothing_in_pleasantries(text):
     """A capital at the beginning of a sentence is no name, and no month is meant by `may`."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("yaşıyorum İstanbul", "İstanbul"), ("şehir İstanbul", "İstanbul"), ("mieszkam w Łodzi", "Łodzi"),
+        ("ζω στην Αθήνα", "Αθήνα"), ("живу в Киеве", "Киеве"), ("ապրում եմ Երևան", "Երևան"),
+    ],
+)  # fmt: skip
+def test_names_in_other_scripts_with_capitals(text, name):
+    """Each begins with its capital."""
+    assert found(PatternEntities(), text) == [("name", name)]
+
+
+@pytest.mark.parametrize("text", ["서울에 살아요", "ผมอยู่กรุงเทพ", "मैं दिल्ली में रहता हूँ", "住在东京", "אני גר בתל אביב"])
+def test_names_in_scripts_without_capitals_are_not_seen(text):
+    """As the documentation says."""
     assert found(PatternEntities(), text) == []
 
 
@@ -132,6 +186,24 @@ def test_concepts_are_a_list_of_words(wrong):
     """A single text would be taken for its letters."""
     with pytest.raises(ConfigurationError, match="concepts"):
         PatternEntities(wrong)
+
+
+@pytest.mark.parametrize(
+    ("concept", "text"),
+    [
+        ("二甲双胍", "我每天吃二甲双胍吗"), ("메트포르민", "메트포르민을 먹어요"), ("เมตฟอร์มิน", "ฉันกินเมตฟอร์มินทุกวัน"),
+        ("متفورمين", "آخذ المتفورمين"), ("metformin", "我吃metformin吗"), ("Метформин", "пью метформин."),
+    ],
+)  # fmt: skip
+def test_concepts_are_found_where_no_space_stands_between_words(concept, text):
+    """Whatever their case."""
+    assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in found(PatternEntities([concept]), text)]
+
+
+@pytest.mark.parametrize(("concept", "text"), [("ham", "hamster"), ("ам", "там"), ("ham", "sham2"), ("ham", "ham_1")])
+def test_concepts_are_whole_words_where_spaces_stand(concept, text):
+    """Not parts of others."""
+    assert found(PatternEntities([concept]), text) == []
 
 
 def test_a_model_that_is_not_installed_is_named():

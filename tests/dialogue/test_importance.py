@@ -33,6 +33,11 @@ def test_ten_turns_before_and_after():
     assert windows([n == 30 for n in range(100)]) == [(20, 40)]
 
 
+def test_a_window_may_be_wider_than_any_conversation():
+    """Then it is all of it."""
+    assert windows([False, True, False], 10**30) == [(0, 2)]
+
+
 def test_to_be_addressed_is_no_key_fact():
     """The name of somebody who talks makes no anchor; anything beside it does."""
     maria, date = Entity(kind="name", text="Maria", start=0), Entity(kind="date", text="1999", start=9)

@@ -57,3 +57,53 @@ def test_what_is_named_everywhere_weighs_less():
     turns = ["with Rare Bird", *["with Common Dog"] * 6, "with Rare Bird, with Common Dog"]
     gained = scores(turns, "the Rare Bird, the Common Dog", window=None)
     assert 0 < gained["1"] < gained["0"] < gained["7"]
+
+
+LONG = [
+    ("Ann", "The film Moonfall was directed by Boris Durov."),
+    *[
+        ("Ben", f"when was the director of the film {n} born, was he born when the film was {n} old?")
+        for n in range(80)
+    ],
+    ("Ann", "Boris Durov: Oslo, 1937"),
+    *[("Ann", f"with Common Dog {n}") for n in range(80)],
+]
+ASKED = "When was the director of the film Moonfall born?"
+
+
+def looked_at(turns, query, **options):
+    dialogue = Dialogue.from_turns(turns, embedder=WordEmbedder(), tokens=WordCounter())
+    return {int(c.id) for c in small_context(dialogue, query, recent=0, **options).trace.candidates}
+
+
+def test_in_a_long_dialogue_the_second_step_is_looked_at():
+    """Though many turns are nearer to the question than the one that only shares a name with its first step."""
+    assert 81 in looked_at(LONG, ASKED, candidates=20)
+    assert 81 not in looked_at(LONG, ASKED, candidates=20, names=False)
+    assert 81 in looked_at(LONG, "Durov?", candidates=20)
+
+
+def test_no_more_are_looked_at_for_it():
+    """The nearest stay, but for a quarter; outside the windows nothing is looked at."""
+    found, near = looked_at(LONG, ASKED, candidates=20), looked_at(LONG, ASKED, candidates=20, names=False)
+    assert len(found) == len(near) == 20
+    assert len(near - found) <= 5
+    assert len(looked_at(LONG, "a Common Dog", candidates=20)) == 20
+    quiet = [("Ann", "Boris Durov directed it"), *[("Ben", "so it goes")] * 20, ("Ann", "I like Durov")]
+    assert looked_at(quiet, "Durov", candidates=2, window=0) == {0, 21}
+
+
+def test_turns_that_are_added_later_are_found_by_their_names():
+    """In a dialogue and in those that go on from it, each by its own."""
+    dialogue = Dialogue.from_turns(LONG[:81], embedder=WordEmbedder(), tokens=WordCounter())
+    before = dialogue.read()
+    other = dialogue.fork()
+    other.extend([("Ann", "nothing"), ("Ann", "Boris Durov: Rome, 1938")])
+    dialogue.append(LONG[81])
+    found = [
+        {int(c.id) for c in small_context(one, ASKED, recent=0, candidates=20).trace.candidates}
+        for one in (other, dialogue)
+    ]
+    assert [n for n in (81, 82) if n in found[0]] == [82]
+    assert [n for n in (81, 82) if n in found[1]] == [81]
+    assert before.index.holding("durov", len(before.pieces)) == [0]

@@ -2,7 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 
 import numpy as np
@@ -110,6 +110,14 @@ class TestWhatGoesIn:
         context = small_context(made(TALK), "zebra", 15, recent=0, threshold=None, window=0)
         assert [p.passage.turn for p in context.passages] == [2, 4]
 
+    def test_the_same_words_of_another_speaker_or_day_say_something_else(self):
+        """Only the same by the same one on the same day is said once."""
+        took = {"speaker": "Ann", "text": "I took 20 mg", "time": "2024-02-01"}
+        turns = [took, took | {"time": "2024-02-05"}, took, took | {"speaker": "Ben"}]
+        context = small_context(made(turns), "took 20 mg", recent=0)
+        assert [p.passage.turn for p in context.passages] == [0, 1, 3]
+        assert [(d.turn, d.reason) for d in context.trace.dropped] == [(2, "redundant_with:0")]
+
     def test_addressed_names_are_no_anchors(self):
         """Those who talk are known by their speakers; a speaker who joins later counts backwards too."""
         dialogue = made([("Ana", "Hello there, Ben"), ("Ana", "fine"), ("Ana", "Oslo: fine, Cleo")])
@@ -187,6 +195,44 @@ class TestTheAccount:
         assert next((d.turn, d.reason) for d in context.trace.dropped) == (0, "no_room_for_recent")
         assert context.trace.priorities[1].left_out == 1
 
+    def test_what_had_no_room_among_the_last_and_stands_there_as_a_fact_was_not_dropped(self):
+        """And what was dropped has one reason."""
+        turns = [("A", "zebra 1999"), ("A", "zebra " * 30), ("B", "ok")]
+        context = small_context(made(turns), "zebra?", 14, recent=3)
+        assert [p.passage.turn for p in context.passages] == [0]
+        assert [(d.turn, d.reason, d.score is None) for d in context.trace.dropped] == [
+            (1, "no_room_for_recent", False)
+        ]
+        assert [p.left_out for p in context.trace.priorities] == [0, 1, 0]
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from(["", "Ana"]), st.sampled_from(["zebra 1999", "ok", "", "zoo 7 " * 90, "a b c"])),
+            max_size=14,
+        ),
+        st.integers(2, 60), st.integers(0, 5), st.integers(1, 6), st.sampled_from([None, 0, 1, 10]),
+        st.sampled_from([None, 0.0, 0.3, 1.0]),
+    )  # fmt: skip
+    def test_nothing_is_unaccounted_for(self, turns, most, recent, candidates, window, threshold):
+        """Each piece stands in the text, or was dropped for one reason, lies outside the windows, or is counted."""
+        dialogue = made(turns)
+        context = small_context(
+            dialogue, "zebra zoo", most, recent=recent, candidates=candidates, window=window, threshold=threshold
+        )
+        trace, read = context.trace, dialogue.read()
+        shown = [piece.id for piece in (*context.recent, *(p.passage for p in context.passages))]
+        dropped = [left.id for left in trace.dropped]
+        told = {*shown, *dropped}
+        assert len(told) == len(shown) + len(dropped)
+        inside = {
+            piece.id for piece, is_inside in zip(read.pieces, read.inside(trace.windows), strict=True) if is_inside
+        }
+        assert trace.outside == len(read.pieces) - len(inside)
+        assert trace.unlisted == len(inside - told)
+        assert trace.blank == sum(not text.strip() for _, text in turns)
+        assert context.tokens <= most
+
     def test_more_than_are_looked_at_are_counted(self):
         """The nearest are."""
         turns = [f"zebra {'a ' * n}{n}" for n in range(30)]
@@ -204,6 +250,16 @@ class TestTheAccount:
         """Kept ones first."""
         context = small_context(made(TALK), "zebra zoo", recent=0, threshold=0.5)
         assert [(c.id, c.rank) for c in context.trace.candidates if c.fate == "kept"] == [("0", 1), ("2", 2)]
+
+
+class TestLongDialogues:
+    def test_without_a_threshold_not_all_are_looked_at(self):
+        """As many of the latest as could stand in the text, and some more; the oldest of many don't matter."""
+        turns = [f"zebra {n}" for n in range(6_000)]
+        context = small_context(made(turns), "zebra", 40, threshold=None, recent=0)
+        assert [p.passage.turn for p in context.passages] == [*range(5_982, 6_000)]
+        assert len(context.trace.candidates) < 3_000
+        assert context.trace.unlisted == 6_000 - len(context.trace.candidates)
 
 
 class TestLaziness:
@@ -281,6 +337,8 @@ class TestBadInput:
             ({"text": "t"}, ""),
             ({"text": "t", "speaker": None, "time": None}, ""),
             ({"content": "t", "role": "user"}, "user: "),
+            ({"text": None, "content": "t", "speaker": None, "role": "user"}, "user: "),
+            ({"text": "t", "time": date(33, 1, 2), "mood": "fine"}, "0033-01-02: "),
             (("Ana", "t"), "Ana: "),
             ({"text": "t", "time": datetime(2024, 2, 15, 9, tzinfo=UTC)}, "2024-02-15: "),
             ({"text": "t", "speaker": "Ana", "time": "monday"}, "Ana (monday): "),
@@ -297,7 +355,8 @@ class TestBadInput:
         "wrong",
         [
             7, None, {"speaker": "Ana"}, ("a", "b", "c"), {"text": 7}, {"text": "t", "speaker": 7},
-            {"text": "t", "time": 7}, ("Ana", None), "\ud800", ("\ud800", "t"), b"t",
+            {"text": "t", "time": 7}, ("Ana", None), "\ud800", ("\ud800", "t"), b"t", {"text": "t", "time": "\ud800"},
+            {"text": None, "content": None},
         ],
     )  # fmt: skip
     def test_what_is_no_turn_is_refused_with_its_place(self, wrong):

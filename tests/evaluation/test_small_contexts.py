@@ -1,7 +1,5 @@
 """The experiment on small contexts: dialogues as told, strategies, readers, report."""
 
-import gzip
-import json
 import sys
 import types
 
@@ -14,54 +12,17 @@ from meve.errors import ConfigurationError, DatasetError, EvaluationError
 from meve.evaluation.datasets.told import locomo_told, small_talk, wiki_told
 from meve.evaluation.experiments.small import run
 from meve.evaluation.experiments.small.run import SmallContexts, SmallResults, answered, small_contexts
-from meve.evaluation.experiments.small.systems import FULL, NO_EMBEDDING, NO_IMPORTANCE, STRATEGIES, SUMMARY, TRUNCATION
+from meve.evaluation.experiments.small.systems import (
+    ALONE,
+    FULL,
+    NO_EMBEDDING,
+    NO_IMPORTANCE,
+    STRATEGIES,
+    SUMMARY,
+    TRUNCATION,
+)
 from meve.evaluation.report import small as report
 from meve.testing.fakes import WordCounter, WordEmbedder
-
-
-def lines(file, rows):
-    file.parent.mkdir(exist_ok=True)
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Twelve questions over two paragraphs each, a chat room, and a conversation."""
-    passages, questions = [], []
-    for n in range(12):
-        for k, text in enumerate(
-            (f"City{n} lies in Land{n}. It is old.", f"Person{n} was born in City{n} in 19{n + 10}.")
-        ):
-            starts = [0, text.index("It")] if "It" in text else [0]
-            passages.append({"id": f"p{n}-{k}", "title": "T", "text": text, "sent_starts": starts})
-        gold = [{"passage_id": f"p{n}-1", "sent_idx": 0, "text": passages[-1]["text"]}]
-        questions.append(
-            {"id": f"q{n}", "question": f"When was Person{n} born?", "answer": f"19{n + 10}", "type": "x",
-             "gold_sentences": gold, "context_passage_ids": [f"p{n}-0", f"p{n}-1"]}
-        )  # fmt: skip
-    lines(tmp_path / "2wiki" / "passages.jsonl.gz", passages)
-    lines(tmp_path / "2wiki" / "questions.jsonl", questions)
-    chat = [{"speaker": "bob", "text": f"eve: so it goes{'o' * (n % 7)}", "system": False} for n in range(400)]
-    chat += [{"speaker": "eve", "text": "bob, ", "system": False}, {"speaker": "", "text": "<left>", "system": True}]
-    chat += [{"speaker": "eve", "text": "see you in Oslo", "system": False}]
-    lines(tmp_path / "irc" / "messages.jsonl.gz", chat)
-    turns = [
-        {"dia_id": f"D1:{n}", "speaker": "Ana" if n % 2 else "Bo", "text": f"we saw {n} zebras"} for n in range(30)
-    ]
-    session = {"session_id": 1, "timestamp": "2024-02-15T11:01:00", "turns": turns}
-    lines(tmp_path / "locomo" / "conversations.jsonl", [{"conversation_id": "c", "sessions": [session]}])
-    asked = {"conversation_id": "c", "question": "How many zebras?", "category_name": "single", "category": 1}
-    lines(
-        tmp_path / "locomo" / "questions.jsonl",
-        [
-            {**asked, "id": "a", "answer": 7, "evidence": ["D1:7"]},
-            {**asked, "id": "b", "answer": "8", "evidence": ["D1:7"], "audit": {"correct_evidence": ["D1:8"]}},
-            {**asked, "id": "adversarial", "answer": "7", "evidence": ["D1:7"], "category": 5},
-            {**asked, "id": "lost", "answer": "7", "evidence": ["D9:9"]},
-        ],
-    )
-    return tmp_path
 
 
 class TestTold:
@@ -98,6 +59,11 @@ class TestTold:
         """By whoever tells which may serve."""
         told = wiki_told(data, questions=2, seed=42, chat=0.9, quiet=lambda texts: ["ooo" not in t for t in texts])
         assert not [turn for one in told for turn in one.turns if "ooo" in turn.text]
+
+    def test_a_chat_room_that_is_too_short_is_named(self, data):
+        """The share would be missed unsaid."""
+        with pytest.raises(DatasetError, match=r"irc.*401 messages.*\d+ are needed"):
+            wiki_told(data, questions=None, seed=42, chat=0.995)
 
     def test_conversations_have_their_evidence_as_corrected(self, data):
         """Questions without an answer or with lost evidence are left out."""
@@ -177,6 +143,11 @@ class TestTheExperiment:
         monkeypatch.setitem(sys.modules, "my_reader", module)
         results = small_contexts(SmallContexts(data=data, questions=12, reader="my_reader:answer"))
         assert results.value("2wiki, 2,048 tokens", FULL, run.ANSWERED).value == pytest.approx(1 / 12)
+        alone = results.value("2wiki, 2,048 tokens", ALONE, run.TOKENS).value
+        assert results.value("2wiki, 2,048 tokens", ALONE, run.ANSWERED).value == pytest.approx(1 / 12)
+        assert results.value("2wiki, 2,048 tokens", ALONE, run.RECOVERY).value == 0
+        assert alone < 10
+        assert f"| SLM only (Gemma2) | 0.585 | 0.427 | 316 | 0.083 | 0.000 | {alone:.0f} |" in report.text(results, "…")
         assert (
             "| table I | published: token recall | published: fact recovery | published: tokens | token recall, 2,048"
             in (report.text(results, "…"))
@@ -193,6 +164,8 @@ class TestTheExperiment:
         context = STRATEGIES[FULL].context(Dialogue.from_turns(one.turns), one.question.text, 200)
         with pytest.raises(EvaluationError, match="reader returned int"):
             answered(one, lambda question, context: 7, context)
+        with pytest.raises(EvaluationError, match=rf"the reader.*{one.question.id}.*Error: refused"):
+            answered(one, refusing, context)
 
     def test_the_command(self, data, tmp_path):
         """Prints a table an experiment, and says where the report is."""
@@ -202,6 +175,10 @@ class TestTheExperiment:
         assert done.exit_code == 0, done.output
         assert "what windows leave" in done.output
         assert f"report: {to / 'report.md'}" in done.output
+
+
+def refusing(question, context):
+    raise ConnectionError("refused")
 
 
 def steady(results):

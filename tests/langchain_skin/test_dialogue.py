@@ -1,7 +1,19 @@
 """Messages as a dialogue, and small contexts as a runnable."""
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
 
 from langchain_meve import MeVeSmallContext, dialogue_of
 from meve.errors import ConfigurationError, QueryError, ValidationError
@@ -27,6 +39,46 @@ def test_messages_are_turns_with_their_speakers():
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="messages"):
         dialogue_of(["hi"])
+
+
+def test_every_kind_of_message_has_its_speaker():
+    """Chunks, tools, roles of one's own; instructions are no turns, whole or in chunks."""
+    told = dialogue_of(
+        [
+            HumanMessageChunk("a"), AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
+            ToolMessage("20 mm", tool_call_id="1"), ToolMessageChunk("b", tool_call_id="1"), AIMessageChunk("c"),
+            FunctionMessage("d", name="rain"), ChatMessage("e", role="moderator"), SystemMessageChunk("Be kind."),
+            ChatMessageChunk("f", role="system"),
+        ]
+    ).turns  # fmt: skip
+    assert [(t.speaker, t.text) for t in told] == [
+        ("user", "a"), ("assistant", ""), ("tool", "20 mm"), ("tool", "b"), ("assistant", "c"), ("rain", "d"),
+        ("moderator", "e"),
+    ]  # fmt: skip
+
+
+def test_histories_that_begin_alike_stay_apart():
+    """Somebody else asks between another's history and his question: his context holds what his own history says."""
+    small = made(recent=5)
+    one = [HumanMessage("hi")]
+    other = [HumanMessage("hi"), HumanMessage("my secret is 1999")]
+
+    class Interrupted(dict):
+        def __getitem__(self, key):
+            assert "secret" in small.invoke({"question": "what?", "history": other})
+            return super().__getitem__(key)
+
+    assert small.context(Interrupted(question="what?", history=one)).text == "what?\n\nLast said:\nuser: hi"
+    texts = small.batch([{"question": "what?", "history": h} for h in (one, other) * 20])
+    assert [("1999" in text) for text in texts] == [False, True] * 20
+
+
+def test_a_stream_gives_it_whole():
+    """And so does a chain; settings of runnables are taken."""
+    given = {"question": "the zebra", "history": HISTORY}
+    small = made(recent=0).with_config(tags=["small"]).with_retry()
+    assert "".join(small.stream(given)) == small.invoke(given)
+    assert (small | str.upper).invoke(given) == small.invoke(given).upper()
 
 
 def test_it_makes_text_for_a_prompt():

@@ -1,7 +1,7 @@
 """Chat messages as a dialogue, and as a memory block."""
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.memory import Memory
 
 from llama_index_meve import MeVeDialogueBlock, dialogue_of
@@ -25,6 +25,18 @@ def test_messages_are_turns_with_their_roles():
     assert [(t.speaker, t.text) for t in turns] == [("user", "I live in Oslo."), ("assistant", "Noted.")]
     with pytest.raises(ValidationError, match="chat messages"):
         dialogue_of(["hi"])
+
+
+def test_every_role_has_its_speaker():
+    """Instructions are no turns, whatever the provider calls them; a message without text says nothing."""
+    told = [
+        said("developer", "Be kind."), said("model", "a"), said("chatbot", "b"), said("tool", "20 mm"),
+        ChatMessage(role="assistant", content=None, additional_kwargs={"tool_calls": []}),
+        ChatMessage(role="user", blocks=[TextBlock(text="c"), TextBlock(text="d")]),
+    ]  # fmt: skip
+    assert [(t.speaker, t.text) for t in dialogue_of(told).turns] == [
+        ("assistant", "a"), ("assistant", "b"), ("tool", "20 mm"), ("assistant", ""), ("user", "c\nd"),
+    ]  # fmt: skip
 
 
 async def test_it_brings_back_what_the_last_question_needs():
@@ -51,6 +63,21 @@ async def test_sessions_stay_apart():
     asked = [said("user", "the zebra")]
     assert await block.aget(asked, session_id="one") == "user: zebra 1999"
     assert await block.aget(asked, session_id="two") == await block.aget(asked) == ""
+
+
+async def test_sessions_are_kept_under_one_bound():
+    """The one that was told or asked longest ago goes; a question alone makes none."""
+    block, asked = made(most_turns=4), [said("user", "the zebra")]
+    for session in ("one", "two"):
+        await block.aput([said("user", "zebra 1999"), said("user", "ok")], session_id=session)
+    assert await block.aget(asked, session_id="one")
+    await block.aput([said("user", "zebra 2001")], session_id="three")
+    assert [bool(await block.aget(asked, session_id=i)) for i in ("one", "two", "three")] == [True, False, True]
+    for n in range(50):
+        await block.aget(asked, session_id=f"{n}")
+    assert len(block._sessions) == 2
+    block.forget("one")
+    assert await block.aget(asked, session_id="one") == ""
 
 
 async def test_its_limit_is_of_what_it_brings():

@@ -1,12 +1,14 @@
 """Turns of conversations: chit-chat far from anything that is named stays out, on request."""
 
+import sys
 from datetime import timedelta
 
 import pytest
 
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory
-from meve.memory.windows import ImportantTurns
+from meve.memory.windows import ImportantTurns, naming
+from meve.parts.entities.patterns import PatternEntities
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
 from meve.types import Candidate, Passage, Query
 
@@ -85,6 +87,39 @@ def test_expired_turns_and_other_users_keep_nothing(memory, clock):
     memory.add("zebra in Rome", user_id="bob", source="chat_user", session_id="s", id="bob")
     tell(memory, clock, TALK[:1])
     assert ids(memory, window=3) == []
+
+
+def test_erased_turns_keep_nothing(memory, clock):
+    """Neither themselves nor those around them, though they were found a moment ago."""
+    tell(memory, clock, [*TALK[:2], "zebra in Oslo"])
+    assert ids(memory, window=1) == ["s1", "s2"]
+    memory.delete("s2", user_id="anna")
+    assert ids(memory, window=1) == []
+    tell(memory, clock, ["zebra in Rome", *TALK[:1]], session="t")
+    assert ids(memory, window=1) == ["t0", "t1"]
+    memory.forget_user(user_id="anna")
+    assert ids(memory, window=1) == ids(memory) == []
+
+
+def test_whether_a_text_names_something_is_asked_once_and_the_text_is_not_kept():
+    """It may be erased, and nothing of it is to stay."""
+    asked = []
+
+    class Counted:
+        name = "counted"
+
+        def detect(self, texts):
+            asked.append(len(texts))
+            return PatternEntities().detect(texts)
+
+    names = naming(Counted())
+    text = " ".join(["zebra in Oslo", str(len(asked))])
+    held = sys.getrefcount(text)
+    assert names(text)
+    assert names(text)
+    assert not names("zebra")
+    assert asked == [1, 1]
+    assert sys.getrefcount(text) == held
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "x", True])

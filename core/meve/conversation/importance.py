@@ -44,6 +44,7 @@ def windows(anchors: npt.NDArray[np.bool_] | Sequence[bool], reach: int = WINDOW
     at = np.flatnonzero(np.asarray(anchors, dtype=np.bool_))
     if not at.size:
         return []
+    reach = min(reach, len(anchors))
     first, last = np.maximum(at - reach, 0), np.minimum(at + reach, len(anchors) - 1)
     begins = np.concatenate([[True], first[1:] > last[:-1] + 1])
     ends = np.append(np.flatnonzero(begins)[1:] - 1, at.size - 1)

@@ -2,8 +2,9 @@
 
 from meve.dialogue.dialogue import Dialogue
 from meve.dialogue.kept import Kept
+from meve.dialogue.sessions import Sessions
 from meve.dialogue.small import small_context
 from meve.dialogue.tracing import SmallContext, SmallTrace
 from meve.dialogue.turns import Turn
 
-__all__ = ["Dialogue", "Kept", "SmallContext", "SmallTrace", "Turn", "small_context"]
+__all__ = ["Dialogue", "Kept", "Sessions", "SmallContext", "SmallTrace", "Turn", "small_context"]

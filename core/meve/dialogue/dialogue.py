@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import Window, names_something, windows, within
+from meve.dialogue.index import NameIndex, Names, names_of
+from meve.dialogue.parts import Entities, Loaded, Parts
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
 from meve.engine import Tokens
 from meve.errors import ConfigurationError, ModelError, ValidationError, foreign
 from meve.formulas import unit
-from meve.parts.embedders import resolve_embedder
-from meve.parts.entities import resolve_entities
-from meve.parts.tokenizers import resolve_tokens
-from meve.ports import Embedder, EntityDetector, TokenCounter
+from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
 from meve.vectors import checked_vectors
 
@@ -39,6 +38,8 @@ class Read:
     """Of each piece, of length 1 or zero; shape (m, d)."""
     entities: Sequence[tuple[Entity, ...]]
     """Of each piece, what it names."""
+    index: NameIndex
+    """Of each piece, and perhaps of more, the names, and where their words stand."""
     tokens: Sequence[int]
     """Of each piece as it is shown."""
     speakers: frozenset[str]
@@ -46,9 +47,14 @@ class Read:
     anchors: npt.NDArray[np.bool_]
     """Of each turn, whether it names something; shape (n,)."""
 
-    def named(self, passage: Passage) -> tuple[Entity, ...]:
-        """What a piece names; nothing for what is none of them."""
-        return self.entities[passage.row] if isinstance(passage, Said) else ()
+    def row(self, piece: str) -> int:
+        """A piece's place among all of them, by its id."""
+        turn, _, part = piece.partition(".")
+        return int(np.searchsorted(self.owners, int(turn))) + int(part or 0)
+
+    def named(self, passage: Passage) -> Names:
+        """The names in a piece; none in what is none of them."""
+        return self.index.names[passage.row] if isinstance(passage, Said) else ()
 
     def windows(self, reach: int) -> list[Window]:
         """The stretches around anchors."""
@@ -62,7 +68,8 @@ class Read:
 class Dialogue:
     """Turns, in their order. Threads may share one; turns may be added at any time.
 
-    Nothing is computed before a question comes. What is computed then of turns (entities, vectors) is kept.
+    Nothing is computed before a question comes. What is computed then of turns (entities, vectors) is kept; meanwhile
+    turns can be added, for the next question.
     Args are parts; `from_turns` takes their names.
     """
 
@@ -70,13 +77,14 @@ class Dialogue:
         self,
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityDetector | str | Sequence[EntityDetector | str] | None = None,
+        entities: Entities | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        self._given = (embedder, entities, tokens)
+        self._parts = Parts(embedder, entities, tokens)
         self._turns: list[Turn] = []
         self._pieces: list[Said] = []
         self._entities: list[tuple[Entity, ...]] = []
+        self._index = NameIndex()
         self._owners: list[int] = []
         self._tokens: list[int] = []
         self._vectors = np.zeros((0, 0), dtype=np.float32)
@@ -84,8 +92,7 @@ class Dialogue:
         self._named: list[bool] = []
         self._read = 0
         self._known: Read | None = None
-        self._parts: tuple[Embedder, EntityDetector, TokenCounter] | None = None
-        self._lock = threading.RLock()
+        self._adding, self._reading = threading.Lock(), threading.RLock()
 
     @classmethod
     def from_turns(
@@ -93,7 +100,7 @@ class Dialogue:
         turns: Iterable[Record],
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityDetector | str | Sequence[EntityDetector | str] | None = None,
+        entities: Entities | None = None,
         tokens: Tokens | None = None,
     ) -> Self:
         """A dialogue of these turns.
@@ -137,23 +144,31 @@ class Dialogue:
         """
         if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) or hasattr(turns, "keys"):
             raise ValidationError(f"turns are {turns!r:.80}: give a list of turns")
-        with self._lock:
+        with self._adding:
             made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(turns)]
             self._turns.extend(made)
 
     @property
-    def parts(self) -> tuple[Embedder, EntityDetector, TokenCounter]:
+    def parts(self) -> Loaded:
         """What embeds, finds entities and counts; loaded when first asked for.
 
         Raises:
             ConfigurationError: a part that can't be.
             ModelError: a model that can't be had.
         """
-        with self._lock:
-            if self._parts is None:
-                embedder, entities, tokens = self._given
-                self._parts = resolve_embedder(embedder), resolve_entities(entities), resolve_tokens(tokens)
-            return self._parts
+        return self._parts.load()
+
+    def fork(self) -> Self:
+        """Another with the same turns and parts, and what was read of them; what is added to one isn't in the other."""
+        made = type(self)()
+        made._parts = self._parts
+        read, made._turns = self._known, self._turns[:]
+        if read is not None:
+            made._pieces, made._entities, made._tokens = list(read.pieces), list(read.entities), list(read.tokens)
+            made._index = NameIndex(read.index.names[: len(read.pieces)])
+            made._owners, made._vectors = read.owners.tolist(), read.vectors
+            made._speakers, made._read, made._known = set(read.speakers), len(read.turns), read
+        return made
 
     def entities(self, n: int) -> tuple[Entity, ...]:
         """What the turn at a place names, from 0: of a long one, what each of its pieces names, with places in these.
@@ -163,9 +178,9 @@ class Dialogue:
         """
         if not 0 <= n < len(self._turns):
             raise ValidationError(f"there is no turn {n!r}: the dialogue has {len(self._turns)}, from 0 on")
-        self.read()
-        first, last = (int(np.searchsorted(self._owners, n, side)) for side in ("left", "right"))
-        return tuple(entity for mine in self._entities[first:last] for entity in mine)
+        read = self.read()
+        first, last = (int(np.searchsorted(read.owners, n, side)) for side in ("left", "right"))
+        return tuple(entity for mine in read.entities[first:last] for entity in mine)
 
     def read(self, progress: Progress | None = None) -> Read:
         """Find entities in what is new, and embed it.
@@ -176,7 +191,7 @@ class Dialogue:
         Raises:
             ModelError: a part failed; what was read before stays.
         """
-        with self._lock:
+        with self._reading:
             count, before = len(self._turns), self._read
             if self._known is not None and self._read == count:
                 return self._known
@@ -190,6 +205,7 @@ class Dialogue:
                 owners=np.asarray(self._owners, dtype=np.int64),
                 vectors=self._vectors[: len(self._pieces)],
                 entities=self._entities[:],
+                index=self._index,
                 tokens=self._tokens[:],
                 speakers=frozenset(self._speakers),
                 anchors=self._anchors(count),
@@ -215,6 +231,8 @@ class Dialogue:
         self._pieces += made
         self._tokens += counts
         self._entities += entities
+        for found in entities:
+            self._index.add(names_of(found))
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}
         if speakers - self._speakers:

@@ -1,13 +1,14 @@
 """Dialogues that go on: whoever hands over a whole history each time has none of it read twice."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from meve.dialogue.dialogue import Dialogue
-from meve.dialogue.turns import Record, as_turn
+from meve.dialogue.parts import Entities
+from meve.dialogue.turns import Record, Turn, as_turn
 from meve.engine import Tokens
 from meve.errors import ConfigurationError
-from meve.ports import Embedder, EntityDetector
+from meve.ports import Embedder
 
 
 class Kept:
@@ -28,7 +29,7 @@ class Kept:
         most: int = 16,
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityDetector | str | Sequence[EntityDetector | str] | None = None,
+        entities: Entities | None = None,
         tokens: Tokens | None = None,
     ) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
@@ -39,21 +40,24 @@ class Kept:
         self._guard = threading.Lock()
 
     def of(self, turns: Iterable[Record]) -> Dialogue:
-        """The dialogue of these turns: one that is known and goes on with them, or a new one.
+        """The dialogue of these turns and no others; what is known of one that they go on from is not read again.
+
+        Whoever has the same history is handed the same dialogue: ask with a longer history instead of adding turns.
 
         Raises:
             ValidationError: a turn that can't be read.
         """
-        wanted = tuple(as_turn(record, n) for n, record in enumerate(turns))
+        wanted = [as_turn(record, n) for n, record in enumerate(turns)]
         with self._guard:
-            for place, dialogue in enumerate(self._held):
-                known = dialogue.turns
-                if known and known == wanted[: len(known)]:
-                    dialogue = self._held.pop(place)
-                    break
-            else:
-                embedder, entities, tokens = self._first.parts  # loaded once for all
-                dialogue, known = Dialogue(embedder=embedder, entities=entities, tokens=tokens), ()
-            dialogue.extend(wanted[len(known) :])
-            self._held = [dialogue, *self._held][: self._most]
-            return dialogue
+            found = self._longest(wanted)
+            self._held = [dialogue for dialogue in self._held if dialogue is not found]
+            if found is None or len(found) < len(wanted):  # somebody may hold it: what comes next isn't for him
+                found = (found or self._first).fork()
+                found.extend(wanted[len(found) :])
+            self._held = [found, *self._held][: self._most]
+            return found
+
+    def _longest(self, wanted: list[Turn]) -> Dialogue | None:
+        """Of those that these turns go on from, the one with most of them; None for none."""
+        begun = [d for d in self._held if 0 < len(d) <= len(wanted) and list(d.turns) == wanted[: len(d)]]
+        return max(begun, key=len, default=None)

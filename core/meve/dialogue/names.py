@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meve.parts.lexical.analyzers import content_words
+from meve.dialogue.index import Names, without, words_of
 from meve.scorers import SimilarityScorer
-from meve.types import Candidate, Entity, FloatArray, Passage, Query
+from meve.types import Candidate, FloatArray, Passage, Query
 
 ASKED = 0.2
 """What a turn gains that holds all names of the question."""
@@ -33,12 +33,12 @@ class NamesToo:
     Rare names count more than frequent ones. The weights were chosen on 100 questions of 2Wiki.
     """
 
-    named: Callable[[Passage], Sequence[Entity]]
+    named: Callable[[Passage], Names]
     """What a turn names."""
-    asked: Sequence[Entity]
-    """What the question names."""
-    speakers: AbstractSet[str] = frozenset()
-    """Who talks, case folded: their names are in what is said to them, and tell nothing."""
+    asked: AbstractSet[str]
+    """The words of the names in the question."""
+    said: AbstractSet[str] = frozenset()
+    """Those of the names of who talks: they are in what is said to them, and tell nothing."""
     threshold: float
     """The least cosine of a turn that passes something on."""
     name: str = "relevance"
@@ -50,24 +50,16 @@ class NamesToo:
             ModelError: the query or a candidate has no vector.
         """
         near = SimilarityScorer().score(query, candidates)
-        said = frozenset(word for speaker in self.speakers for word in content_words(speaker))
-        names = [_names(self.named(candidate.passage), said) for candidate in candidates]
-        words = [frozenset[str]().union(*mine) for mine in names]
-        weights = _weights(words)
-        asked = frozenset[str]().union(*_names(self.asked, said))
+        names = [without(self.named(candidate.passage), self.said) for candidate in candidates]
+        words = [words_of(mine) for mine in names]
+        weights, asked = _weights(words), self.asked - self.said
         scores = near + ASKED * np.array([_share(asked, mine, weights) for mine in words], dtype=np.float32)
         best = [n for n in np.argsort(-scores, kind="stable")[:EVIDENCE].tolist() if near[n] >= self.threshold]
         return np.asarray(scores + TIED * _ties(scores, best, names, words, asked, weights), dtype=np.float32)
 
 
-def _names(entities: Sequence[Entity], said: AbstractSet[str]) -> list[frozenset[str]]:
-    """The words of each name, without those of who talks."""
-    found = [frozenset(content_words(entity.text)) - said for entity in entities if entity.kind == "name"]
-    return [words for words in found if words]
-
-
 def _ties(
-    scores: FloatArray, best: Sequence[int], names: Sequence[Sequence[frozenset[str]]],
+    scores: FloatArray, best: Sequence[int], names: Sequence[Names],
     words: Sequence[frozenset[str]], asked: AbstractSet[str], weights: Mapping[str, float],
 ) -> FloatArray:  # fmt: skip
     """What each turn gets of the one that it is tied to best, shape (n,)."""

@@ -6,12 +6,16 @@ Source: Design and Verification of a Query-Aware External Memory Pipeline for Sm
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from meve.config import RetrieverConfig
 from meve.conversation.importance import WINDOW, Window
 from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
 from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
+from meve.dialogue.index import names_of, spoken, words_of
 from meve.dialogue.names import NamesToo
-from meve.dialogue.sources import ImportanceWindow, Latest
+from meve.dialogue.sources import ImportanceWindow, Latest, Namesakes
 from meve.dialogue.tracing import SmallContext, accounted
 from meve.dialogue.turns import Said
 from meve.errors import ConfigurationError, ModelError, foreign
@@ -25,6 +29,8 @@ THRESHOLD = 0.30
 """The least cosine of a turn with the question. Source: the paper's τ, for all-MiniLM-L6-v2."""
 REPEATED = 0.95
 """The cosine above which two turns are looked at, whether they say the same in the same words."""
+MORE = 2_048
+"""Where nothing is compared: how many turns are looked at beyond those that could stand in the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,39 +133,47 @@ def made_small(
         ModelError: a model failed.
     """
     check_query(query)
-    embedder, _, tokens = dialogue.parts
+    tokens = dialogue.parts.tokens
     read = dialogue.read(progress)
     recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
     stretches = _stretches(read, how)
-    source = ImportanceWindow(read=read, inside=read.inside(stretches), name=_name(how))
+    given = scorer is not None
+    latest = not given and how.threshold is None
+    scorer, namesakes = (scorer, None) if scorer else _scorer(dialogue, query, how, read)
+    source = ImportanceWindow(
+        read=read, inside=read.inside(stretches), latest=latest, namesakes=namesakes, name=_name(how)
+    )
     room = room_for_facts(query, recent, tokens, how.max_tokens)
     standing = {piece.id for piece in recent}
     pipeline = Pipeline(
         sources=[source],
-        scorer=scorer or _scorer(dialogue, query, how, read),
+        scorer=scorer,
         fallback=None,
         tokens=tokens,
-        embedder=embedder,
+        embedder=dialogue.parts.embedder,
         relate=_relation,
         shown=lambda passage: passage.id in standing,
         verifier_name="" if how.threshold is None else "cosine",
     )
-    listed = len(read.pieces) if how.threshold is None else how.candidates
+    listed = len(read.pieces) if given else _listed(read, source.rows, room) if latest else how.candidates
     context = pipeline.run(Query(text=query), how.config(max(1, room), max(1, listed + len(recent))))
     facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
     made: Composed = compose(query, recent, facts, tokens, how.max_tokens)
     return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
 
 
-def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> Scorer:
+def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> tuple[Scorer, Namesakes | None]:
+    """What gives turns their score, and what is brought for its names besides."""
     if how.threshold is None:
-        return Latest(count=len(read.turns))
+        return Latest(count=len(read.turns)), None
     if not how.names:
-        return SimilarityScorer()
-    detector = dialogue.parts[1]
+        return SimilarityScorer(), None
+    detector = dialogue.parts.entities
     with foreign(ModelError, f"finding entities with {detector.name!r}"):
-        (asked,) = detector.detect([query])
-    return NamesToo(named=read.named, asked=asked, speakers=read.speakers, threshold=how.threshold)
+        (found,) = detector.detect([query])
+    asked, said = words_of(names_of(found)), spoken(read.speakers)
+    scorer = NamesToo(named=read.named, asked=asked, said=said, threshold=how.threshold)
+    return scorer, Namesakes(read=read, asked=asked, said=said, threshold=how.threshold)
 
 
 def _stretches(read: Read, how: Small) -> list[Window]:
@@ -183,5 +197,12 @@ def _last(read: Read, count: int) -> Sequence[Said]:
     return read.pieces[first:]
 
 
+def _listed(read: Read, rows: npt.NDArray[np.int64], room: int) -> int:
+    """How many of the latest could stand in so many tokens if each fitted, and some more for what is said twice."""
+    grows = np.cumsum(np.asarray(read.tokens, dtype=np.int64)[rows][::-1])
+    return int(np.searchsorted(grows, room, "right")) + MORE
+
+
 def _relation(one: Passage, other: Passage) -> Relation:
-    return "same" if one.text.casefold().split() == other.text.casefold().split() else ""
+    """The same words by the same speaker, on the same day, say the same."""
+    return "same" if one.shown.casefold().split() == other.shown.casefold().split() else ""

@@ -1,12 +1,15 @@
 """A dialogue as a source of the five phases: turns around anchors, or all of them; and orders that need no vector."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from meve.dialogue.dialogue import Read
+from meve.dialogue.index import words_of
+from meve.dialogue.names import ASKED, EVIDENCE
 from meve.dialogue.turns import Said
 from meve.errors import ConfigurationError
 from meve.formulas import unit
@@ -14,6 +17,72 @@ from meve.types import Candidate, FloatArray, Passage, Query
 
 FEW = 8
 """Of which share of a dialogue, one in so many, the vectors are compared by themselves."""
+SPARE = 4
+"""Of what is brought, one in so many places is left to turns that are brought for what they name."""
+ALIKE = 16
+"""How many turns are brought for one word of a name, the nearest to the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namesakes:
+    """Turns that name what the question names, or what the turns nearest to it do, however far they are from it.
+
+    In a long dialogue the nearest to a question of two steps are those that are worded like it, and the turn that only
+    shares a name with the first step's is not among them.
+    """
+
+    read: Read
+    asked: AbstractSet[str]
+    """The words of the names in the question."""
+    said: AbstractSet[str]
+    """Those of who talks, which are passed over."""
+    threshold: float
+    """The least cosine of a near turn whose names count."""
+
+    def rows(
+        self, query: FloatArray, near: Sequence[tuple[int, float]], inside: npt.NDArray[np.bool_], most: int
+    ) -> list[tuple[int, float]]:
+        """At most so many pieces with their cosines: those with the rarest words first, of each word the nearest.
+
+        Args:
+            query: its vector, of length 1.
+            near: the nearest pieces, each with its cosine.
+            inside: of each piece, whether it may come.
+            most: at most so many, and none of the nearest but the last so many.
+        """
+        there = {row for row, _ in near[: len(near) - most]}
+        first = self._holding(self.asked - self.said, query, there, inside, most)
+        known = dict([*near, *first])
+        evidence = sorted(
+            (row for row in known if known[row] >= self.threshold), key=lambda row: -self._score(row, known)
+        )
+        words = frozenset[str]().union(*map(self._words, evidence[:EVIDENCE]))
+        there.update(row for row, _ in first)
+        return first + self._holding(words - self.asked - self.said, query, there, inside, most - len(first))
+
+    def _holding(
+        self,
+        words: AbstractSet[str],
+        query: FloatArray,
+        there: AbstractSet[int],
+        inside: npt.NDArray[np.bool_],
+        most: int,
+    ) -> list[tuple[int, float]]:
+        """At most so many that are not there yet and hold one of the words."""
+        held = [self.read.index.holding(word, len(self.read.pieces)) for word in sorted(words)]
+        made: dict[int, float] = {}
+        for rows in sorted(held, key=len):
+            fresh = [row for row in rows if row not in there and row not in made and inside[row]]
+            if len(made) < most and fresh:
+                near = self.read.vectors[fresh] @ query
+                made |= {fresh[n]: float(near[n]) for n in np.argsort(-near, kind="stable")[:ALIKE].tolist()}
+        return list(made.items())[:most]
+
+    def _score(self, row: int, near: Mapping[int, float]) -> float:
+        return near[row] + ASKED * len(self._words(row) & self.asked) / max(1, len(self.asked))
+
+    def _words(self, row: int) -> frozenset[str]:
+        return words_of(self.read.index.names[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,33 +92,52 @@ class ImportanceWindow:
     read: Read
     inside: npt.NDArray[np.bool_]
     """Of each piece, whether it may come; shape (m,)."""
+    latest: bool = False
+    """Whether the latest come first, and not the nearest."""
+    namesakes: Namesakes | None = None
+    """What is brought for its names besides; None for nothing."""
     name: str = "importance"
 
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The places of the pieces that may come, in order."""
+        return np.flatnonzero(self.inside)
+
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k turns, or pieces of long ones, nearest first, equal ones by their place.
+        """At most k turns, or pieces of long ones: the nearest, equal ones by their place, then namesakes; or the last.
 
         Raises:
             ConfigurationError: the query has no vector.
         """
         if query.vector is None:
             raise ConfigurationError("a search in a dialogue needs the query's vector: give the dialogue an embedder")
-        rows = np.flatnonzero(self.inside)
+        rows = self.rows[-k:] if self.latest else self.rows
         if not rows.size:
             return []
-        vector, vectors = unit(query.vector), self.read.vectors
+        vector = unit(query.vector)
+        best = self._nearest(vector, rows, k)
+        if self.namesakes and len(best) < rows.size:
+            others = self.namesakes.rows(vector, best, self.inside, k // SPARE)
+            best = list((dict(best[: k - len(others)]) | dict(others)).items())
+        return [
+            Candidate(
+                passage=self.read.pieces[row], origin=self.name, scores={self.name: near}, place=row,
+                vector=self.read.vectors[row], tokens=self.read.tokens[row],
+            )
+            for row, near in best
+        ]  # fmt: skip
+
+    def _nearest(self, vector: FloatArray, rows: npt.NDArray[np.int64], k: int) -> list[tuple[int, float]]:
+        vectors = self.read.vectors
         few = rows.size * FEW < len(vectors)  # to copy rows costs more than to multiply them
         near = vectors[rows] @ vector if few else (vectors @ vector)[rows]
+        if self.latest:
+            return list(zip(rows.tolist(), near.tolist(), strict=True))
         if k < near.size:  # all that tie with the last one stay till they are in order
             enough = np.flatnonzero(near >= np.partition(near, -k)[-k])
             rows, near = rows[enough], near[enough]
         best = np.argsort(-near, kind="stable")[:k]
-        return [
-            Candidate(
-                passage=self.read.pieces[row], origin=self.name, scores={self.name: float(near[n])},
-                vector=self.read.vectors[row], tokens=self.read.tokens[row], place=row,
-            )
-            for n, row in zip(best.tolist(), rows[best].tolist(), strict=True)
-        ]  # fmt: skip
+        return list(zip(rows[best].tolist(), near[best].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

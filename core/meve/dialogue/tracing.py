@@ -1,6 +1,7 @@
 """A small context, and the account of it: priorities, anchors and windows, what was dropped and why."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from meve.trace import CandidateTrace, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A turn, or a piece of one, that was looked at and doesn't stand in the text."""
+    """A turn, or a piece of one, that was looked at and doesn't stand in the text; each of them once."""
 
     turn: int
     """Its place in the dialogue, from 0."""
@@ -25,7 +26,8 @@ class LeftOut:
     reason: str
     """`below_threshold`, `redundant_with:<id>`, `over_budget`; `no_room_for_recent` for one of the last turns."""
     score: float | None
-    """The score that the threshold was held against, where one was: the cosine, and what names add."""
+    """The score that the threshold was held against, where one was: the cosine, and what names add. Of one of the last
+    turns that had no room as such, and none as a fact, it is that of the fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,9 @@ class SmallTrace(Trace):
     outside: int
     """Turns, or pieces of long ones, outside of these."""
     unlisted: int
-    """Those inside that were not looked at one by one, since enough others are nearer to the question."""
+    """Those inside that were not looked at one by one, since enough others are nearer to the question, or later."""
+    blank: int
+    """Turns that say nothing."""
     priorities: tuple[Priority, ...]
     """The text's three parts, the most important first."""
     dropped: tuple[LeftOut, ...]
@@ -50,7 +54,7 @@ class SmallTrace(Trace):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data. Holds places and scores, but no text."""
         made = Trace.to_dict(self)
-        made |= {name: getattr(self, name) for name in ("turns", "anchors", "windows", "outside", "unlisted")}
+        made |= {name: getattr(self, name) for name in ("turns", "anchors", "windows", "outside", "unlisted", "blank")}
         made["priorities"] = tuple(asdict(priority) for priority in self.priorities)
         made["dropped"] = tuple(asdict(left) for left in self.dropped)
         return made
@@ -93,7 +97,9 @@ def accounted(
     facts = tuple(passage for passage, _ in made.facts)
     ranks = {passage.passage.id: n for n, passage in enumerate(facts, 1)}
     candidates = tuple(_settled(c, ranks, made.squeezed) for c in context.trace.candidates)
-    dropped = [c for c in candidates if c.fate == "dropped" and c.reason != "shown_already"]
+    scores = {c.id: _score(c) for c in candidates}
+    late = {piece.id: piece.turn for piece in crowded if piece.id not in ranks}
+    dropped = [c for c in candidates if c.fate == "dropped" and c.reason != "shown_already" and c.id not in late]
     over = sum(c.reason == "over_budget" for c in dropped)
     trace = SmallTrace(
         **{f.name: getattr(context.trace, f.name) for f in fields(Trace) if f.name != "candidates"},
@@ -102,11 +108,12 @@ def accounted(
         anchors=tuple(np.flatnonzero(read.anchors).tolist()),
         windows=tuple(stretches),
         outside=int((~inside).sum()),
-        unlisted=max(0, int(inside.sum()) - len(candidates)),
-        priorities=_priorities(made, len(crowded), over),
+        unlisted=_unlisted(read, inside, {*scores, *late, *(piece.id for piece in made.recent)}),
+        blank=len(read.turns) - int(np.count_nonzero(np.diff(read.owners, prepend=-1))),
+        priorities=_priorities(made, len(late), over),
         dropped=(
-            *(LeftOut(turn=p.turn, id=p.id, reason="no_room_for_recent", score=None) for p in crowded),
-            *(LeftOut(turn=int(c.id.partition(".")[0]), id=c.id, reason=c.reason, score=_score(c)) for c in dropped),
+            *(LeftOut(turn=n, id=i, reason="no_room_for_recent", score=scores.get(i)) for i, n in late.items()),
+            *(LeftOut(turn=int(c.id.partition(".")[0]), id=c.id, reason=c.reason, score=scores[c.id]) for c in dropped),
         ),
     )
     return SmallContext(
@@ -128,6 +135,10 @@ def _settled(candidate: CandidateTrace, ranks: dict[str, int], squeezed: Sequenc
     if candidate.id in squeezed:
         return replace(candidate, fate="dropped", phase="budget", reason="over_budget", rank=None)
     return candidate
+
+
+def _unlisted(read: Read, inside: npt.NDArray[np.bool_], told: AbstractSet[str]) -> int:
+    return int(inside.sum()) - sum(bool(inside[row]) for row in map(read.row, told))
 
 
 def _score(candidate: CandidateTrace) -> float | None:

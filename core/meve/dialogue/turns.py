@@ -30,7 +30,7 @@ class Turn:
         >>> Turn(text="…", speaker="Ana", time=date(2024, 2, 15)).label
         'Ana (2024-02-15): '
         """
-        day = self.time.strftime("%Y-%m-%d") if isinstance(self.time, date) else str(self.time or "")
+        day = self.time.isoformat()[:10] if isinstance(self.time, date) else str(self.time or "")
         said = f"{self.speaker} ({day})" if self.speaker and day else self.speaker or day
         return f"{said}: " if said else ""
 
@@ -80,24 +80,30 @@ def as_turn(record: Record, n: int) -> Turn:
         found = Turn(speaker=record[0], text=record[1])
     else:
         raise ValidationError(f"turn {n} is {record!r:.80}: give a mapping with text, (speaker, text), or a text")
-    for name, value in (("text", found.text), ("speaker", found.speaker)):
+    if not isinstance(found.time, date | str | None):
+        raise ValidationError(f"the time of turn {n} is {found.time!r:.80}: give a datetime, a date, a text or None")
+    for name, value in (("text", found.text), ("speaker", found.speaker), ("time", str(found.time))):
         if not isinstance(value, str):
             raise ValidationError(f"the {name} of turn {n} is {value!r:.80}: give text")
         try:
             value.encode()
         except UnicodeEncodeError as cause:
             raise ValidationError(f"the {name} of turn {n} is no valid text: it can't be written as UTF-8") from cause
-    if not isinstance(found.time, date | str | None):
-        raise ValidationError(f"the time of turn {n} is {found.time!r:.80}: give a datetime, a date, a text or None")
     return found
 
 
 def _mapped(record: Mapping[str, object], n: int) -> Turn:
-    text = record.get("text", record.get("content"))
+    text, speaker = _either(record, "text", "content"), _either(record, "speaker", "role")
     if text is None:
-        raise ValidationError(f"turn {n} has neither text nor content, but {', '.join(map(str, record))}: give one")
-    speaker = record.get("speaker", record.get("role"))
+        keys = ", ".join(map(str, record))
+        raise ValidationError(f"turn {n} holds neither text nor content, its keys are {keys}: give one of the two")
     return Turn(text=text, speaker="" if speaker is None else speaker, time=record.get("time"))  # type: ignore[arg-type]  # checked afterwards
+
+
+def _either(record: Mapping[str, object], one: str, other: str) -> object:
+    """The value of a key, or of the other where there is none."""
+    value = record.get(one)
+    return record.get(other) if value is None else value
 
 
 def pieces(turn: Turn, n: int) -> list[Said]:

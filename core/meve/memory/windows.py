@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from meve.conversation.importance import names_something, windows
 from meve.memory.policy import Source as Origin
@@ -20,8 +19,19 @@ Names = Callable[[str], bool]
 
 
 def naming(detector: EntityDetector) -> Names:
-    """Whether a text names something; asked of the detector once for each text."""
-    return lru_cache(REMEMBERED)(lambda text: names_something(detector.detect([text])[0]))
+    """Whether a text names something; asked of the detector once for each text, of which no word is kept."""
+    known: dict[tuple[int, int], bool] = {}
+
+    def names(text: str) -> bool:
+        mark = (hash(text), len(text))  # what is erased must not stay here
+        found = known.get(mark)
+        if found is None:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            found = known[mark] = names_something(detector.detect([text])[0])
+        return found
+
+    return names
 
 
 def chit_chat(records: Iterable[MemoryRecord], names: Names, reach: int) -> frozenset[str]:

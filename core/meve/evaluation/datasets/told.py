@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 from meve.dialogue import Turn
+from meve.errors import DatasetError
 from meve.evaluation.datasets.rows import Row, read, unique
 from meve.evaluation.run import sample
 from meve.evaluation.types import GoldSentence, Question
@@ -50,7 +51,7 @@ def wiki_told(
         name: stands before the dialogues' names.
 
     Raises:
-        DatasetError: a set that is absent, cut short, or of another format.
+        DatasetError: a set that is absent, cut short, of another format, or too short for so much chit-chat.
     """
     rows = unique(read(root / WIKI / "questions.jsonl"))
     passages = unique(read(root / WIKI / "passages.jsonl.gz"))
@@ -97,6 +98,11 @@ def _told(
     rng.shuffle(told)
     facts = sum(map(len, told))
     chat = -(-int(facts * share * 1_000) // int((1 - share) * 1_000)) if share else 0
+    if chat > len(talk):
+        raise DatasetError(
+            f"{CHAT} has {len(talk):,} messages that serve, and {chat:,} are needed for a share of {share:.3g} beside "
+            f"the {facts} sentences of question {question.id!r}: ask for less chit-chat"
+        )
     gaps = [chat // (len(told) + 1) + (n < chat % (len(told) + 1)) for n in range(len(told) + 1)]
     at = rng.randrange(max(1, len(talk) - chat))
     texts: list[str] = []

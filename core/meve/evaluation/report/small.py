@@ -97,10 +97,12 @@ def _about(results: MemoryResults) -> str:
 
 def _said(results: MemoryResults) -> str:
     reader = (
-        "Token recall is of the reader's answers under the first limit, and of the context itself under the second."
+        "Token recall is of the reader's answers under the first limit, and of the context itself under the second. "
+        "SLM only is the reader with the question alone; the paper doesn't say what its model alone was given. The "
+        "paper's own models are Gemma2 and Llama2; here every row is the reader's."
         if results.settings["reader"]
         else "Token recall is of the context itself, no model having answered; the paper's is of a model's answers. "
-        "Rows of models alone stay empty: give a model with --reader."
+        "The row of a model alone stays empty: --reader takes one of yours."
     )
     return (
         f"Each strategy under the paper's limit ({LIMIT:,} tokens) and under what its method spent ({SPENT}). "

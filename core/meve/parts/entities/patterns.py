@@ -1,7 +1,9 @@
 """Entities by patterns: dates, quantities, names, and what somebody tells of himself. No model, no download, English.
 
-Of other languages it sees what is written alike: numbers and dates in digits of every script, and names in scripts with
-capital letters (in German every noun counts as one). In scripts without capitals it sees no names.
+Of other languages it sees what is written alike: numbers and dates in digits of every script, also where no space
+stands between words, dates with the East Asian signs for year, month and day, and names in scripts with capital letters
+(in German every noun counts as one). In scripts without capitals it sees no names, and outside English no concepts but
+those that are given.
 """
 
 import re
@@ -19,10 +21,14 @@ _MONTH = (
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SPAN = r"(?:day|week|month|year|weekend|morning|evening|night|summer|autumn|fall|winter|spring)"
 _COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred)"
+_WORDY = r"[\d_A-Za-zÀ-֏]"
+"""What stands in words that have spaces around them: digits, letters that may be capitals (Latin to Armenian)."""
+_STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
+"""What before and after a number makes it part of a word, or of another one. Scripts without capitals need no space."""
 _DATE = re.compile(
     rf"""(?ix)
-    (?<![\w.\-/])(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?![\w\-/]|\.\d)
-    | \d{{1,4}}\s?年(?:\s?\d{{1,2}}\s?月(?:\s?\d{{1,2}}\s?日)?)? | \d{{1,2}}\s?月\s?\d{{1,2}}\s?日
+    (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)
+    | \d{{1,4}}\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)? | \d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日일]
     | \b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH}\.?,?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?
     | \b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b
     | \b(?:in|since|until|by|last|next|this|of)\s+{_MONTH}\b(?!\s+\d)
@@ -38,7 +44,7 @@ _QUANTITY = re.compile(
     rf"""(?ix)
     [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
     | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
-    | (?<![\w.\-/])\d(?:[\d.,]*\d)?(?![\w./\-])
+    | (?<!{_STUCK})\d(?:[\d.,]*\d)?(?!{_GOES_ON}|\.[\d_A-Za-z])
     | \b{_COUNT}\s+[^\W\d_]{{3,}}
     """
 )
@@ -101,7 +107,7 @@ class PatternEntities:
         if isinstance(concepts, str) or not all(isinstance(each, str) and each.strip() for each in concepts):
             raise ConfigurationError(f"concepts are {concepts!r:.80}: give a list of words, none of them blank")
         listed = "|".join(re.escape(each.strip()) for each in sorted(concepts, key=len, reverse=True))
-        self._given = re.compile(rf"(?i)(?<!\w)(?:{listed})(?!\w)") if listed else None
+        self._given = re.compile(rf"(?i)(?<!{_WORDY})(?:{listed})(?!{_WORDY})") if listed else None
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """The entities of each text, in the order given."""
@@ -132,7 +138,7 @@ def _name(found: re.Match[str], text: str) -> Iterator[Entity]:
     """The name that a run of capitalised words is, without common words at its ends; at most one."""
     words = list(re.finditer(r"\S+", found[0]))
     begins = bool(_BEGINS.search(text[max(0, found.start() - _NEAR) : found.start()])) or not found.start()
-    while words and words[0][0].strip(".'’").casefold() in _COMMON:
+    while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):
         words, begins = words[1:], False
     while words and not _capital(words[-1][0]):
         words = words[:-1]

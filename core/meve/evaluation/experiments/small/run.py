@@ -8,13 +8,13 @@ from typing import ClassVar, TypeAlias
 
 from meve.dialogue import Dialogue, SmallContext
 from meve.dialogue.small import Small
-from meve.errors import ConfigurationError, EvaluationError
+from meve.errors import ConfigurationError, EvaluationError, foreign
 from meve.evaluation.answers import findable, words
 from meve.evaluation.datasets.told import Told, locomo_told, wiki_told
 from meve.evaluation.experiments.common import QUESTIONS, SEED
 from meve.evaluation.experiments.memory.found import MemoryResults, Tally
 from meve.evaluation.experiments.small.published import LIMIT, SPENT
-from meve.evaluation.experiments.small.systems import FULL, STRATEGIES, Strategy
+from meve.evaluation.experiments.small.systems import FULL, READERS, STRATEGIES, Strategy
 from meve.evaluation.measures.fact_recovery import facts
 from meve.evaluation.measures.token_recall import recalled
 from meve.evaluation.outcome import Outcome
@@ -132,10 +132,11 @@ class _Stage:
 
     def compared(self, name: str, told: Sequence[Told], limits: Sequence[int] = (LIMIT, SPENT)) -> list[Tally]:
         """Every strategy under each limit."""
+        strategies = {**STRATEGIES, **(READERS if self._reader else {})}
         tallies = {most: Tally(f"{name}, {most:,} tokens", self._seed, against=FULL) for most in limits}
         for one in self._each(name, told):
             for most, tally in tallies.items():
-                for system, strategy in STRATEGIES.items():
+                for system, strategy in strategies.items():
                     self._measure(tally, system, one, strategy, most, answer=most == LIMIT)
         return list(tallies.values())
 
@@ -206,12 +207,13 @@ def answered(one: Told, reader: Reader, context: SmallContext) -> float | None:
     Source: the paper's token recall.
 
     Raises:
-        EvaluationError: the reader returned something else than text.
+        EvaluationError: the reader failed, or returned something else than text.
     """
     wanted = findable(one.question.answers)
     if not wanted:
         return None
-    said = reader(one.question.text, context.text)
+    with foreign(EvaluationError, f"the reader, asked question {one.question.id!r},"):
+        said = reader(one.question.text, context.text)
     if not isinstance(said, str):
         raise EvaluationError(f"the reader returned {type(said).__name__}: a reader returns its answer as text")
     there = set(words(said))

@@ -18,6 +18,8 @@ WINDOWS = "both, windows without names"
 NOTHING_LAST = "both, nothing said last"
 """For questions that don't hang on what was said last, as none here does."""
 TRUNCATION, SUMMARY = "truncation", "extractive summary"
+ALONE = "SLM only (Gemma2)"
+"""The reader without the dialogue. The paper doesn't say what its model alone was given; here it is the question."""
 SUMMARY_TOKENS = 396
 """The most that a summary may take: what the paper's took."""
 
@@ -49,9 +51,13 @@ class Strategy:
     scorer: Scorer | None = None
     most: int | None = None
     """The most tokens that it takes, whatever the limit."""
+    bare: bool = False
+    """Whether nothing of the dialogue goes in."""
 
     def context(self, dialogue: Dialogue, question: str, max_tokens: int) -> SmallContext:
         """The context for a question, under a limit."""
+        if self.bare:
+            dialogue = Dialogue(embedder=dialogue.parts.embedder, tokens=dialogue.parts.tokens)
         most = max_tokens if self.most is None else min(max_tokens, self.most)
         return made_small(dialogue, question, replace(self.how, max_tokens=most), scorer=self.scorer)
 
@@ -66,3 +72,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     SUMMARY: Strategy(how=Small(window=None, threshold=None, recent=0), scorer=Central(), most=SUMMARY_TOKENS),
 }
 """By name; without importance and without embedding what is left is truncation."""
+READERS: Mapping[str, Strategy] = {ALONE: Strategy(how=Small(), bare=True)}
+"""Besides, where a reader answers."""

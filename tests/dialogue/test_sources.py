@@ -1,0 +1,34 @@
+"""What is looked at in a dialogue, asked directly."""
+
+import numpy as np
+
+from meve.dialogue import Dialogue
+from meve.dialogue.sources import ImportanceWindow, Namesakes
+from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.types import Query
+
+TURNS = ["we met Boris Durov", "so it goes", "zebra zebra", "the dog of Boris Durov", "zebra", "so", "it"]
+
+
+def looked_at(inside, k, **options):
+    embedder = WordEmbedder()
+    read = Dialogue.from_turns(TURNS, embedder=embedder, tokens=WordCounter()).read()
+    asked = {"asked": frozenset({"durov"}), "said": frozenset(), "threshold": 0.3}
+    source = ImportanceWindow(
+        read=read, inside=np.array(inside, dtype=np.bool_), namesakes=Namesakes(read=read, **asked), **options
+    )
+    return [c.place for c in source.search(Query(text="zebra", vector=embedder.embed_query("zebra")), k)]
+
+
+def test_what_lies_outside_is_not_looked_at_for_its_name():
+    """Nor for its likeness, nor since it is the latest."""
+    assert looked_at([True] * 7, 4) == [2, 4, 0, 3]
+    assert looked_at([False, *[True] * 6], 4) == [2, 4, 1, 3]
+    assert looked_at([False, True, True, False, True, True, True], 4) == [2, 4, 1, 5]
+    assert looked_at([True, True, True, *[False] * 4], 9, latest=True) == [0, 1, 2]
+    assert looked_at([False] * 7, 9) == []
+
+
+def test_the_latest_are_as_many_as_were_asked_for():
+    """Whatever they say."""
+    assert looked_at([True] * 7, 2, latest=True) == [5, 6]

@@ -1,0 +1,93 @@
+"""A language model as the reader of small contexts, from the command to the table."""
+
+import re
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from meve.cli.app import app
+from meve.dialogue import Dialogue
+from meve.evaluation.datasets.told import wiki_told
+from meve.evaluation.experiments.small import run
+from meve.evaluation.experiments.small.run import SmallResults, answered
+from meve.evaluation.experiments.small.systems import ALONE, FULL, STRATEGIES, TRUNCATION
+
+READER = """
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+tokenizer = PreTrainedTokenizerFast.from_pretrained({folder!r})
+model = AutoModelForCausalLM.from_pretrained({folder!r})
+
+
+def answer(question, context):
+    read = tokenizer("0000 " + question + context, return_tensors="pt", truncation=True, max_length=64)
+    read.pop("token_type_ids", None)
+    written = model.generate(**read, max_new_tokens=3, do_sample=False, pad_token_id=0)
+    return tokenizer.decode(written[0][read["input_ids"].shape[1]:])
+"""
+
+LACKING = "models aren't installed: pip install 'meve[models]'"
+pytestmark = pytest.mark.usefixtures("few_draws")
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """A module in the working directory, with a causal language model of two layers that reads and writes years."""
+    torch = pytest.importorskip("torch", reason=LACKING)
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers isn't installed: pip install 'meve[models]'"
+    )
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+    words = {word: n for n, word in enumerate(["[PAD]", "[UNK]", *map(str, range(1910, 1922))])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[^0-9]+"), "removed")
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]")
+    fast.truncation_side = "left"
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=len(words), n_embd=32, n_layer=2, n_head=2, n_positions=80, bos_token_id=0, eos_token_id=0
+    )
+    folder = str(tmp_path / "model")
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    (tmp_path / "tiny_reader.py").write_text(READER.format(folder=folder))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "tiny_reader", raising=False)
+    return "tiny_reader:answer"
+
+
+def test_a_language_model_reads_and_its_answers_are_measured(data, reader):
+    """The table holds the token recall of what the model itself says to each context; SLM only reads the question."""
+    to = data / "out"
+    args = ["bench", "small-context", "--data", str(data), "--to", str(to), "--questions", "4", "--reader", reader]
+    done = CliRunner().invoke(app, args)
+    assert done.exit_code == 0, done.output
+    results = SmallResults.load(to / "results.json")
+    told = wiki_told(data, questions=4, seed=42, chat=run.CHAT)
+    answer = sys.modules["tiny_reader"].answer
+    alone = results.value("2wiki, 2,048 tokens", ALONE, run.ANSWERED).value
+    for name, strategy in ((name, STRATEGIES[name]) for name in (FULL, TRUNCATION)):
+        contexts = [strategy.context(Dialogue.from_turns(t.turns), t.question.text, run.LIMIT) for t in told]
+        recall = [answered(one, answer, context) for one, context in zip(told, contexts, strict=True)]
+        said = results.value("2wiki, 2,048 tokens", name, run.ANSWERED).value
+        assert said == pytest.approx(sum(recall) / len(recall))
+        assert said > alone
+    text = (to / "report.md").read_text("utf-8")
+    assert "reader tiny_reader:answer" in text
+    assert "Token recall is of the reader's answers" in text
+    assert re.search(rf"\| SLM only \(Gemma2\) \| 0.585 \| 0.427 \| 316 \| {alone:.3f} \| 0.000 \|", text)
+
+
+def test_without_a_reader_the_rows_of_models_stay_empty(data, tmp_path):
+    """And the report says why."""
+    to = tmp_path / "out"
+    args = ["bench", "small-context", "--data", str(data), "--to", str(to), "--questions", "2"]
+    assert CliRunner().invoke(app, args).exit_code == 0
+    text = (to / "report.md").read_text("utf-8")
+    assert "| SLM only (Gemma2) | 0.585 | 0.427 | 316 |  |" in text
+    assert "no model having answered" in text
+    assert "--reader" in text
+    assert "seed 42" in text
