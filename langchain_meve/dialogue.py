@@ -40,7 +40,7 @@ class MeVeSmallContext(Runnable[Any, str]):
         embedder: as for `meve.dialogue.Dialogue`, and so are
         entities: what finds entities, and
         tokens: what counts.
-        options: of `meve.dialogue.small_context`: max_tokens, window, threshold, names, recent, candidates.
+        options: of `meve.dialogue.small_context`: max_tokens, window, threshold, words, recent, candidates.
 
     Raises:
         ConfigurationError: an option that there isn't, or a value out of range.

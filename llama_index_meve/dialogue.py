@@ -44,7 +44,7 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
     window: int | None = 10
     """As for `meve.dialogue.small_context`, and so are the others."""
     threshold: float | None = 0.3
-    names: bool = True
+    words: bool = True
     candidates: int = 256
     most_turns: int = Field(default=100_000, ge=1)
     """How many turns are kept in all sessions together, as for `meve.dialogue.Sessions`: the session that was told or
@@ -96,7 +96,7 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
         return context.facts
 
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("window", "threshold", "names", "candidates")}
+        return {name: getattr(self, name) for name in ("window", "threshold", "words", "candidates")}
 
 
 def _turns(messages: Sequence[ChatMessage]) -> list[Turn]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import Window, names_something, windows, within
-from meve.dialogue.index import NameIndex, Names, names_of
+from meve.dialogue.index import Names, WordIndex
 from meve.dialogue.parts import Entities, Loaded, Parts
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
 from meve.engine import Tokens
@@ -38,8 +38,8 @@ class Read:
     """Of each piece, of length 1 or zero; shape (m, d)."""
     entities: Sequence[tuple[Entity, ...]]
     """Of each piece, what it names."""
-    index: NameIndex
-    """Of each piece, and perhaps of more, the names, and where their words stand."""
+    index: WordIndex
+    """Of each piece, and perhaps of more, the names and the words, and where these stand."""
     tokens: Sequence[int]
     """Of each piece as it is shown."""
     speakers: frozenset[str]
@@ -55,6 +55,10 @@ class Read:
     def named(self, passage: Passage) -> Names:
         """The names in a piece; none in what is none of them."""
         return self.index.names[passage.row] if isinstance(passage, Said) else ()
+
+    def worded(self, passage: Passage) -> frozenset[str]:
+        """The words of a piece; none of what is none of them."""
+        return self.index.words[passage.row] if isinstance(passage, Said) else frozenset()
 
     def windows(self, reach: int) -> list[Window]:
         """The stretches around anchors."""
@@ -84,7 +88,7 @@ class Dialogue:
         self._turns: list[Turn] = []
         self._pieces: list[Said] = []
         self._entities: list[tuple[Entity, ...]] = []
-        self._index = NameIndex()
+        self._index = WordIndex()
         self._owners: list[int] = []
         self._tokens: list[int] = []
         self._vectors = np.zeros((0, 0), dtype=np.float32)
@@ -165,7 +169,7 @@ class Dialogue:
         read, made._turns = self._known, self._turns[:]
         if read is not None:
             made._pieces, made._entities, made._tokens = list(read.pieces), list(read.entities), list(read.tokens)
-            made._index = NameIndex(read.index.names[: len(read.pieces)])
+            made._index = read.index.fork(len(read.pieces))
             made._owners, made._vectors = read.owners.tolist(), read.vectors
             made._speakers, made._read, made._known = set(read.speakers), len(read.turns), read
         return made
@@ -227,12 +231,14 @@ class Dialogue:
         with foreign(ModelError, f"counting tokens with {counter.name!r}"):
             counts = counter.count_many([piece.shown for piece in made])
         vectors = checked_vectors(vectors, (len(made), embedder.dimension), f"embedder {embedder.name!r}")
-        self._keep(unit(vectors))
+        vectors = unit(vectors)
+        vectors[[not any(map(str.isalnum, text)) for text in texts]] = 0  # a question mark is like any question
+        self._keep(vectors)
         self._pieces += made
         self._tokens += counts
         self._entities += entities
-        for found in entities:
-            self._index.add(names_of(found))
+        for text, found in zip(texts, entities, strict=True):
+            self._index.add(text, found)
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}
         if speakers - self._speakers:

@@ -1,4 +1,4 @@
-"""Which turns name what: the names of each, and where a word of them stands."""
+"""Which turns hold what: the names of each, its words, and where a word stands."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -37,22 +37,32 @@ def spoken(speakers: Iterable[str]) -> frozenset[str]:
     return frozenset(word for speaker in speakers for word in content_words(speaker))
 
 
-class NameIndex:
-    """The names of pieces, in their order; it only ever grows, so whoever reads it says how many pieces he knows."""
+class WordIndex:
+    """Names and words of pieces, in their order; it only ever grows, so whoever reads it says how many pieces he knows."""
 
-    def __init__(self, names: Iterable[Names] = ()) -> None:
+    def __init__(self, names: Sequence[Names] = (), words: Sequence[frozenset[str]] = ()) -> None:
         self.names: list[Names] = []
+        self.words: list[frozenset[str]] = []
         self._rows: dict[str, list[int]] = defaultdict(list)
-        for each in names:
-            self.add(each)
+        for mine, all_of_it in zip(names, words, strict=True):
+            self._add(mine, all_of_it)
 
-    def add(self, names: Names) -> None:
-        """Those of one piece more."""
-        for word in words_of(names):
-            self._rows[word].append(len(self.names))
-        self.names.append(names)
+    def add(self, text: str, entities: Iterable[Entity]) -> None:
+        """One piece more."""
+        names = names_of(entities)
+        self._add(names, frozenset(content_words(text)) | words_of(names))
+
+    def fork(self, count: int) -> "WordIndex":
+        """Another, of the first so many pieces."""
+        return WordIndex(self.names[:count], self.words[:count])
 
     def holding(self, word: str, count: int) -> list[int]:
-        """Which of so many pieces hold a word among their names, in order."""
+        """Which of so many pieces hold a word, in order."""
         rows = self._rows.get(word, [])
         return rows[: bisect_left(rows, count)]
+
+    def _add(self, names: Names, words: frozenset[str]) -> None:
+        for word in words:
+            self._rows[word].append(len(self.names))
+        self.names.append(names)
+        self.words.append(words)

@@ -14,11 +14,12 @@ from meve.conversation.importance import WINDOW, Window
 from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
 from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
 from meve.dialogue.index import names_of, spoken, words_of
-from meve.dialogue.names import NamesToo
 from meve.dialogue.sources import ImportanceWindow, Latest, Namesakes
 from meve.dialogue.tracing import SmallContext, accounted
 from meve.dialogue.turns import Said
+from meve.dialogue.words import WordsToo
 from meve.errors import ConfigurationError, ModelError, foreign
+from meve.parts.lexical.analyzers import content_words
 from meve.phases.prioritize import Relation
 from meve.pipeline import Pipeline, check_query
 from meve.ports import Scorer
@@ -47,8 +48,8 @@ class Small:
     """How many turns before and after one that names something are looked at; None to look at all turns."""
     threshold: float | None = THRESHOLD
     """The least cosine with the question, in [0, 1]; None to compare nothing, and take the latest first."""
-    names: bool = True
-    """Whether names that the question and its evidence hold count beside the cosine."""
+    words: bool = True
+    """Whether words that the question and its evidence hold, names above all, count beside the cosine."""
     recent: int = 2
     """How many of the last turns stand in it whatever they say, as far as they fit."""
     candidates: int = 256
@@ -58,8 +59,8 @@ class Small:
         for name, value in (("window", 0 if self.window is None else self.window), ("recent", self.recent)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least 0")
-        if not isinstance(self.names, bool):
-            raise ConfigurationError(f"names is {self.names!r}: give True or False")
+        if not isinstance(self.words, bool):
+            raise ConfigurationError(f"words is {self.words!r}: give True or False")
         self.config(self.max_tokens, self.candidates)
 
     def config(self, max_tokens: int, candidates: int) -> RetrieverConfig:
@@ -82,7 +83,7 @@ def small_context(
     *,
     window: int | None = WINDOW,
     threshold: float | None = THRESHOLD,
-    names: bool = True,
+    words: bool = True,
     recent: int = 2,
     candidates: int = 256,
     progress: Progress | None = None,
@@ -99,8 +100,8 @@ def small_context(
         max_tokens: the most tokens that the text may have, the question's included.
         window: how many turns before and after one that names something are looked at; None for all turns.
         threshold: the least cosine of a turn with the question, in [0, 1]; None for comparing nothing.
-        names: whether names that the question and its evidence hold count beside the cosine: a turn may reach the
-            threshold by them, too.
+        words: whether words that the question and its evidence hold, names above all, count beside the cosine: a turn
+            may reach the threshold by them, too.
         recent: how many of the last turns stand in it whatever they say.
         candidates: how many turns at most are looked at one by one, the nearest to the question.
         progress: told, while new turns are read, how many are, and of how many.
@@ -111,7 +112,7 @@ def small_context(
         ModelError: a model failed.
     """
     how = Small(
-        max_tokens=max_tokens, window=window, threshold=threshold, names=names, recent=recent, candidates=candidates
+        max_tokens=max_tokens, window=window, threshold=threshold, words=words, recent=recent, candidates=candidates
     )
     return made_small(checked_dialogue(dialogue), query, how, progress=progress)
 
@@ -166,14 +167,17 @@ def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> tuple[Sco
     """What gives turns their score, and what is brought for its names besides."""
     if how.threshold is None:
         return Latest(count=len(read.turns)), None
-    if not how.names:
+    if not how.words:
         return SimilarityScorer(), None
     detector = dialogue.parts.entities
     with foreign(ModelError, f"finding entities with {detector.name!r}"):
         (found,) = detector.detect([query])
     asked, said = words_of(names_of(found)), spoken(read.speakers)
-    scorer = NamesToo(named=read.named, asked=asked, said=said, threshold=how.threshold)
-    return scorer, Namesakes(read=read, asked=asked, said=said, threshold=how.threshold)
+    wanted = frozenset(content_words(query))
+    scorer = WordsToo(
+        worded=read.worded, wanted=wanted, named=read.named, asked=asked, said=said, threshold=how.threshold
+    )
+    return scorer, Namesakes(read=read, wanted=wanted, asked=asked, said=said, threshold=how.threshold)
 
 
 def _stretches(read: Read, how: Small) -> list[Window]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from meve.dialogue.dialogue import Read
 from meve.dialogue.index import words_of
-from meve.dialogue.names import ASKED, EVIDENCE
+from meve.dialogue.words import ASKED, EVIDENCE
 from meve.dialogue.turns import Said
 from meve.errors import ConfigurationError
 from meve.formulas import unit
@@ -32,6 +32,8 @@ class Namesakes:
     """
 
     read: Read
+    wanted: AbstractSet[str]
+    """The words of the question."""
     asked: AbstractSet[str]
     """The words of the names in the question."""
     said: AbstractSet[str]
@@ -42,7 +44,9 @@ class Namesakes:
     def rows(
         self, query: FloatArray, near: Sequence[tuple[int, float]], inside: npt.NDArray[np.bool_], most: int
     ) -> list[tuple[int, float]]:
-        """At most so many pieces with their cosines: those with the rarest words first, of each word the nearest.
+        """At most so many pieces with their cosines: for names of the question, of its evidence, for its other words.
+
+        The rarest words come first, of each word the nearest pieces.
 
         Args:
             query: its vector, of length 1.
@@ -57,8 +61,11 @@ class Namesakes:
             (row for row in known if known[row] >= self.threshold), key=lambda row: -self._score(row, known)
         )
         words = frozenset[str]().union(*map(self._words, evidence[:EVIDENCE]))
-        there.update(row for row, _ in first)
-        return first + self._holding(words - self.asked - self.said, query, there, inside, most - len(first))
+        found = first
+        for more in (words - self.asked, self.wanted - self.asked - words):
+            there.update(row for row, _ in found)
+            found = found + self._holding(more - self.said, query, there, inside, most - len(found))
+        return found
 
     def _holding(
         self,

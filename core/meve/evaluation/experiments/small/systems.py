@@ -13,7 +13,7 @@ from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Query
 
 FULL, NO_EMBEDDING, NO_IMPORTANCE = "both", "importance only", "embedding only"
-WINDOWS = "both, windows without names"
+WINDOWS = "both, windows without words"
 """The paper's method to the letter."""
 NOTHING_LAST = "both, nothing said last"
 """For questions that don't hang on what was said last, as none here does."""
@@ -65,8 +65,8 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = {
     FULL: Strategy(how=Small()),
     NO_EMBEDDING: Strategy(how=Small(threshold=None)),
-    NO_IMPORTANCE: Strategy(how=Small(window=None, names=False)),
-    WINDOWS: Strategy(how=Small(names=False)),
+    NO_IMPORTANCE: Strategy(how=Small(window=None, words=False)),
+    WINDOWS: Strategy(how=Small(words=False)),
     NOTHING_LAST: Strategy(how=Small(recent=0)),
     TRUNCATION: Strategy(how=Small(window=None, threshold=None, recent=0)),
     SUMMARY: Strategy(how=Small(window=None, threshold=None, recent=0), scorer=Central(), most=SUMMARY_TOKENS),

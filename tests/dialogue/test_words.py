@@ -40,8 +40,8 @@ def test_by_names_a_turn_may_reach_the_threshold():
     dialogue = Dialogue.from_turns(TWO_STEPS)
     asked = "When was the director of the film Moonfall born?"
     score = {
-        names: {d.turn for d in small_context(dialogue, asked, recent=0, threshold=0.42, names=names).trace.dropped}
-        for names in (True, False)
+        words: {d.turn for d in small_context(dialogue, asked, recent=0, threshold=0.42, words=words).trace.dropped}
+        for words in (True, False)
     }
     assert 4 not in score[True]
     assert 4 in score[False]
@@ -79,13 +79,13 @@ def looked_at(turns, query, **options):
 def test_in_a_long_dialogue_the_second_step_is_looked_at():
     """Though many turns are nearer to the question than the one that only shares a name with its first step."""
     assert 81 in looked_at(LONG, ASKED, candidates=20)
-    assert 81 not in looked_at(LONG, ASKED, candidates=20, names=False)
+    assert 81 not in looked_at(LONG, ASKED, candidates=20, words=False)
     assert 81 in looked_at(LONG, "Durov?", candidates=20)
 
 
 def test_no_more_are_looked_at_for_it():
     """The nearest stay, but for a quarter; outside the windows nothing is looked at."""
-    found, near = looked_at(LONG, ASKED, candidates=20), looked_at(LONG, ASKED, candidates=20, names=False)
+    found, near = looked_at(LONG, ASKED, candidates=20), looked_at(LONG, ASKED, candidates=20, words=False)
     assert len(found) == len(near) == 20
     assert len(near - found) <= 5
     assert len(looked_at(LONG, "a Common Dog", candidates=20)) == 20
