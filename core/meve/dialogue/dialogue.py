@@ -144,8 +144,9 @@ class Dialogue:
         """
         if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) or hasattr(turns, "keys"):
             raise ValidationError(f"turns are {turns!r:.80}: give a list of turns")
+        given = list(turns)  # whoever makes them may add some, too
         with self._adding:
-            made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(turns)]
+            made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(given)]
             self._turns.extend(made)
 
     @property
@@ -220,6 +221,7 @@ class Dialogue:
         texts = [piece.text for piece in made]
         with foreign(ModelError, f"finding entities with {detector.name!r}"):
             entities = [tuple(found) for found in detector.detect(texts)]
+            names = list(map(names_of, entities))
         if len(entities) != len(texts):
             raise ModelError(f"detector {detector.name!r} answered for {len(entities)} texts of {len(texts)}")
         with foreign(ModelError, f"embedding turns with {embedder.name!r}"):
@@ -231,8 +233,8 @@ class Dialogue:
         self._pieces += made
         self._tokens += counts
         self._entities += entities
-        for found in entities:
-            self._index.add(names_of(found))
+        for each in names:
+            self._index.add(each)
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}
         if speakers - self._speakers:
