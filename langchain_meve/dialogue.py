@@ -37,6 +37,7 @@ class MeVeSmallContext(Runnable[Any, str]):
     Args:
         question_key: where the question stands.
         history_key: where the messages before it stand; none if it is absent.
+        most: how many histories are remembered, as for `meve.dialogue.Kept`: as many as go on at a time.
         embedder: as for `meve.dialogue.Dialogue`, and so are
         entities: what finds entities, and
         tokens: what counts.
@@ -59,6 +60,7 @@ class MeVeSmallContext(Runnable[Any, str]):
         *,
         question_key: str = "question",
         history_key: str = "history",
+        most: int = 16,
         embedder: Any = None,
         entities: Any = None,
         tokens: Any = None,
@@ -69,7 +71,7 @@ class MeVeSmallContext(Runnable[Any, str]):
         except TypeError as cause:
             raise ConfigurationError(f"options of a small context: {cause}") from cause
         self._question, self._history, self._options = question_key, history_key, options
-        self._kept = Kept(embedder=embedder, entities=entities, tokens=tokens)
+        self._kept = Kept(most, embedder=embedder, entities=entities, tokens=tokens)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
         """The text.

@@ -1,6 +1,7 @@
 """Small contexts: what goes in, in which order, under the limit; and what is told of the rest."""
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -65,7 +66,7 @@ class TestWhatGoesIn:
         """Whichever is nearest to the question."""
         context = small_context(made(TALK), "zebra zoo", recent=0, threshold=0.5)
         assert [p.passage.turn for p in context.passages] == [0, 2]
-        assert context.passages[1].score < context.passages[0].score
+        assert context.passages[0].score < context.passages[1].score
         assert context.text.index("1999") < context.text.index("2001")
 
     def test_below_the_threshold_nothing_comes(self):
@@ -415,6 +416,49 @@ class TestBadInput:
 
         with pytest.raises(ModelError, match="0 texts of 7"):
             small_context(made(TALK, entities=Silent()), "zebra")
+
+    def test_a_detector_that_finds_what_is_no_entity_is_refused(self):
+        """And nothing is half read: the next question fails in the same way, and one more turn is one more."""
+
+        class Wordy:
+            name = "wordy"
+
+            def detect(self, texts):
+                return [text.split() for text in texts]
+
+        dialogue = made(TALK, entities=Wordy())
+        for _ in range(2):
+            with pytest.raises(ModelError, match="wordy"):
+                small_context(dialogue, "zebra")
+        assert dialogue._pieces == []
+
+    @pytest.mark.parametrize("good", range(1, 9))
+    def test_a_counter_that_fails_is_named(self, good):
+        """Whenever it does."""
+        calls = []
+
+        def counter(text):
+            calls.append(text)
+            if len(calls) > good:
+                raise ConnectionError("refused")
+            return len(text.split())
+
+        with pytest.raises(ModelError, match=r"counting tokens with .*counter.*ConnectionError: refused"):
+            small_context(made(TALK[:2], tokens=counter), "zebra")
+
+    def test_turns_may_come_from_what_adds_turns_itself(self):
+        """A generator is run before anything is added."""
+        dialogue = made(["a"])
+
+        def turns():
+            dialogue.append("b")
+            yield "c"
+
+        adding = threading.Thread(target=dialogue.extend, args=(turns(),), daemon=True)
+        adding.start()
+        adding.join(20)
+        assert not adding.is_alive()
+        assert [turn.text for turn in dialogue.turns] == ["a", "b", "c"]
 
 
 def test_what_is_read_does_not_change_under_a_reader():

@@ -1,4 +1,4 @@
-"""Names of the question, and of what answers it, beside the cosine."""
+"""Words of the question, and names of what answers it, beside the cosine."""
 
 import pytest
 
@@ -22,17 +22,30 @@ def scores(turns, query, **options):
 
 
 def test_a_turn_gains_by_the_names_of_the_question():
-    """As much as all of them weigh; one that has none gains nothing."""
+    """As much as all of them weigh, beside what they weigh as words; one that has none gains nothing."""
     gained = scores(TWO_STEPS, "Was Karl Kosk there?")
-    assert gained["2"] == pytest.approx(0.2, abs=1e-5)
+    assert gained["2"] == pytest.approx(0.3 + 0.2, abs=1e-5)
     assert gained["3"] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_turn_gains_by_the_words_of_the_question():
+    """By the square of their share, the rare ones counting more; what no turn holds counts nothing."""
+    turns = ["the owl sleeps", "the eagle sleeps", "the owl and the eagle", "so it is"]
+    gained = scores(turns, "Is it the owl or the eagle or the unicorn?", window=None)
+    assert gained == {
+        "0": pytest.approx(0.3 / 4, abs=1e-5),
+        "1": pytest.approx(0.3 / 4, abs=1e-5),
+        "2": pytest.approx(0.3, abs=1e-5),
+        "3": pytest.approx(0, abs=1e-5),
+    }
+    rare = scores([*turns, *["an owl"] * 5], "the owl, the eagle", window=None)
+    assert rare["0"] < 0.3 / 4 < rare["1"]
 
 
 def test_a_turn_gains_by_the_names_of_the_evidence():
     """Who directed it is said in one turn, when he was born in another."""
     gained = scores(TWO_STEPS, "When was the director of the film Moonfall born?")
-    assert gained["4"] > 0.05
-    assert gained["2"] == pytest.approx(0, abs=1e-5)
+    assert gained["4"] > gained["2"] + 0.05  # the words they share with the question are the same
 
 
 def test_by_names_a_turn_may_reach_the_threshold():
@@ -49,7 +62,17 @@ def test_by_names_a_turn_may_reach_the_threshold():
 
 def test_who_talks_is_no_name():
     """Everybody is addressed all the time."""
-    assert scores(TWO_STEPS, "Who told Ann of it?")["5"] == pytest.approx(0, abs=1e-5)
+    assert scores(TWO_STEPS, "Who is it, Ann?")["5"] == pytest.approx(0, abs=1e-5)
+
+
+def test_what_holds_no_letter_and_no_digit_is_no_fact():
+    """A question mark is like any question."""
+    dialogue = Dialogue.from_turns(["?", "??? !", "👍", "1", "Karl Kosk?"])
+    trace = small_context(dialogue, "Was Karl Kosk there?", recent=0, window=None).trace
+    assert {c.id: c.scores["relevance"] for c in trace.candidates} | {"0": 0, "1": 0, "2": 0} == {
+        c.id: c.scores["relevance"] for c in trace.candidates
+    }
+    assert small_context(dialogue, "?", recent=0, window=None).passages == ()
 
 
 def test_what_is_named_everywhere_weighs_less():

@@ -106,6 +106,21 @@ def test_a_history_that_goes_on_is_not_read_anew():
     assert len(embedder.calls.passages) == 3
 
 
+@pytest.mark.parametrize(("most", "read"), [(1, 6), (2, 3)])
+def test_so_many_histories_are_remembered(most, read):
+    """One that had to go is read anew."""
+    embedder = CountedEmbedder(WordEmbedder())
+    small = made(embedder=embedder, most=most)
+    for history in (
+        [HumanMessage("a"), HumanMessage("b")],
+        [HumanMessage("c")],
+        [HumanMessage("a"), HumanMessage("b")],
+    ):
+        small.invoke({"question": "zebra", "history": history})
+    small.invoke({"question": "zebra", "history": [HumanMessage("c")]})
+    assert len(embedder.calls.passages) == read
+
+
 def test_keys_can_be_named():
     """As the chain calls them."""
     small = made(question_key="input", history_key="chat", recent=0)

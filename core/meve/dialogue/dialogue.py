@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import Window, names_something, windows, within
-from meve.dialogue.index import Names, WordIndex
+from meve.dialogue.index import Names, WordIndex, names_of
 from meve.dialogue.parts import Entities, Loaded, Parts
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
 from meve.engine import Tokens
@@ -148,8 +148,9 @@ class Dialogue:
         """
         if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) or hasattr(turns, "keys"):
             raise ValidationError(f"turns are {turns!r:.80}: give a list of turns")
+        given = list(turns)  # whoever makes them may add some, too
         with self._adding:
-            made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(turns)]
+            made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(given)]
             self._turns.extend(made)
 
     @property
@@ -224,6 +225,7 @@ class Dialogue:
         texts = [piece.text for piece in made]
         with foreign(ModelError, f"finding entities with {detector.name!r}"):
             entities = [tuple(found) for found in detector.detect(texts)]
+            names = list(map(names_of, entities))
         if len(entities) != len(texts):
             raise ModelError(f"detector {detector.name!r} answered for {len(entities)} texts of {len(texts)}")
         with foreign(ModelError, f"embedding turns with {embedder.name!r}"):
@@ -237,7 +239,7 @@ class Dialogue:
         self._pieces += made
         self._tokens += counts
         self._entities += entities
-        for text, found in zip(texts, entities, strict=True):
+        for text, found in zip(texts, names, strict=True):
             self._index.add(text, found)
         self._owners += [piece.turn for piece in made]
         speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}

@@ -38,7 +38,7 @@ def spoken(speakers: Iterable[str]) -> frozenset[str]:
 
 
 class WordIndex:
-    """Names and words of pieces, in their order; it only ever grows, so whoever reads it says how many pieces he knows."""
+    """Names and words of pieces, in order; it only ever grows, so whoever reads it says how many pieces he knows."""
 
     def __init__(self, names: Sequence[Names] = (), words: Sequence[frozenset[str]] = ()) -> None:
         self.names: list[Names] = []
@@ -47,9 +47,8 @@ class WordIndex:
         for mine, all_of_it in zip(names, words, strict=True):
             self._add(mine, all_of_it)
 
-    def add(self, text: str, entities: Iterable[Entity]) -> None:
-        """One piece more."""
-        names = names_of(entities)
+    def add(self, text: str, names: Names) -> None:
+        """One piece more, and what it names."""
         self._add(names, frozenset(content_words(text)) | words_of(names))
 
     def fork(self, count: int) -> "WordIndex":

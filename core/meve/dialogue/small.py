@@ -4,14 +4,15 @@ Source: Design and Verification of a Query-Aware External Memory Pipeline for Sm
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from meve.config import RetrieverConfig
 from meve.conversation.importance import WINDOW, Window
-from meve.dialogue.composing import Composed, compose, last_said, room_for_facts
+from meve.dialogue.composing import compose, last_said, room_for_facts
 from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
 from meve.dialogue.index import names_of, spoken, words_of
 from meve.dialogue.sources import ImportanceWindow, Latest, Namesakes
@@ -22,7 +23,7 @@ from meve.errors import ConfigurationError, ModelError, foreign
 from meve.parts.lexical.analyzers import content_words
 from meve.phases.prioritize import Relation
 from meve.pipeline import Pipeline, check_query
-from meve.ports import Scorer
+from meve.ports import Scorer, TokenCounter
 from meve.scorers import SimilarityScorer
 from meve.types import Passage, Query
 
@@ -136,19 +137,15 @@ def made_small(
     check_query(query)
     tokens = dialogue.parts.tokens
     read = dialogue.read(progress)
-    recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
+    with _counting(tokens):
+        recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
+        room = room_for_facts(query, recent, tokens, how.max_tokens)
     stretches = _stretches(read, how)
-    given = scorer is not None
-    latest = not given and how.threshold is None
-    scorer, namesakes = (scorer, None) if scorer else _scorer(dialogue, query, how, read)
-    source = ImportanceWindow(
-        read=read, inside=read.inside(stretches), latest=latest, namesakes=namesakes, name=_name(how)
-    )
-    room = room_for_facts(query, recent, tokens, how.max_tokens)
+    source, order, listed = _sought(dialogue, query, how, read, stretches, room, scorer)
     standing = {piece.id for piece in recent}
     pipeline = Pipeline(
         sources=[source],
-        scorer=scorer,
+        scorer=order,
         fallback=None,
         tokens=tokens,
         embedder=dialogue.parts.embedder,
@@ -156,38 +153,51 @@ def made_small(
         shown=lambda passage: passage.id in standing,
         verifier_name="" if how.threshold is None else "cosine",
     )
-    listed = len(read.pieces) if given else _listed(read, source.rows, room) if latest else how.candidates
     context = pipeline.run(Query(text=query), how.config(max(1, room), max(1, listed + len(recent))))
     facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
-    made: Composed = compose(query, recent, facts, tokens, how.max_tokens)
+    with _counting(tokens):
+        made = compose(query, recent, facts, tokens, how.max_tokens)
     return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
 
 
-def _scorer(dialogue: Dialogue, query: str, how: Small, read: Read) -> tuple[Scorer, Namesakes | None]:
-    """What gives turns their score, and what is brought for its names besides."""
+def _counting(tokens: TokenCounter) -> AbstractContextManager[None]:
+    return foreign(ModelError, f"counting tokens with {tokens.name!r}")
+
+
+def _sought(
+    dialogue: Dialogue,
+    query: str,
+    how: Small,
+    read: Read,
+    stretches: Sequence[Window],
+    room: int,
+    given: Scorer | None,
+) -> tuple[ImportanceWindow, Scorer, int]:
+    """Where turns come from, what gives them their score, and how many are looked at one by one."""
+    name = "dialogue" if how.window is None else "importance"
+    source = ImportanceWindow(read=read, inside=read.inside(stretches), name=name)
+    if given is not None:
+        return source, given, len(read.pieces)
     if how.threshold is None:
-        return Latest(count=len(read.turns)), None
+        return replace(source, latest=True), Latest(count=len(read.turns)), _listed(read, source.rows, room)
     if not how.words:
-        return SimilarityScorer(), None
+        return source, SimilarityScorer(), how.candidates
     detector = dialogue.parts.entities
     with foreign(ModelError, f"finding entities with {detector.name!r}"):
         (found,) = detector.detect([query])
-    asked, said = words_of(names_of(found)), spoken(read.speakers)
+        asked, said = words_of(names_of(found)), spoken(read.speakers)
     wanted = frozenset(content_words(query))
+    namesakes = Namesakes(read=read, wanted=wanted, asked=asked, said=said, threshold=how.threshold)
     scorer = WordsToo(
         worded=read.worded, wanted=wanted, named=read.named, asked=asked, said=said, threshold=how.threshold
     )
-    return scorer, Namesakes(read=read, wanted=wanted, asked=asked, said=said, threshold=how.threshold)
+    return replace(source, namesakes=namesakes), scorer, how.candidates
 
 
 def _stretches(read: Read, how: Small) -> list[Window]:
     if how.window is not None:
         return read.windows(how.window)
     return [(0, len(read.turns) - 1)] if read.turns else []
-
-
-def _name(how: Small) -> str:
-    return "dialogue" if how.window is None else "importance"
 
 
 def _last(read: Read, count: int) -> Sequence[Said]:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from meve.dialogue.dialogue import Read
 from meve.dialogue.index import words_of
-from meve.dialogue.words import ASKED, EVIDENCE
 from meve.dialogue.turns import Said
+from meve.dialogue.words import ASKED, EVIDENCE
 from meve.errors import ConfigurationError
 from meve.formulas import unit
 from meve.types import Candidate, FloatArray, Passage, Query
