@@ -243,5 +243,5 @@ def test_a_function_for_facts_that_fails_is_told_as_a_model_that_does(memory):
     def asks_a_model(text):
         raise TimeoutError("no answer")
 
-    with pytest.raises(ModelError, match="TurnRules.*no answer"):
+    with pytest.raises(ModelError, match=r"TurnRules.*no answer"):
         remember(memory, [TURN], user_id="ann", rules=TurnRules(facts=asks_a_model))
