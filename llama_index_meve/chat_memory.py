@@ -11,18 +11,19 @@ from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
+from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
 from llama_index_meve.recalling import Turn, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import asked, is_answer, question, role_of, said, spoken
+from llama_index_meve.turns import asked, question, role_of, spoken, under_way
 from llama_index_meve.windows import Window
-from meve.errors import ConfigurationError, MeveError
+from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, checked_text, user_key
 from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
 from meve.memory.telling import HEADER, told
-from meve.memory.turns import TurnRules, conversed
+from meve.memory.turns import TurnRules
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
@@ -31,8 +32,6 @@ FACTS = 512
 """Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _TOLD = 64
 """Tokens that mark it off as data."""
-_TRIES = 3
-"""How often it is tried to remember what a message says."""
 
 
 class MeVeMemory(BaseMemory):
@@ -84,8 +83,8 @@ class MeVeMemory(BaseMemory):
 
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
-    _unheard: list[tuple[str, ChatMessage, int]] = PrivateAttr(default_factory=list)
-    """Messages that are kept, and of which nothing could be remembered yet, with how often it may be tried."""
+    _unheard: list[Heard] = PrivateAttr(default_factory=list)
+    """Messages that are kept, and of which nothing could be remembered yet."""
     _hearing: Any = PrivateAttr(default_factory=Lock)
 
     def __init__(
@@ -156,7 +155,7 @@ class MeVeMemory(BaseMemory):
     @property
     def recall(self) -> Recall | None:
         """What was recalled last for the turn that is under way or was answered last, with its account."""
-        found = self._turn.told
+        found = self._turn.last
         return found.recall if found else None
 
     def get(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
@@ -215,9 +214,8 @@ class MeVeMemory(BaseMemory):
         remembered as the user's.
         """
         if messages:
-            names = self._history.add(messages)
-            own = role_of(messages[0]) == "assistant"
-            self._hear([(n, m) for n, m in zip(names, messages, strict=True) if not own or role_of(m) != "user"])
+            kept = self._history.add(messages)
+            self._hear(heard(kept, own=role_of(messages[0]) == "assistant"))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
@@ -230,7 +228,7 @@ class MeVeMemory(BaseMemory):
             HoldError: a message that would go is on hold; nothing is changed.
         """
         self._turn.forget()
-        self._hear(self._history.set(list(messages)))
+        self._hear(heard(self._history.set(list(messages))))
         self._turn.forget()
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
@@ -243,12 +241,12 @@ class MeVeMemory(BaseMemory):
         To begin anew and keep what was learned, begin another session.
 
         Raises:
-            HoldError: a message is on hold; nothing is erased.
+            HoldError: a message, or what was remembered of one, is on hold; nothing is erased.
         """
         with self._hearing:
+            self._history.erase()
             self._turn.forget()
             self._unheard.clear()
-            self._history.erase()
 
     async def areset(self) -> None:
         """The same, off the event loop."""
@@ -286,10 +284,11 @@ class MeVeMemory(BaseMemory):
 
     def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
-        known = self._turn.told
         text = question(window.turns) if given is None else given
         left = room - window.tokens - (0 if window.system else OVERHEAD)
-        if given is None and known is not None and known.answered and known.question == text:
+        if given is None and text and under_way(window.turns):
+            self._turn.asks(text, self.memory.clock.now())
+        elif given is None and (known := self._turn.told(text)) is not None:
             again = told(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
         if not text.strip() or left < 2 * self._counter.text(HEADER):
@@ -303,31 +302,10 @@ class MeVeMemory(BaseMemory):
             return found.text
         return ""
 
-    def _hear(self, new: Sequence[tuple[str, ChatMessage]]) -> None:
-        """What messages leave behind, in their order, each with its id; and those of which it failed before."""
+    def _hear(self, new: Sequence[Heard]) -> None:
+        """What messages leave behind, in their order; and those of which it failed before."""
         with self._hearing, forgiving(self.on_error, "remembering what was said"):
-            waiting = [*self._unheard, *((name, message, _TRIES) for name, message in new)]
-            self._unheard.clear()
-            failed: MeveError | None = None
-            for name, message, tries in waiting:
-                try:
-                    self._hear_one(name, message)
-                except MeveError as error:
-                    failed = error
-                    self._unheard += [(name, message, tries - 1)] if tries > 1 else []
+            waiting = [*self._unheard, *new]
+            self._unheard[:], failed = hear(self._history, waiting, self._turn, self.remember)
             if failed is not None:
                 raise failed
-
-    def _hear_one(self, name: str, message: ChatMessage) -> None:
-        answer = spoken(message) if is_answer(message) else ""
-        if role_of(message) == "user":
-            self._turn.asks(spoken(message))
-        conversed(
-            self.memory,
-            said([message], [name]),
-            user_id=self.user_id,
-            session_id=self.session_id,
-            recall=self._turn.answered() if answer else None,
-            answer=answer,
-            rules=self.remember,
-        )
