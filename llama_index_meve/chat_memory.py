@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from llama_index_meve.counting import OVERHEAD, MessageCounter
 from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
-from llama_index_meve.recalling import Turn, recalled
+from llama_index_meve.recalling import Turn, asked_for, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
 from llama_index_meve.turns import asked, question, role_of, spoken, under_way
@@ -291,7 +291,7 @@ class MeVeMemory(BaseMemory):
         elif given is None and (known := self._turn.told(text)) is not None:
             again = told(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
-        if not text.strip() or left < 2 * self._counter.text(HEADER):
+        if not asked_for(text) or left < 2 * self._counter.text(HEADER):
             return ""
         with forgiving(self.on_error, "recalling from memory"):
             found = recalled(

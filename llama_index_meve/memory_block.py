@@ -8,7 +8,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import MessageCounter
-from llama_index_meve.recalling import Told, recalled
+from llama_index_meve.recalling import Told, asked_for, recalled
 from llama_index_meve.references import at_hand
 from llama_index_meve.tokens import global_tokens
 from llama_index_meve.turns import digest, is_answer, question, role_of, said, spoken
@@ -112,7 +112,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     def _recalled(self, messages: Sequence[ChatMessage], session: str | None) -> str:
         self._hear(messages, session)
         text = question(messages)
-        if not text:
+        if not asked_for(text):
             return ""
         shown = [words for m in messages if (words := spoken(m)).strip()]
         with forgiving(self.on_error, "recalling from memory"):

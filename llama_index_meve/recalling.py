@@ -133,9 +133,12 @@ def recalled(
     """What a user's memory holds on a question, in at most `room` tokens with all that marks it as data.
 
     Of a long text the questions are asked that stand in it, or else its end.
+
+    Raises:
+        QueryError: a question that says nothing; see `asked_for`.
     """
     options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens", 512)))}
-    recall = _search(memory, _asked(question), user_id=user_id, without=without, **options)
+    recall = _search(memory, asked_for(question), user_id=user_id, without=without, **options)
     tell(recall)
     text = told(memory, recall)
     while text and counter.text(text) > room:
@@ -144,10 +147,11 @@ def recalled(
     return Told(question, recall, text)
 
 
-def _asked(text: str) -> str:
+def asked_for(text: str) -> str:
+    """What a memory is asked for a text; empty where the text says nothing."""
     words = text.replace("\x00", "").encode(errors="ignore").decode()
     if len(words) <= _LONG:
-        return words
+        return words.strip()
     around = sentences(f"{words[: 4 * _LONG]} {words[-4 * _LONG :]}")
     return " ".join(each for each in around if "?" in each)[-_LONG:].strip() or words[-_LONG:]
 

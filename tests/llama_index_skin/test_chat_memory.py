@@ -235,3 +235,13 @@ def test_which_turns_are_remembered_can_be_chosen(memory):
         chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=rules)
         chat.put_messages([user(CAT), model("I like cats.")])
         assert set(facts(memory)) == expected
+
+
+def test_halves_of_characters_keep_nothing_from_being_recalled(memory):
+    """As streams leave them that were cut; a message of nothing else asks nothing."""
+    known(memory)
+    strict = MeVeMemory(memory, user_id="alice", session_id="s", on_error="raise")
+    strict.put_messages([user("\ud83d The weather was \udc00 fine."), model("\ud83d")])
+    assert CAT in strict.get(QUESTION)[0].content
+    strict.put(user("\ud83d\x00"))
+    assert len(strict.get()) == 3
