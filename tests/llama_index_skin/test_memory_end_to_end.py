@@ -5,6 +5,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
@@ -120,6 +121,49 @@ async def test_an_agent_that_calls_a_tool_answers_with_what_is_remembered_and_on
     judged = len(memory.audit.events(user_id="alice", action=["use", "update"]))
     assert await ask(made(witness("Bye.")), chat, "Thanks!") == "Bye."
     assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
+
+
+def react(llm, tools, system_prompt):
+    return ReActAgent(name="gardener", llm=llm, tools=tools, system_prompt=system_prompt)
+
+
+def codeact(llm, tools, system_prompt):
+    return CodeActAgent(
+        name="gardener", llm=llm, tools=tools, system_prompt=system_prompt, code_execute_fn=lambda code: "Rain."
+    )
+
+
+STEPS = {
+    react: (
+        'Thought: I look.\nAction: weather\nAction Input: {"place": "there"}',
+        f"Thought: I know.\nAnswer: {ANSWER}",
+    ),
+    codeact: ("I look.\n<execute>\nprint(weather('there'))\n</execute>", ANSWER),
+}
+"""What their models say first, and when they have seen the rain."""
+
+
+@pytest.mark.parametrize("in_workflow", [False, True])
+@pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
+@pytest.mark.parametrize("made", STEPS)
+async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_workflow, memory):
+    """Their answer is judged, and no step before it. Without instructions of their own, theirs take memory's place."""
+    await ask(agent(witness()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+    first, last = STEPS[made]
+    llm = Witness(says=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
+
+    def weather(place: str) -> str:
+        """The weather at a place."""
+        return f"Rain in {place}."
+
+    helper = made(llm, [FunctionTool.from_defaults(weather)], system_prompt)
+    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday")
+    helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
+    assert await ask(helper, chat, QUESTION) == ANSWER
+    assert [FACT in llm.shown(call) for call in range(2)] == [system_prompt is not None] * 2
+    [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
+    assert outcome.detail["outcome"] == "used"
+    assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
 
 
 async def test_what_an_agent_writes_in_the_users_name_is_not_remembered_as_the_users(memory):
