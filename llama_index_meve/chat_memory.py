@@ -80,7 +80,10 @@ class MeVeMemory(BaseMemory):
     search: dict[str, Any] = Field(default_factory=dict)
     remember: TurnRules = Field(exclude=True, repr=False)
     on_error: OnError = "warn"
+    tokens: str | None = None
+    """The tokenizer's name, if it was named."""
 
+    _tokens: TokenCounter | str | None = PrivateAttr()
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
     _unheard: list[Heard] = PrivateAttr(default_factory=list)
@@ -112,8 +115,10 @@ class MeVeMemory(BaseMemory):
             "search": checked_search(memory, search),
             "remember": checked_rules(remember),
             "on_error": checked_on_error(on_error),
+            "tokens": tokens if isinstance(tokens, str) else None,
         }
         super().__init__(**fields)
+        self._tokens = tokens
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
 
     @classmethod
@@ -277,6 +282,11 @@ class MeVeMemory(BaseMemory):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Itself: the session is one."""
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Itself; with an update another one, checked as a new one is."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**given, "tokens": self._tokens, **update}) if update else self
 
     @property
     def _history(self) -> History:

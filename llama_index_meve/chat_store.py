@@ -1,6 +1,6 @@
 """Governed memory as a LlamaIndex chat store: one user's messages, under LlamaIndex's own Memory or by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self
 
@@ -65,6 +65,11 @@ class MeVeChatStore(AsyncDBChatStore):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Itself: nothing of it changes, and the memory is one."""
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Itself; with an update another one, checked as a new one is."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**given, **update}) if update else self
 
     async def get_messages(
         self,

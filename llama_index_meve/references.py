@@ -42,6 +42,7 @@ def described(made: Any) -> dict[str, Any]:
         "user_id": made.user_id,
         "session_id": made.session_id,
         "token_limit": made.token_limit,
+        "tokens": made.tokens,
         "media_tokens": made.media_tokens,
         "search": made.search,
         "on_error": made.on_error,
