@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from llama_index_meve.counting import OVERHEAD, MessageCounter
 from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
-from llama_index_meve.recalling import Turn, asked_for, recalled
+from llama_index_meve.recalling import FACTS, Turn, asked_for, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
 from llama_index_meve.turns import asked, question, role_of, spoken, under_way
@@ -28,8 +28,6 @@ from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
 TOKEN_LIMIT = 30_000
-FACTS = 512
-"""Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _TOLD = 64
 """Tokens that mark it off as data."""
 
@@ -178,7 +176,7 @@ class MeVeMemory(BaseMemory):
             StorageError: the memory can't be read.
         """
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
-        reserve = min(self.search.get("max_tokens", FACTS) + _TOLD, room // 4)
+        reserve = min((self.search.get("max_tokens") or FACTS) + _TOLD, room // 4)
         window = self._history.window(self._counter, room, reserve)
         text = self._told(asked(input), window, room)
         return window.with_memory(text)
@@ -218,9 +216,9 @@ class MeVeMemory(BaseMemory):
         Those that begin with an assistant's are an agent's own notes: what it writes in the user's name isn't
         remembered as the user's.
         """
-        if messages:
-            kept = self._history.add(messages)
-            self._hear(heard(kept, own=role_of(messages[0]) == "assistant"))
+        if said := list(messages):
+            kept = self._history.add(said)
+            self._hear(heard(kept, own=role_of(said[0]) == "assistant"))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -54,8 +53,8 @@ class History:
             found, tokens = [*read, *found], tokens + sum(map(counter.message, read))
             before, whole = page[0].place if page else None, len(page) < _PAGE
         first = [] if whole else kept.page(self.session_id, user_id=self.user_id, before=before, limit=_LEADING)
-        leading = takewhile(lambda m: m.role in PINNED, (as_message(each.value) for each in first))
-        return windowed(found, counter, limit, reserve, pinned=list(leading))
+        pinned = [message for each in first if (message := as_message(each.value)).role in PINNED]
+        return windowed(found, counter, limit, reserve, pinned=pinned)
 
     def add(self, messages: Sequence[ChatMessage]) -> list[Kept]:
         """Keep messages at the end."""

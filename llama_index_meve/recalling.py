@@ -17,6 +17,8 @@ from meve.parts.sentences import sentences
 
 PATIENCE = timedelta(minutes=5)
 """After it a question is given up when another is asked: its engine has failed, or was left."""
+FACTS = 512
+"""Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _QUESTIONS = 16
 """For which something was told, and which may be answered yet."""
 _LONG, _SHORT = 500, 64
@@ -137,7 +139,7 @@ def recalled(
     Raises:
         QueryError: a question that says nothing; see `asked_for`.
     """
-    options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens", 512)))}
+    options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens") or FACTS))}
     recall = _search(memory, asked_for(question), user_id=user_id, without=without, **options)
     tell(recall)
     text = told(memory, recall)

@@ -237,6 +237,18 @@ def test_which_turns_are_remembered_can_be_chosen(memory):
         assert set(facts(memory)) == expected
 
 
+def test_what_is_remembered_takes_what_the_policy_gives_it_unless_told(memory):
+    known(memory)
+    for search in ({"max_tokens": None}, {"max_tokens": 400}, {}):
+        assert CAT in MeVeMemory(memory, user_id="alice", search=search).get(QUESTION)[0].content
+
+
+def test_messages_may_come_one_by_one(memory, chat):
+    chat.put_messages(user(text) for text in ("Hello!", CAT))
+    assert texts(chat.get_all()) == ["Hello!", CAT]
+    assert set(facts(memory)) == {CAT}
+
+
 def test_halves_of_characters_keep_nothing_from_being_recalled(memory):
     """As streams leave them that were cut; a message of nothing else asks nothing."""
     known(memory)

@@ -134,6 +134,13 @@ def test_long_conversations_are_read_from_their_end(memory, chat):
     assert len(read) == 401
 
 
+def test_instructions_may_stand_behind_a_greeting(memory):
+    short = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=300)
+    turns = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
+    short.put_messages([user("Hello!"), ChatMessage("Be kind.", role="system"), *turns])
+    assert [m.content for m in short.get()][:2] == ["Be kind.", "A?"]
+
+
 def test_copies_and_pickles_are_of_the_same_session(chat, memory):
     chat.put(user(CAT))
     assert copy.deepcopy(chat).memory is memory
@@ -204,6 +211,8 @@ def test_what_can_not_be_written_down_says_so(memory):
             MeVeMemory(memory, user_id="alice", **options).to_dict()
     with pytest.raises(ConfigurationError, match="no file is named"):
         MeVeMemory.from_dict({"user_id": "alice"})
+    with pytest.raises(ConfigurationError, match="a reference holds odd"):
+        MeVeMemory.from_dict({**MeVeMemory(memory, user_id="alice").to_dict(), "odd": 1})
     with pytest.raises(PolicyError):
         MeVeMemory.from_dict({"file": "m.db", "policy": {"odd": 1}, "user_id": "alice"})
 
