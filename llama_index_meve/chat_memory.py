@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
@@ -52,6 +53,8 @@ class MeVeMemory(BaseMemory):
         remember: which turns are remembered, and as what; None for none.
         on_error: where nothing can be recalled or remembered: `warn` (a `MemoryLostWarning`, and the conversation goes
             on) or `raise`. What can't be kept word for word raises in any case.
+        insert_method: where what is remembered stands: in the `system` message, or, for agents that put theirs in its
+            place and models that know none, before what the `user` said last.
 
     Raises:
         ConfigurationError: no memory, or an option that can't be.
@@ -80,6 +83,7 @@ class MeVeMemory(BaseMemory):
     on_error: OnError = "warn"
     tokens: str | None = None
     """The tokenizer's name, if it was named."""
+    insert_method: InsertMethod = InsertMethod.SYSTEM
 
     _tokens: TokenCounter | str | None = PrivateAttr()
     _counter: MessageCounter = PrivateAttr()
@@ -100,6 +104,7 @@ class MeVeMemory(BaseMemory):
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
         on_error: OnError = "warn",
+        insert_method: InsertMethod | Literal["system", "user"] = InsertMethod.SYSTEM,
     ) -> None:
         at_hand(memory)
         user_key(user_id)  # who can't be is refused here
@@ -114,6 +119,7 @@ class MeVeMemory(BaseMemory):
             "remember": checked_rules(remember),
             "on_error": checked_on_error(on_error),
             "tokens": tokens if isinstance(tokens, str) else None,
+            "insert_method": insert_method,
         }
         super().__init__(**fields)
         self._tokens = tokens
@@ -170,7 +176,7 @@ class MeVeMemory(BaseMemory):
 
         Returns:
             Fresh messages: perhaps one of role `system`, then turns, the first message a user's, and what tools return
-            behind its calls.
+            behind its calls. What is remembered stands as `insert_method` says.
 
         Raises:
             StorageError: the memory can't be read.
@@ -179,7 +185,7 @@ class MeVeMemory(BaseMemory):
         reserve = min((self.search.get("max_tokens") or FACTS) + _TOLD, room // 4)
         window = self._history.window(self._counter, room, reserve)
         text = self._told(asked(input), window, room)
-        return window.with_memory(text)
+        return window.with_memory(text, self.insert_method)
 
     async def aget(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
@@ -293,7 +299,7 @@ class MeVeMemory(BaseMemory):
     def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
         text = question(window.turns) if given is None else given
-        left = room - window.tokens - (0 if window.system else OVERHEAD)
+        left = room - window.tokens - (0 if window.fits(self.insert_method) else OVERHEAD)
         if given is None and text and under_way(window.turns):
             self._turn.asks(text, self.memory.clock.now())
         elif given is None and (known := self._turn.told(text)) is not None:

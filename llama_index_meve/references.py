@@ -17,6 +17,7 @@ _OPEN: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
 """Memories of this process by their files, while anybody holds them."""
 _NAMES = {
     *("memory", "user_id", "session_id", "token_limit", "tokens", "media_tokens", "search", "remember", "on_error"),
+    "insert_method",
 }
 
 
@@ -49,6 +50,7 @@ def described(made: Any) -> dict[str, Any]:
         "media_tokens": made.media_tokens,
         "search": made.search,
         "on_error": made.on_error,
+        "insert_method": made.insert_method.value,
         "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "most": rules.most},
     }
     try:

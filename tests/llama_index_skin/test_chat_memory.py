@@ -17,7 +17,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.telling import HEADER, OPENING
 from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordCounter
-from tests.llama_index_skin.chats import CAT, QUESTION, facts, known, model, outcomes, texts, user
+from tests.llama_index_skin.chats import CAT, QUESTION, facts, known, model, outcomes, texts, tool_call, user
 
 
 @pytest.fixture
@@ -88,6 +88,23 @@ def test_facts_stand_in_the_system_message_as_data_and_instructions_before_them(
     [first] = chat.get(QUESTION)
     assert first.role.value == "system"
     assert [block.text.partition("\n")[0] for block in first.blocks] == ["Be brief.", HEADER]
+
+
+def test_facts_may_stand_before_what_the_user_said_last(memory):
+    known(memory)
+    chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
+    [only] = chat.get(QUESTION)
+    assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
+    said = [ChatMessage("Be brief.", role="system"), user("Hello!"), model("Hi."), user(QUESTION), tool_call("look")]
+    chat.put_messages(said)
+    system, hello, hi, question, call = chat.get()
+    assert [system, hello, hi, call] == [said[0], said[1], said[2], said[4]]
+    assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
+    assert chat.get_all() == said
+    again = MeVeMemory.from_json(chat.to_json())
+    assert again.get() == chat.get()
+    with pytest.raises(ValueError, match="insert_method"):
+        MeVeMemory(memory, user_id="alice", insert_method="middle")
 
 
 def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat):

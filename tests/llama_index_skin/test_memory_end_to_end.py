@@ -145,11 +145,15 @@ STEPS = {
 """What their models say first, and when they have seen the rain."""
 
 
+@pytest.mark.parametrize("insert_method", ["system", "user"])
 @pytest.mark.parametrize("in_workflow", [False, True])
 @pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
 @pytest.mark.parametrize("made", STEPS)
-async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_workflow, memory):
-    """Their answer is judged, and no step before it. Without instructions of their own, theirs take memory's place."""
+async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_workflow, insert_method, memory):
+    """Their answer is judged, and no step before it.
+
+    Where they have no instructions of the user's, they put theirs in the place of the memory's.
+    """
     await ask(agent(witness()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
     first, last = STEPS[made]
     llm = Witness(says=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
@@ -159,10 +163,10 @@ async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_wor
         return f"Rain in {place}."
 
     helper = made(llm, [FunctionTool.from_defaults(weather)], system_prompt)
-    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday")
+    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
     helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
     assert await ask(helper, chat, QUESTION) == ANSWER
-    assert [FACT in llm.shown(call) for call in range(2)] == [system_prompt is not None] * 2
+    assert [FACT in llm.shown(call) for call in range(2)] == [insert_method == "user" or system_prompt is not None] * 2
     [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
     assert outcome.detail["outcome"] == "used"
     assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]

@@ -106,9 +106,16 @@ def strings(value):
     taken=st.sampled_from([None, 0, 7, 500]),
     asked=st.sampled_from([None, QUESTION, "cat?", " "]),
     unit=st.sampled_from(sorted(COUNTERS)),
+    method=st.sampled_from(["system", "user"]),
 )
-def test_whatever_was_said_the_limit_holds(shared, said, limit, taken, asked, unit):
-    options = {"token_limit": limit, "tokens": COUNTERS[unit], "media_tokens": MEDIA, "remember": None}
+def test_whatever_was_said_the_limit_holds(shared, said, limit, taken, asked, unit, method):
+    options = {
+        "insert_method": method,
+        "token_limit": limit,
+        "tokens": COUNTERS[unit],
+        "media_tokens": MEDIA,
+        "remember": None,
+    }
     chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
     chat.put_messages(said)
     shown = chat.get(asked) if taken is None else chat.get(asked, initial_token_count=taken)
