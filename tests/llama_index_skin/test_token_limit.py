@@ -79,10 +79,11 @@ SAID = st.one_of(
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A memory that knows a cat."""
+    """A memory that knows some cats."""
     file = tmp_path_factory.mktemp("limit") / "memory.db"
     with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
-        memory.add(CAT, user_id="alice", source="doc", policy_class="canonical")
+        for fact in (CAT, *(f"My cat number {n} is called Tom{n}." for n in range(9))):
+            memory.add(fact, user_id="alice", source="doc", policy_class="canonical")
         yield memory
 
 
@@ -142,3 +143,17 @@ def test_what_is_remembered_is_among_what_the_limit_is_tried_with(shared):
     """Or the rule above would hold of nothing."""
     chat = MeVeMemory(shared, user_id="alice", token_limit=200, tokens=WordCounter())
     assert CAT in chat.get(QUESTION)[0].content
+
+
+@pytest.mark.parametrize("method", ["system", "user"])
+@pytest.mark.parametrize("said", [[], [ChatMessage("Be brief.", role="system")], [ChatMessage("Hello!")]])
+def test_what_is_remembered_fits_to_the_token(shared, said, method):
+    shown = {}
+    options = {"tokens": WordCounter(), "remember": None, "insert_method": method, "search": {"limit": None}}
+    for limit in range(1, 200):
+        options["token_limit"] = limit
+        chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
+        chat.put_messages(said)
+        shown[limit] = chat.get(QUESTION)
+        assert sum(map(MessageCounter(WordCounter()).message, shown[limit])) <= limit
+    assert str(shown[199]).count("My cat number") > 5
