@@ -53,10 +53,11 @@ class Turn:
     def asks(self, question: str, now: datetime) -> None:
         """A user says something, which waits for an answer from now on."""
         with self._guard:
+            self._waiting.pop(question, None)
             late = [text for text, since in self._waiting.items() if now - since >= PATIENCE]
             for text in late or list(self._waiting)[:-_QUESTIONS]:
                 self._let_go(text)
-            self._waiting[question] = self._waiting.pop(question, now)
+            self._waiting[question] = now
             if self._last is not None and (self._last.question != question or question not in self._told):
                 self._last = None
 

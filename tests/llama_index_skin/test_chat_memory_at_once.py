@@ -219,6 +219,15 @@ def test_a_question_that_nobody_answers_is_given_up(both, chat, clock):
     assert ("dog", "used") in judged(both)
 
 
+def test_a_question_that_was_given_up_may_be_asked_again(both, chat, clock):
+    for _ in range(2):
+        chat.get(QUESTION)
+        chat.put(user(QUESTION))
+        clock.advance(PATIENCE)
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judged(both)
+
+
 @pytest.mark.parametrize("nothing", ["Empty Response", " "])
 def test_an_answer_that_is_none_keeps_no_other_waiting(both, chat, nothing):
     chat.put(user(OTHER))
