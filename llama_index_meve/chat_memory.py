@@ -2,37 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
+from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
-from llama_index_meve.recalling import Turn, recalled
+from llama_index_meve.recalling import FACTS, Turn, asked_for, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import asked, is_answer, question, role_of, said, spoken
+from llama_index_meve.turns import asked, question, role_of, spoken, under_way
 from llama_index_meve.windows import Window
-from meve.errors import ConfigurationError, MeveError
+from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, checked_text, user_key
 from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
 from meve.memory.telling import HEADER, told
-from meve.memory.turns import TurnRules, conversed
+from meve.memory.turns import TurnRules
 from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
 TOKEN_LIMIT = 30_000
-FACTS = 512
-"""Tokens that what is remembered takes at most, unless `search` says otherwise."""
 _TOLD = 64
 """Tokens that mark it off as data."""
-_TRIES = 3
-"""How often it is tried to remember what a message says."""
 
 
 class MeVeMemory(BaseMemory):
@@ -55,6 +53,8 @@ class MeVeMemory(BaseMemory):
         remember: which turns are remembered, and as what; None for none.
         on_error: where nothing can be recalled or remembered: `warn` (a `MemoryLostWarning`, and the conversation goes
             on) or `raise`. What can't be kept word for word raises in any case.
+        insert_method: where what is remembered stands: in the `system` message, or, for agents that put theirs in its
+            place and models that know none, before what the `user` said last.
 
     Raises:
         ConfigurationError: no memory, or an option that can't be.
@@ -81,11 +81,15 @@ class MeVeMemory(BaseMemory):
     search: dict[str, Any] = Field(default_factory=dict)
     remember: TurnRules = Field(exclude=True, repr=False)
     on_error: OnError = "warn"
+    tokens: str | None = None
+    """The tokenizer's name, if it was named."""
+    insert_method: InsertMethod = InsertMethod.SYSTEM
 
+    _tokens: TokenCounter | str | None = PrivateAttr()
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
-    _unheard: list[tuple[str, ChatMessage, int]] = PrivateAttr(default_factory=list)
-    """Messages that are kept, and of which nothing could be remembered yet, with how often it may be tried."""
+    _unheard: list[Heard] = PrivateAttr(default_factory=list)
+    """Messages that are kept, and of which nothing could be remembered yet."""
     _hearing: Any = PrivateAttr(default_factory=Lock)
 
     def __init__(
@@ -100,6 +104,7 @@ class MeVeMemory(BaseMemory):
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
         on_error: OnError = "warn",
+        insert_method: InsertMethod | Literal["system", "user"] = InsertMethod.SYSTEM,
     ) -> None:
         at_hand(memory)
         user_key(user_id)  # who can't be is refused here
@@ -113,8 +118,11 @@ class MeVeMemory(BaseMemory):
             "search": checked_search(memory, search),
             "remember": checked_rules(remember),
             "on_error": checked_on_error(on_error),
+            "tokens": tokens if isinstance(tokens, str) else None,
+            "insert_method": insert_method,
         }
         super().__init__(**fields)
+        self._tokens = tokens
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
 
     @classmethod
@@ -156,7 +164,7 @@ class MeVeMemory(BaseMemory):
     @property
     def recall(self) -> Recall | None:
         """What was recalled last for the turn that is under way or was answered last, with its account."""
-        found = self._turn.told
+        found = self._turn.last
         return found.recall if found else None
 
     def get(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
@@ -168,16 +176,16 @@ class MeVeMemory(BaseMemory):
 
         Returns:
             Fresh messages: perhaps one of role `system`, then turns, the first message a user's, and what tools return
-            behind its calls.
+            behind its calls. What is remembered stands as `insert_method` says.
 
         Raises:
             StorageError: the memory can't be read.
         """
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
-        reserve = min(self.search.get("max_tokens", FACTS) + _TOLD, room // 4)
+        reserve = min((self.search.get("max_tokens") or FACTS) + _TOLD, room // 4)
         window = self._history.window(self._counter, room, reserve)
         text = self._told(asked(input), window, room)
-        return window.with_memory(text)
+        return window.with_memory(text, self.insert_method)
 
     async def aget(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
@@ -214,10 +222,9 @@ class MeVeMemory(BaseMemory):
         Those that begin with an assistant's are an agent's own notes: what it writes in the user's name isn't
         remembered as the user's.
         """
-        if messages:
-            names = self._history.add(messages)
-            own = role_of(messages[0]) == "assistant"
-            self._hear([(n, m) for n, m in zip(names, messages, strict=True) if not own or role_of(m) != "user"])
+        if said := list(messages):
+            kept = self._history.add(said)
+            self._hear(heard(kept, own=role_of(said[0]) == "assistant"))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
@@ -230,7 +237,7 @@ class MeVeMemory(BaseMemory):
             HoldError: a message that would go is on hold; nothing is changed.
         """
         self._turn.forget()
-        self._hear(self._history.set(list(messages)))
+        self._hear(heard(self._history.set(list(messages))))
         self._turn.forget()
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
@@ -243,12 +250,12 @@ class MeVeMemory(BaseMemory):
         To begin anew and keep what was learned, begin another session.
 
         Raises:
-            HoldError: a message is on hold; nothing is erased.
+            HoldError: a message, or what was remembered of one, is on hold; nothing is erased.
         """
         with self._hearing:
+            self._history.erase()
             self._turn.forget()
             self._unheard.clear()
-            self._history.erase()
 
     async def areset(self) -> None:
         """The same, off the event loop."""
@@ -280,19 +287,25 @@ class MeVeMemory(BaseMemory):
         """Itself: the session is one."""
         return self
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Itself; with an update another one, checked as a new one is."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**given, "tokens": self._tokens, **update}) if update else self
+
     @property
     def _history(self) -> History:
         return History(self.memory, self.user_id, self.session_id)
 
     def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
-        known = self._turn.told
         text = question(window.turns) if given is None else given
-        left = room - window.tokens - (0 if window.system else OVERHEAD)
-        if given is None and known is not None and known.answered and known.question == text:
+        left = room - window.tokens - (0 if window.fits(self.insert_method) else OVERHEAD)
+        if given is None and text and under_way(window.turns):
+            self._turn.asks(text, self.memory.clock.now())
+        elif given is None and (known := self._turn.told(text)) is not None:
             again = told(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
-        if not text.strip() or left < 2 * self._counter.text(HEADER):
+        if not asked_for(text) or left < 2 * self._counter.text(HEADER):
             return ""
         with forgiving(self.on_error, "recalling from memory"):
             found = recalled(
@@ -303,31 +316,10 @@ class MeVeMemory(BaseMemory):
             return found.text
         return ""
 
-    def _hear(self, new: Sequence[tuple[str, ChatMessage]]) -> None:
-        """What messages leave behind, in their order, each with its id; and those of which it failed before."""
+    def _hear(self, new: Sequence[Heard]) -> None:
+        """What messages leave behind, in their order; and those of which it failed before."""
         with self._hearing, forgiving(self.on_error, "remembering what was said"):
-            waiting = [*self._unheard, *((name, message, _TRIES) for name, message in new)]
-            self._unheard.clear()
-            failed: MeveError | None = None
-            for name, message, tries in waiting:
-                try:
-                    self._hear_one(name, message)
-                except MeveError as error:
-                    failed = error
-                    self._unheard += [(name, message, tries - 1)] if tries > 1 else []
+            waiting = [*self._unheard, *new]
+            self._unheard[:], failed = hear(self._history, waiting, self._turn, self.remember)
             if failed is not None:
                 raise failed
-
-    def _hear_one(self, name: str, message: ChatMessage) -> None:
-        answer = spoken(message) if is_answer(message) else ""
-        if role_of(message) == "user":
-            self._turn.asks(spoken(message))
-        conversed(
-            self.memory,
-            said([message], [name]),
-            user_id=self.user_id,
-            session_id=self.session_id,
-            recall=self._turn.answered() if answer else None,
-            answer=answer,
-            rules=self.remember,
-        )

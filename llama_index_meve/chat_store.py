@@ -1,6 +1,6 @@
 """Governed memory as a LlamaIndex chat store: one user's messages, under LlamaIndex's own Memory or by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self
 
@@ -10,9 +10,10 @@ from pydantic import ConfigDict, Field
 
 from llama_index_meve.loops import off_loop
 from llama_index_meve.messages import as_message, as_value
-from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory
+from meve.memory.messages import Messages
 from meve.memory.records import Message, UserId, user_key
+from meve.memory.skins import checked_memory
 
 
 class MeVeChatStore(AsyncDBChatStore):
@@ -42,7 +43,7 @@ class MeVeChatStore(AsyncDBChatStore):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
-    memory: Any = Field(exclude=True, repr=False)
+    memory: GovernedMemory = Field(exclude=True, repr=False)
     """A `meve.memory.GovernedMemory`. It isn't serialised."""
     user_id: UserId
     """Whose messages these are."""
@@ -50,10 +51,8 @@ class MeVeChatStore(AsyncDBChatStore):
     """How long messages live; None for as long as the policy says."""
 
     def __init__(self, memory: GovernedMemory, *, user_id: UserId, ttl: timedelta | None = None) -> None:
-        if not isinstance(memory, GovernedMemory):
-            raise ConfigurationError(f"memory is {memory!r:.60}: give a GovernedMemory, from GovernedMemory.open(…)")
         user_key(user_id)  # who can't be is refused here
-        fields: dict[str, Any] = {"memory": memory, "user_id": user_id, "ttl": ttl}
+        fields: dict[str, Any] = {"memory": checked_memory(memory), "user_id": user_id, "ttl": ttl}
         super().__init__(**fields)
 
     @classmethod
@@ -64,6 +63,11 @@ class MeVeChatStore(AsyncDBChatStore):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Itself: nothing of it changes, and the memory is one."""
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Itself; with an update another one, checked as a new one is."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**given, **update}) if update else self
 
     async def get_messages(
         self,
@@ -101,8 +105,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.count`.
         """
-        count: int = await off_loop(self._kept.count, key, user_id=self.user_id, archived=_archived(status))
-        return count
+        return await off_loop(self._kept.count, key, user_id=self.user_id, archived=_archived(status))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add a message at a session's end; when this returns, it survives a power cut.
@@ -170,11 +173,10 @@ class MeVeChatStore(AsyncDBChatStore):
 
     async def get_keys(self) -> list[str]:
         """The user's sessions that have a message, sorted."""
-        found: list[str] = await off_loop(self._kept.sessions, user_id=self.user_id)
-        return found
+        return await off_loop(self._kept.sessions, user_id=self.user_id)
 
     @property
-    def _kept(self) -> Any:
+    def _kept(self) -> Messages:
         return self.memory.messages
 
     def _page(self, key: str, status: MessageStatus | None, **asked: Any) -> list[ChatMessage]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from typing import NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage
 
@@ -11,6 +11,7 @@ from llama_index_meve.counting import MessageCounter
 from llama_index_meve.messages import as_message, as_value
 from llama_index_meve.turns import PINNED, digest
 from llama_index_meve.windows import Window, windowed
+from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory.records import UserId
 
@@ -18,6 +19,15 @@ _PAGE = 64
 """Messages that are read first, from the end of a session back; then as many as the limit seems to hold."""
 _LEADING = 16
 """Messages at the beginning of a session among which its instructions are looked for."""
+
+
+class Kept(NamedTuple):
+    """A message that is kept."""
+
+    id: str
+    name: str
+    """What facts are named by that are taken from it."""
+    message: ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +54,45 @@ class History:
             before, whole = page[0].place if page else None, len(page) < size
             size = max(_PAGE, (limit - tokens) * len(found) // max(1, tokens))
         first = [] if whole else kept.page(self.session_id, user_id=self.user_id, before=before, limit=_LEADING)
-        leading = takewhile(lambda m: m.role in PINNED, (as_message(each.value) for each in first))
-        return windowed(found, counter, limit, reserve, pinned=list(leading))
+        pinned = [message for each in first if (message := as_message(each.value)).role in PINNED]
+        return windowed(found, counter, limit, reserve, pinned=pinned)
 
-    def add(self, messages: Sequence[ChatMessage]) -> list[str]:
-        """Keep messages at the end; their ids."""
+    def add(self, messages: Sequence[ChatMessage]) -> list[Kept]:
+        """Keep messages at the end."""
         values = [as_value(m) for m in messages]
-        return self.memory.messages.add(self.session_id, values, user_id=self.user_id, reason="said in a conversation")
+        reason = "said in a conversation"
+        ids = self.memory.messages.add(self.session_id, values, user_id=self.user_id, reason=reason)
+        return [Kept(name, name, message) for name, message in zip(ids, messages, strict=True)]
 
-    def set(self, messages: Sequence[ChatMessage]) -> list[tuple[str, ChatMessage]]:
-        """Let these be all; those that are new among them, each with an id that is the same whenever it is set."""
-        before = self.all()
-        if before == messages[: len(before)]:
-            self.add(messages[len(before) :])
-        else:
-            values = [as_value(m) for m in messages]
-            reason = "another history was given"
-            self.memory.messages.replace(self.session_id, values, user_id=self.user_id, reason=reason)
-        known, seen = Counter(map(digest, before)), Counter[str]()
+    def set(self, messages: Sequence[ChatMessage]) -> list[Kept]:
+        """Let these be all, at once; those that are new among them, named alike whenever they are set."""
+        reason = "another history was given"
+        ids, before = self.memory.messages.become(
+            self.session_id, [as_value(m) for m in messages], user_id=self.user_id, reason=reason
+        )
+        known, seen = Counter(digest(as_message(m.value)) for m in before), Counter[str]()
         made = []
-        for message in messages:
+        for message, name in zip(messages, ids, strict=True):
             same = digest(message)
             seen[same] += 1
             if seen[same] > known[same]:
-                made.append((f"{same}-{seen[same]}", message))
+                made.append(Kept(name, f"{same}-{seen[same]}", message))
         return made
 
+    def holds(self, kept: Kept) -> bool:
+        """Whether a message is there still."""
+        try:
+            self.memory.get(kept.id, user_id=self.user_id)
+        except UnknownIdError:
+            return False
+        return True
+
     def erase(self) -> None:
-        """Nothing is left of the session: messages, and the facts that were taken from them."""
-        reason = "the session was reset"
-        self.memory.messages.take(self.session_id, user_id=self.user_id, archived=None, reason=reason)
-        for record in self.memory.list(user_id=self.user_id, include_archived=True):
-            if record.session_id == self.session_id and not record.hold:
-                self.memory.delete(record.id, user_id=self.user_id, reason=reason)
+        """Nothing is left of the session, messages, facts and what was made of them; or all of it, if a hold keeps one.
+
+        Raises:
+            HoldError: one is on hold.
+        """
+        self.memory.forget_session(
+            self.session_id, user_id=self.user_id, all_or_none=True, reason="the session was reset"
+        )

@@ -1,5 +1,6 @@
 """Governed memory as a block of LlamaIndex's own Memory."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -8,13 +9,13 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import MessageCounter
-from llama_index_meve.recalling import Told, recalled
+from llama_index_meve.recalling import Told, asked_for, recalled
 from llama_index_meve.references import at_hand
 from llama_index_meve.tokens import global_tokens
 from llama_index_meve.turns import digest, is_answer, question, role_of, said, spoken
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, user_key
-from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
+from meve.memory.skins import HELD, OnError, checked_on_error, checked_rules, checked_search, forgiving
 from meve.memory.telling import CLOSING, HEADER, OPENING
 from meve.memory.turns import TurnRules, conversed
 from meve.parts.tokenizers import resolve_tokens
@@ -63,8 +64,8 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     on_error: OnError = "warn"
 
     _counter: MessageCounter = PrivateAttr()
-    _told: dict[str | None, tuple[Question, Told]] = PrivateAttr(default_factory=dict)
-    """What was told last in each session."""
+    _told: OrderedDict[str | None, tuple[Question, Told | None]] = PrivateAttr(default_factory=OrderedDict)
+    """In each session the question that waits for an answer, and what was told for it; None if it isn't alone."""
     _heard: set[tuple[str | None, str]] = PrivateAttr(default_factory=set)
 
     def __init__(
@@ -112,7 +113,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     def _recalled(self, messages: Sequence[ChatMessage], session: str | None) -> str:
         self._hear(messages, session)
         text = question(messages)
-        if not text:
+        if not asked_for(text):
             return ""
         shown = [words for m in messages if (words := spoken(m)).strip()]
         with forgiving(self.on_error, "recalling from memory"):
@@ -122,9 +123,16 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             )  # fmt: skip
             asked = _asked(messages, text)
             if not _answer(messages, asked):
-                self._told[session] = (asked, found)
+                self._wait(session, asked, found)
             return found.text
         return ""
+
+    def _wait(self, session: str | None, asked: Question, found: Told) -> None:
+        """A question waits for its answer; where another does, it isn't known to which an answer will be."""
+        before = self._told.pop(session, (asked, found))
+        self._told[session] = (asked, found if before[0] == asked and before[1] is not None else None)
+        while len(self._told) > HELD:
+            self._told.popitem(last=False)
 
     def _flushed(self, messages: Sequence[ChatMessage]) -> None:
         by_session: dict[str | None, list[ChatMessage]] = {}
@@ -154,7 +162,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         if not pending or not answer:
             return None, ""
         self._told.pop(session, None)
-        return pending[1].recall, answer
+        return (pending[1].recall, answer) if pending[1] is not None else (None, "")
 
     def _shortened(self, content: str, by: int) -> str | None:
         room = self._counter.text(content) - by

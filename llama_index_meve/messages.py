@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage
 from pydantic import ValidationError
 
-from meve.errors import PassageError, foreign
+from meve.errors import PassageError, StorageError, foreign
 
 _KWARGS = "additional_kwargs"
 _PARTS = ("blocks", "content", "cited_content")
@@ -30,14 +30,19 @@ def as_value(message: ChatMessage) -> dict[str, Any]:
 
 
 def as_message(value: Mapping[str, Any]) -> ChatMessage:
-    """The message that a value was made of; a fresh one each time, also if files that it names are gone."""
+    """The message that a value was made of; a fresh one each time, also if files that it names are gone.
+
+    Raises:
+        StorageError: one that this version of LlamaIndex doesn't know.
+    """
     kwargs = value.get(_KWARGS)
     plain = {name: each for name, each in value.items() if name != _KWARGS} if kwargs else value
     try:
         message = ChatMessage.model_validate(plain)
     except ValidationError:
-        message = ChatMessage.model_validate(_without_files(plain))
-        _name_files(message, plain)
+        with foreign(StorageError, "reading a message that another version of LlamaIndex may have written"):
+            message = ChatMessage.model_validate(_without_files(plain))
+            _name_files(message, plain)
     if kwargs:
         message.additional_kwargs = dict(kwargs)  # by itself: LlamaIndex makes blocks of images in it anew
     return message

@@ -15,6 +15,10 @@ from meve.memory.turns import TurnRules
 
 _OPEN: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
 """Memories of this process by their files, while anybody holds them."""
+_NAMES = {
+    *("memory", "user_id", "session_id", "token_limit", "tokens", "media_tokens", "search", "remember", "on_error"),
+    "insert_method",
+}
 
 
 def at_hand(memory: GovernedMemory) -> None:
@@ -42,9 +46,11 @@ def described(made: Any) -> dict[str, Any]:
         "user_id": made.user_id,
         "session_id": made.session_id,
         "token_limit": made.token_limit,
+        "tokens": made.tokens,
         "media_tokens": made.media_tokens,
         "search": made.search,
         "on_error": made.on_error,
+        "insert_method": made.insert_method.value,
         "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "most": rules.most},
     }
     try:
@@ -67,6 +73,8 @@ def reconnected(data: Mapping[str, Any]) -> dict[str, Any]:
         if file is None:
             raise ConfigurationError(f"no file is named in {sorted(data)}: give what to_dict() returned, or memory=…")
         given["memory"] = _opened(Path(file), policy)
+    if odd := sorted(given.keys() - _NAMES):
+        raise ConfigurationError(f"a reference holds {', '.join(odd)}: give what to_dict() returned, of this version")
     if isinstance(given.get("remember"), Mapping):
         given["remember"] = TurnRules(**given["remember"])
     return given

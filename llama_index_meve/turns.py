@@ -53,14 +53,28 @@ def answered_call(message: ChatMessage) -> str:
 
 def is_answer(message: ChatMessage) -> bool:
     """Whether a model answers with it: in words, calling no tools."""
-    text = spoken(message).strip()
-    return role_of(message) == "assistant" and bool(text) and text != EMPTY_RESPONSE and not calls(message)
+    return ends(message) and spoken(message).strip() not in {"", EMPTY_RESPONSE}
+
+
+def ends(message: ChatMessage) -> bool:
+    """Whether a model has done with a question by it, be it with an answer or without."""
+    return role_of(message) == "assistant" and not calls(message)
 
 
 def question(messages: Sequence[ChatMessage]) -> str:
     """What the user said last, in words; empty for nothing."""
     found = (text for m in reversed(messages) if role_of(m) == "user" and (text := spoken(m)).strip())
     return next(found, "")
+
+
+def under_way(messages: Sequence[ChatMessage]) -> bool:
+    """Whether what the user said last in words isn't answered yet."""
+    for message in reversed(messages):
+        if ends(message):
+            return False
+        if role_of(message) == "user" and spoken(message).strip():
+            return True
+    return False
 
 
 def digest(message: ChatMessage) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.memory.memory import InsertMethod
 
 from llama_index_meve.counting import MessageCounter
 from llama_index_meve.turns import PINNED, RESULTS, answered_call, calls, role_of
@@ -19,13 +20,32 @@ class Window:
     """The first is a user's; what tools return stands behind its calls."""
     tokens: int = 0
 
-    def with_memory(self, text: str) -> list[ChatMessage]:
-        """The messages for the model, with what is remembered at the end of the instructions."""
-        blocks = [*(self.system.blocks if self.system else ()), *([TextBlock(text=text)] if text else ())]
+    def with_memory(self, text: str, method: InsertMethod = InsertMethod.SYSTEM) -> list[ChatMessage]:
+        """The messages for the model, with what is remembered at the end of the instructions.
+
+        Or, as `method` says, at the beginning of what the user said last.
+        """
+        told = [TextBlock(text=text)] if text else []
+        if method is InsertMethod.USER:
+            return [*([self.system] if self.system else ()), *self._before_the_last(told)]
+        blocks = [*(self.system.blocks if self.system else ()), *told]
         if not blocks:
             return list(self.turns)
         first = self.system or ChatMessage(role="system")
         return [first.model_copy(update={"blocks": blocks}), *self.turns]
+
+    def _before_the_last(self, told: list[TextBlock]) -> list[ChatMessage]:
+        made = list(self.turns)
+        last = next((n for n in reversed(range(len(made))) if role_of(made[n]) == "user"), None)
+        if told and last is not None:
+            made[last] = made[last].model_copy(update={"blocks": [*told, *made[last].blocks]})
+        elif told:
+            made = [ChatMessage(role="user", blocks=told)]
+        return made
+
+    def fits(self, method: InsertMethod) -> bool:
+        """Whether what is remembered finds a message to stand in, and needs none of its own."""
+        return bool(self.turns) if method is InsertMethod.USER else self.system is not None
 
 
 def windowed(

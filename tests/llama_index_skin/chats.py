@@ -20,6 +20,8 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
+from llama_index.core.chat_engine.multi_modal_condense_plus_context import MultiModalCondensePlusContextChatEngine
+from llama_index.core.chat_engine.multi_modal_context import MultiModalContextChatEngine
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -126,7 +128,25 @@ def condense_question(llm, memory):
     return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=llm, memory=memory)
 
 
-ENGINES = [simple, context, condense_plus_context, condense_question]
+def multi_modal_context(llm, memory):
+    return MultiModalContextChatEngine.from_defaults(retriever=Finds(), multi_modal_llm=llm, memory=memory)
+
+
+def multi_modal_condense_plus_context(llm, memory):
+    return MultiModalCondensePlusContextChatEngine.from_defaults(
+        retriever=Finds(), llm=llm, multi_modal_llm=llm, memory=memory
+    )
+
+
+ENGINES = [
+    simple,
+    context,
+    condense_plus_context,
+    condense_question,
+    multi_modal_context,
+    multi_modal_condense_plus_context,
+]
+"""All there are."""
 
 
 def say(engine, text):

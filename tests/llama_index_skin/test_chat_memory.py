@@ -17,7 +17,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.telling import HEADER, OPENING
 from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordCounter
-from tests.llama_index_skin.chats import CAT, QUESTION, facts, known, model, outcomes, texts, user
+from tests.llama_index_skin.chats import CAT, QUESTION, facts, known, model, outcomes, texts, tool_call, user
 
 
 @pytest.fixture
@@ -88,6 +88,23 @@ def test_facts_stand_in_the_system_message_as_data_and_instructions_before_them(
     [first] = chat.get(QUESTION)
     assert first.role.value == "system"
     assert [block.text.partition("\n")[0] for block in first.blocks] == ["Be brief.", HEADER]
+
+
+def test_facts_may_stand_before_what_the_user_said_last(memory):
+    known(memory)
+    chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
+    [only] = chat.get(QUESTION)
+    assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
+    said = [ChatMessage("Be brief.", role="system"), user("Hello!"), model("Hi."), user(QUESTION), tool_call("look")]
+    chat.put_messages(said)
+    system, hello, hi, question, call = chat.get()
+    assert [system, hello, hi, call] == [said[0], said[1], said[2], said[4]]
+    assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
+    assert chat.get_all() == said
+    again = MeVeMemory.from_json(chat.to_json())
+    assert again.get() == chat.get()
+    with pytest.raises(ValueError, match="insert_method"):
+        MeVeMemory(memory, user_id="alice", insert_method="middle")
 
 
 def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat):
@@ -235,3 +252,25 @@ def test_which_turns_are_remembered_can_be_chosen(memory):
         chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=rules)
         chat.put_messages([user(CAT), model("I like cats.")])
         assert set(facts(memory)) == expected
+
+
+def test_what_is_remembered_takes_what_the_policy_gives_it_unless_told(memory):
+    known(memory)
+    for search in ({"max_tokens": None}, {"max_tokens": 400}, {}):
+        assert CAT in MeVeMemory(memory, user_id="alice", search=search).get(QUESTION)[0].content
+
+
+def test_messages_may_come_one_by_one(memory, chat):
+    chat.put_messages(user(text) for text in ("Hello!", CAT))
+    assert texts(chat.get_all()) == ["Hello!", CAT]
+    assert set(facts(memory)) == {CAT}
+
+
+def test_halves_of_characters_keep_nothing_from_being_recalled(memory):
+    """As streams leave them that were cut; a message of nothing else asks nothing."""
+    known(memory)
+    strict = MeVeMemory(memory, user_id="alice", session_id="s", on_error="raise")
+    strict.put_messages([user("\ud83d The weather was \udc00 fine."), model("\ud83d")])
+    assert CAT in strict.get(QUESTION)[0].content
+    strict.put(user("\ud83d\x00"))
+    assert len(strict.get()) == 3

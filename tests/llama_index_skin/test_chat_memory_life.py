@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 
+import meve
 from llama_index_meve import MeVeChatStore, MeVeMemory
 from llama_index_meve.references import at_hand
 from meve.errors import (
@@ -22,6 +24,7 @@ from meve.errors import (
     PassageError,
     PolicyError,
     StorageError,
+    ValidationError,
 )
 from meve.memory import GovernedMemory, Policy
 from meve.memory.turns import TurnRules
@@ -131,11 +134,48 @@ def test_long_conversations_are_read_from_their_end(memory, chat):
     assert len(read) == 401
 
 
+def test_instructions_may_stand_behind_a_greeting(memory):
+    short = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=300)
+    turns = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
+    short.put_messages([user("Hello!"), ChatMessage("Be kind.", role="system"), *turns])
+    assert [m.content for m in short.get()][:2] == ["Be kind.", "A?"]
+
+
 def test_copies_and_pickles_are_of_the_same_session(chat, memory):
     chat.put(user(CAT))
     assert copy.deepcopy(chat).memory is memory
     for again in (pickle.loads(pickle.dumps(chat)), chat.model_copy()):
         assert (again.memory is memory, texts(again.get_all())) == (True, [CAT])
+
+
+def test_a_copy_that_is_changed_is_another_session_and_checked(memory, chat):
+    chat.put(user(CAT))
+    for deep in (False, True):
+        other = chat.model_copy(update={"session_id": "s2"}, deep=deep)
+        assert (chat.session_id, texts(chat.get_all()), other.get_all()) == ("s1", [CAT], [])
+        assert other.get(QUESTION)
+        assert chat.recall is None
+        with pytest.raises(ValidationError, match="user_id"):
+            chat.model_copy(update={"user_id": " "}, deep=deep)
+    assert chat.model_copy(update={"token_limit": 9})._counter.text("one") == chat._counter.text("one")
+
+
+def test_a_reference_counts_as_the_memory_does_whose_it_is(memory):
+    file = Path(meve.__file__).with_name("parts") / "verifiers" / "meve-verifier-1" / "tokenizer.json"
+    text = "Unbelievably long-winded words, tokenized otherwise: 1234567890."
+    usual = MeVeMemory(memory, user_id="alice", session_id="s")
+    named = MeVeMemory(memory, user_id="alice", session_id="s", tokens=str(file))
+    assert named._counter.text(text) != usual._counter.text(text)
+    for chat in (usual, named):
+        assert MeVeMemory.from_json(chat.to_json())._counter.text(text) == chat._counter.text(text)
+
+
+def test_a_message_of_another_version_is_told_as_what_it_is(memory, chat):
+    memory.messages.add("s1", [{"role": "user", "content": "An old one."}], user_id="alice")
+    assert texts(chat.get()) == ["An old one."]
+    memory.messages.add("s1", [{"role": "user", "blocks": [{"block_type": "hologram"}]}], user_id="alice")
+    with pytest.raises(StorageError, match=r"(?s)another version of LlamaIndex.*hologram"):
+        chat.get()
 
 
 def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has(tmp_path, clock):
@@ -171,6 +211,8 @@ def test_what_can_not_be_written_down_says_so(memory):
             MeVeMemory(memory, user_id="alice", **options).to_dict()
     with pytest.raises(ConfigurationError, match="no file is named"):
         MeVeMemory.from_dict({"user_id": "alice"})
+    with pytest.raises(ConfigurationError, match="a reference holds odd"):
+        MeVeMemory.from_dict({**MeVeMemory(memory, user_id="alice").to_dict(), "odd": 1})
     with pytest.raises(PolicyError):
         MeVeMemory.from_dict({"file": "m.db", "policy": {"odd": 1}, "user_id": "alice"})
 

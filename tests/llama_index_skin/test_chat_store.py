@@ -144,6 +144,10 @@ async def test_messages_are_no_facts(memory, store):
 
 
 def test_copies_share_the_memory_and_nothing_of_it_is_written_out(memory, store):
+    bob = store.model_copy(update={"user_id": "bob"}, deep=True)
+    assert (store.user_id, bob.user_id, bob.memory is memory) == ("alice", "bob", True)
+    with pytest.raises(ValidationError, match="user_id"):
+        store.model_copy(update={"user_id": ""})
     assert copy.deepcopy(store).memory is store.model_copy(deep=True).memory is memory
     assert json.loads(store.model_dump_json()) == {"user_id": "alice", "ttl": None}
     assert isinstance(store, AsyncDBChatStore)

@@ -10,6 +10,7 @@ from llama_index.core.memory import Memory
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
 from meve.memory import GovernedMemory
+from meve.memory.skins import HELD
 from meve.memory.telling import CLOSING, HEADER
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.llama_index_skin.chats import (
@@ -129,6 +130,30 @@ async def test_the_same_question_again_is_another_one(memory):
     said += [model("You asked that before.")]
     await mine.aget(said, session_id="s")
     assert outcomes(memory) == ["used", "unused"]
+
+
+async def test_of_two_questions_at_once_no_answer_is_held_against_the_other_s(memory):
+    mine = block(memory)
+    known(memory)
+    memory.add("My dog is called Rex.", user_id="alice", source="chat_user", policy_class="factual")
+    said = []
+    for message in (user(QUESTION), user("What is my dog called?"), model(ANSWER), model("Your dog is called Rex.")):
+        said.append(message)
+        for _ in range(2):  # as agents ask, between their tools
+            await mine.aget(said, session_id="s")
+    assert outcomes(memory) == []
+    said += [user("And my cat?")]
+    await mine.aget(said, session_id="s")
+    said += [model(ANSWER)]
+    await mine.aget(said, session_id="s")
+    assert "used" in outcomes(memory)
+
+
+async def test_questions_of_sessions_that_nobody_goes_on_with_are_let_go(memory):
+    mine = block(memory)
+    for n in range(HELD + 9):
+        await mine.aget([user(QUESTION)], session_id=str(n))
+    assert len(mine._told) == HELD
 
 
 async def test_it_is_shortened_by_leaving_out_the_last_sessions(memory):

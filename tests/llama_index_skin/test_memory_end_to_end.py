@@ -5,6 +5,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
@@ -18,6 +19,7 @@ from tests.llama_index_skin.chats import (
     agent,
     ask,
     context,
+    multi_modal_condense_plus_context,
     say,
     say_streaming,
     simple,
@@ -69,7 +71,8 @@ def test_what_was_said_in_one_conversation_is_known_in_the_next_and_judged_by_th
     way(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), QUESTION)
     assert not any("Oslo" in llm.shown(call) for call in range(len(llm.seen)))
 
-    assert actions(memory, fact.id) == ["add", "retrieve", "use", "retrieve", "update"]
+    asked = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context else 1)  # it asks a second time
+    assert actions(memory, fact.id) == ["add", *asked, "use", *asked, "update"]
     used = memory.audit.events(user_id="alice", action="use")[0]
     assert (used.record_id, used.reason.partition(";")[2].strip()) == (fact.id, f"recall {tuesday.recall.id}")
     assert memory.audit.verify().ok
@@ -120,6 +123,53 @@ async def test_an_agent_that_calls_a_tool_answers_with_what_is_remembered_and_on
     judged = len(memory.audit.events(user_id="alice", action=["use", "update"]))
     assert await ask(made(witness("Bye.")), chat, "Thanks!") == "Bye."
     assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
+
+
+def react(llm, tools, system_prompt):
+    return ReActAgent(name="gardener", llm=llm, tools=tools, system_prompt=system_prompt)
+
+
+def codeact(llm, tools, system_prompt):
+    return CodeActAgent(
+        name="gardener", llm=llm, tools=tools, system_prompt=system_prompt, code_execute_fn=lambda code: "Rain."
+    )
+
+
+STEPS = {
+    react: (
+        'Thought: I look.\nAction: weather\nAction Input: {"place": "there"}',
+        f"Thought: I know.\nAnswer: {ANSWER}",
+    ),
+    codeact: ("I look.\n<execute>\nprint(weather('there'))\n</execute>", ANSWER),
+}
+"""What their models say first, and when they have seen the rain."""
+
+
+@pytest.mark.parametrize("insert_method", ["system", "user"])
+@pytest.mark.parametrize("in_workflow", [False, True])
+@pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
+@pytest.mark.parametrize("made", STEPS)
+async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_workflow, insert_method, memory):
+    """Their answer is judged, and no step before it.
+
+    Where they have no instructions of the user's, they put theirs in the place of the memory's.
+    """
+    await ask(agent(witness()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+    first, last = STEPS[made]
+    llm = Witness(says=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
+
+    def weather(place: str) -> str:
+        """The weather at a place."""
+        return f"Rain in {place}."
+
+    helper = made(llm, [FunctionTool.from_defaults(weather)], system_prompt)
+    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
+    helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
+    assert await ask(helper, chat, QUESTION) == ANSWER
+    assert [FACT in llm.shown(call) for call in range(2)] == [insert_method == "user" or system_prompt is not None] * 2
+    [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
+    assert outcome.detail["outcome"] == "used"
+    assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
 
 
 async def test_what_an_agent_writes_in_the_users_name_is_not_remembered_as_the_users(memory):

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import StorageError, ValidationError
+from meve.errors import HoldError, StorageError, ValidationError
 from meve.memory.aside import WORKERS
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
@@ -29,6 +29,17 @@ def test_a_session_is_forgotten_with_what_was_made_from_it_but_for_holds(memory)
     assert [r.id for r in memory.list(user_id="bob")] == ["a"]
     with pytest.raises(ValidationError, match="session_id is blank"):
         memory.forget_session(" ", user_id="ann")
+
+
+def test_a_session_may_go_as_a_whole_or_not_at_all(memory, clock):
+    memory.add("Turn a.", user_id="ann", id="a", session_id="s1", ttl=timedelta(hours=1))
+    memory.add("Turn b.", user_id="ann", id="b", session_id="s1")
+    memory.hold("a", user_id="ann", why="a lawsuit")
+    with pytest.raises(HoldError, match="a lawsuit"):
+        memory.forget_session("s1", user_id="ann", all_or_none=True)
+    assert [r.id for r in memory.list(user_id="ann")] == ["a", "b"]
+    clock.advance(timedelta(hours=1))  # what is over, and kept for a court alone, keeps nothing else
+    assert memory.forget_session("s1", user_id="ann", all_or_none=True).erased == ("b",)
 
 
 def test_a_summary_of_several_sessions_goes_with_any_of_them(memory, clock):

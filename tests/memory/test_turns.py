@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import ConfigurationError, PassageError, ValidationError
+from meve.errors import ConfigurationError, ModelError, PassageError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.statements import statements
 from meve.memory.telling import CLOSING, HEADER, OPENING, told
@@ -237,3 +237,11 @@ def test_what_went_since_the_recall_is_not_told(memory, clock):
     assert told(memory, recall).splitlines()[2:] == ["[1] Tomatoes need warmth. (doc, 2026-05-01)", CLOSING]
     memory.forget_user(user_id="ann")
     assert told(memory, recall) == ""
+
+
+def test_a_function_for_facts_that_fails_is_told_as_a_model_that_does(memory):
+    def asks_a_model(text):
+        raise TimeoutError("no answer")
+
+    with pytest.raises(ModelError, match=r"TurnRules.*no answer"):
+        remember(memory, [TURN], user_id="ann", rules=TurnRules(facts=asks_a_model))

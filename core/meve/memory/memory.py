@@ -302,10 +302,16 @@ class GovernedMemory:
             self._searcher.forget(user)
         return done
 
-    def forget_session(self, session_id: str, *, user_id: UserId, reason: str = "on request") -> Erased:
-        """Erase all records of one of a user's sessions, and what was made from them; but for those on hold."""
+    def forget_session(
+        self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
+    ) -> Erased:
+        """Erase all records of one of a user's sessions, and what was made from them; but for those on hold.
+
+        Raises:
+            HoldError: one is on hold, with `all_or_none`; nothing is erased.
+        """
         user = user_key(user_id)
-        done = self._writer.forget(user, reason, checked_text(session_id, "session_id"))
+        done = self._writer.forget(user, reason, checked_text(session_id, "session_id"), all_or_none=all_or_none)
         self._reflector.forget(user, done.erased)
         self._searcher.forget(user)
         return done

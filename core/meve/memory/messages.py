@@ -107,13 +107,41 @@ class Messages:
             ValidationError, StorageError: as for `add`.
             HoldError: one that it held is on hold; nothing is changed.
         """
+        return self.become(session_id, values, user_id=user_id, archived=archived, ttl=ttl, anew=True, reason=reason)[0]
+
+    def become(
+        self,
+        session_id: str,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        user_id: UserId,
+        archived: bool = False,
+        ttl: timedelta | None = None,
+        anew: bool = False,
+        reason: str = "on request",
+    ) -> tuple[list[str], list[Message]]:
+        """Let these be a session's messages, at once. If they begin with all that it holds, that stays; else it goes.
+
+        Args are those of `add`, and `anew`: whether it is erased in any case.
+
+        Returns:
+            Their ids, and what the session held until then.
+
+        Raises:
+            ValidationError, StorageError, HoldError: as for `replace`.
+        """
         user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
+        asked = Stretch(session=_session(session_id), archived=None)
         with self._kit.store.writing() as transaction:
-            found = transaction.messages(user, Stretch(session=session_id, archived=None), self._kit.clock.now())
-            gone = self._erase(transaction, user, [s.record for _, s in found], reason)
-            self._insert(transaction, user, drafts, reason)
+            found = transaction.messages(user, asked, self._kit.clock.now())
+            before = [(place, stored) for place, stored in found if (stored.record.tags == (ARCHIVED,)) is archived]
+            staying = not anew and _begins(drafts, before)
+            gone = () if staying else self._erase(transaction, user, [s.record for _, s in found], reason)
+            new = drafts[len(before) :] if staying else drafts
+            self._insert(transaction, user, new, reason)
         self._let_go(user, gone)
-        return [each.record.id for each in drafts]
+        kept = [stored for _, stored in before] if staying else []
+        return [each.record.id for each in (*kept, *new)], [_message(place, stored.record) for place, stored in before]
 
     def page(
         self,
@@ -343,6 +371,12 @@ def _checked(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise PassageError(f"a message is {value!r:.80}: give a mapping from names to values")
     return checked_metadata(value)
+
+
+def _begins(drafts: Sequence[StoredRecord], before: Sequence[tuple[int, StoredRecord]]) -> bool:
+    """Whether messages begin with those that a session holds."""
+    first = [canonical(each.record.metadata) for each in drafts[: len(before)]]
+    return first == [canonical(stored.record.metadata) for _, stored in before]
 
 
 def _none_missing(found: Sequence[tuple[int, StoredRecord]], ids: Sequence[str]) -> None:

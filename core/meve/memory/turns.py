@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from meve.errors import ConfigurationError, DuplicateIdError, ValidationError
+from meve.errors import ConfigurationError, DuplicateIdError, ModelError, ValidationError, foreign
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import MemoryRecord, UserId, checked_choice, checked_text
@@ -97,6 +97,7 @@ def remember(
 
     Raises:
         ValidationError: a user, session or turn that can't be.
+        ModelError: a function for facts, or the embedder, failed.
         StorageError: the file can't be written.
     """
     rules = rules or TurnRules()
@@ -169,7 +170,11 @@ def _worth(turn: Said, rules: TurnRules, longest: int) -> tuple[Sequence[str], s
     if turn.role not in rules.sources:
         return [], f"turns of role {turn.role!r} aren't remembered"
     text = turn.text.replace("\x00", "").encode(errors="ignore").decode()
-    found = [fact for fact in (rules.facts or statements)(text) if fact.strip()] if text.strip() else []
+    if rules.facts is None:
+        found = statements(text)
+    else:
+        with foreign(ModelError, "taking the facts out of a turn with the function of TurnRules(facts=…)"):
+            found = [fact for fact in rules.facts(text) if fact.strip()] if text.strip() else []
     facts = [fact for fact in found if len(fact) <= longest][: rules.most]
     if not found:
         return [], "it states nothing"

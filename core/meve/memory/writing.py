@@ -175,12 +175,21 @@ class Writer:
             erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
         return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased and not dry_run else True)
 
-    def forget(self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False) -> Erased:
-        """Nothing is left of a user's records, or of a session's, but for those on hold; a dry run only tells."""
+    def forget(
+        self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
+    ) -> Erased:
+        """Nothing is left of a user's records, or of a session's, but for those on hold; a dry run only tells.
+
+        Raises:
+            HoldError: one that isn't over is on hold, with `all_or_none`; nothing is erased.
+        """
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
             found = [*transaction.records(user), *transaction.all_archived(user)]
             found = found if session is None else of_session(found, session)
+            for stored in found if all_or_none else ():
+                if stored.record.hold and not stored.record.expired(now):
+                    raise held(stored.record)
             erased, kept = self.erase(transaction, user, found, reason, now, dry_run=dry_run)
             if session is None and not dry_run:
                 transaction.forget_opinions(user)

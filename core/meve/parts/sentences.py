@@ -6,6 +6,8 @@ from meve.errors import ModelError, foreign
 def sentences(text: str) -> list[str]:
     """The sentences of an English text, in order; together they are all of it but white space between them.
 
+    Halves of characters, as streams that were cut leave them, are in none.
+
     Raises:
         ModelError: the text can't be split.
 
@@ -15,4 +17,5 @@ def sentences(text: str) -> list[str]:
     import sentencex
 
     with foreign(ModelError, "splitting a text into sentences"):
-        return [sentence.strip() for sentence in sentencex.segment("en", text) if sentence.strip()]
+        whole = text.encode(errors="ignore").decode()
+        return [sentence.strip() for sentence in sentencex.segment("en", whole) if sentence.strip()]
