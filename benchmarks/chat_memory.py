@@ -95,13 +95,15 @@ async def reading(memory: GovernedMemory, folder: str, talk: Sequence[ChatMessag
 async def overhead(memory: GovernedMemory, talk: Sequence[ChatMessage]) -> None:
     """What calls cost beyond what the memory does in them."""
     store = MeVeChatStore(memory, user_id="over")
-    chat = MeVeMemory(memory, user_id="over", session_id="chat")
+    chat, short = (MeVeMemory(memory, user_id="over", session_id=name) for name in ("chat", "short"))
+    await short.aput_messages(talk[:PAGE])
     inside, numbers = Inside(memory), count()
     ways: dict[str, Callable[[], Awaitable[Any]]] = {
         "MeVeChatStore.add_message": lambda: store.add_message("s", talk[0]),
         f"MeVeChatStore.get_last_messages({PAGE})": lambda: store.get_last_messages("s", PAGE),
         "MeVeMemory.aput": lambda: chat.aput(talk[0]),
-        "MeVeMemory.aget": lambda: chat.aget(f"How much water in week {next(numbers)}?"),
+        f"MeVeMemory.aget, {PAGE} messages": lambda: short.aget(f"How much water in week {next(numbers)}?"),
+        f"MeVeMemory.aget, {CALLS} messages": lambda: chat.aget(f"How much water in week {next(numbers)}?"),
     }
     print("\n| call | median ms | of it beside the memory |\n|---|---:|---:|")
     for name, way in ways.items():
