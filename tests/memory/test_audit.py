@@ -147,3 +147,25 @@ def test_events_are_found_by_user_record_action_and_time(memory, clock):
     assert [e.record_id for e in memory.audit.events(user_id="alice")] == ["a"]
     assert [e.user_id for e in memory.audit.events(record_id="b", action="add")] == ["bob"]
     assert memory.audit.events(until=clock.now() - timedelta(days=50)) == []
+
+
+def test_what_is_archived_is_explained_where_it_is_asked_for(memory, clock):
+    """With the rest, best first, and told apart: no search finds it."""
+    memory.add("Tomatoes need six hours of sun.", user_id="alice", id="sun", source="doc", ttl=timedelta(days=900))
+    recall = memory.search("What do tomatoes need?", user_id="alice")
+    for _ in range(5):
+        memory.reflect(recall, answer="Bread is baked of flour.")
+    clock.advance(timedelta(days=60))
+    assert memory.maintain().archived == {"alice": ["sun"]}
+    memory.add("Tomatoes are red.", user_id="alice", id="red", source="doc")
+    assert [e.record.id for e in memory.explain("tomatoes need sun", user_id="alice")] == ["red"]
+    found = memory.explain("tomatoes need sun", user_id="alice", include_archived=True)
+    assert {e.record.id: e.archived for e in found} == {"sun": True, "red": False}
+    assert [e.score for e in found] == sorted((e.score for e in found), reverse=True)
+    (sun,) = (e for e in found if e.archived)
+    assert sun.why.endswith("; archived")
+    assert (sun.events[0].action, sun.events[-1].action) == ("add", "archive")
+    assert len(memory.explain("tomatoes", user_id="alice", include_archived=True, limit=1)) == 1
+    assert memory.explain("tomatoes need sun", user_id="bob", include_archived=True) == []
+    clock.advance(timedelta(days=900))
+    assert memory.explain("tomatoes need sun", user_id="alice", include_archived=True) == []
