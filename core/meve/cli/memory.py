@@ -30,14 +30,15 @@ File = Annotated[Path, typer.Option("--file", envvar="MEVE_MEMORY", help="Where 
 User = Annotated[str, typer.Option("--user", help="Whose. A whole number is given as int:42.", metavar="ID")]
 AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.", metavar="ID")]
 PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", envvar="MEVE_POLICY", help="A policy in YAML.", metavar="FILE")
+    Path | None,
+    typer.Option("--policy", envvar="MEVE_POLICY", help="A policy in YAML; else the default.", metavar="FILE"),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The file of the audit log's key.", metavar="FILE"),
+    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The audit log's key, if it has one.", metavar="FILE"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Archived ones too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
@@ -307,7 +308,8 @@ def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: 
     def shown() -> None:
         if done.ok:
             keyed = "" if done.keyed else "; without a key this shows accidents, and not intent"
-            say(f"{done.events} entries, each in its place as it was written{keyed}", "green")
+            many = counted(done.events, "entry", "entries")
+            say(f"{many}, each in its place as it was written{keyed}", "green")
         else:
             say(f"the log holds up to entry {done.events}: {done.problem}", "bold red")
 
