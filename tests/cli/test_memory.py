@@ -7,6 +7,7 @@ import pytest
 
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
+from tests.memories import reflected
 
 
 @pytest.fixture
@@ -115,10 +116,7 @@ def archived(tmp_path):
     """A memory of alice's, that nobody used, was archived a month ago."""
     clock = FakeClock(datetime.now(UTC) - timedelta(days=90))
     with GovernedMemory.open(tmp_path / "memory.db", clock=clock) as opened:
-        opened.add("Tomatoes need sun.", user_id="alice", id="t", source="doc", ttl=timedelta(days=900))
-        recall = opened.search("What do tomatoes need?", user_id="alice")
-        for _ in range(5):
-            opened.reflect(recall, answer="Bread is baked of flour.")
+        reflected(opened, 20, text="Tomatoes need sun.", id="t", source="doc", ttl=timedelta(days=900))
         clock.advance(timedelta(days=60))
         assert opened.maintain().archived == {"alice": ["t"]}
 

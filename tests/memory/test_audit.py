@@ -7,8 +7,7 @@ import pytest
 
 from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
-
-KEY = b"a key of the tests, long enough"
+from tests.memories import KEY, reflected
 
 
 @pytest.fixture
@@ -151,10 +150,7 @@ def test_events_are_found_by_user_record_action_and_time(memory, clock):
 
 def test_what_is_archived_is_explained_where_it_is_asked_for(memory, clock):
     """With the rest, best first, and told apart: no search finds it."""
-    memory.add("Tomatoes need six hours of sun.", user_id="alice", id="sun", source="doc", ttl=timedelta(days=900))
-    recall = memory.search("What do tomatoes need?", user_id="alice")
-    for _ in range(5):
-        memory.reflect(recall, answer="Bread is baked of flour.")
+    reflected(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
     clock.advance(timedelta(days=60))
     assert memory.maintain().archived == {"alice": ["sun"]}
     memory.add("Tomatoes are red.", user_id="alice", id="red", source="doc")
