@@ -1,5 +1,6 @@
 """The notebooks run from top to bottom, without a network and without a key, and show what they show."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,9 @@ def test_what_is_saved_speaks_only_of_itself(file):
     """No path of a machine, no warning, no traceback."""
     text = file.read_text("utf-8")
     assert not [word for word in ("/home/", "/root/", "/tmp/", "Warning", "Traceback") if word in text]
+
+
+@pytest.mark.skipif(not NOTEBOOKS, reason="the notebooks aren't here: they are no part of the wheel")
+def test_the_readme_names_each_and_no_other():
+    readme = (NOTEBOOKS[0].parents[1] / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"\(notebooks/(.+?)\)", readme) == [file.name for file in NOTEBOOKS]

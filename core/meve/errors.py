@@ -34,7 +34,7 @@
 Every message names the thing, the value and the next step. Errors survive pickling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -183,4 +183,18 @@ def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
     >>> print(missing_extra("sentence_transformers", "models", "an embedder of your own"))
     an embedder of your own needs 'sentence_transformers', which isn't installed: pip install 'meve[models]'
     """
-    return MissingExtraError(f"{purpose} needs {package!r}, which isn't installed: pip install 'meve[{extra}]'")
+    return missing_extras({package: extra}, purpose)
+
+
+def missing_extras(needs: Mapping[str, str], purpose: str) -> MissingExtraError:
+    """The error for optional dependencies that aren't installed.
+
+    Args:
+        needs: their importable names, each with the extra that installs it.
+        purpose: what they are for.
+    """
+    *others, last = map(repr, needs)
+    packages = f"{', '.join(others)} and {last}" if others else last
+    extras = ",".join(dict.fromkeys(needs.values()))
+    how = "aren't installed" if others else "isn't installed"
+    return MissingExtraError(f"{purpose} needs {packages}, which {how}: pip install 'meve[{extras}]'")

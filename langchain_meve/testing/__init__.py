@@ -12,7 +12,10 @@ Each test is one rule, and its docstring states it. What a store can't do it dec
 Needs pytest: pip install 'meve[langgraph,testing]'
 """
 
-from langchain_meve.testing.face import Face
-from langchain_meve.testing.graph_store_contract import GraphStoreContract, rules
+from meve.extras import needed
+
+with needed("langchain_meve.testing", {"langgraph": "langgraph", "pytest": "testing"}):
+    from langchain_meve.testing.face import Face
+    from langchain_meve.testing.graph_store_contract import GraphStoreContract, rules
 
 __all__ = ["Face", "GraphStoreContract", "rules"]

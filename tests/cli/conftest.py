@@ -1,4 +1,9 @@
 import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 from typer.testing import CliRunner
@@ -44,6 +49,28 @@ def index(indexed):
 def meve():
     """Runs a command line, and gives back its result."""
     return lambda *arguments, **more: CliRunner().invoke(app, [str(each) for each in arguments], **more)
+
+
+@pytest.fixture
+def on_terminal():
+    """Runs a command line on a terminal of so many columns, in a process; gives back the lines that a reader sees."""
+    pty = pytest.importorskip("pty")
+
+    def run(*arguments, columns=80):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "meve.cli", *map(str, arguments)]
+        environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+        with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as started:
+            os.close(theirs)
+            shown = b""
+            with suppress(OSError):  # what Linux says of a terminal that nobody writes to any more
+                while read := os.read(ours, 4096):
+                    shown += read
+        os.close(ours)
+        assert started.returncode == 0, shown.decode()
+        return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).splitlines()]
+
+    return run
 
 
 @pytest.fixture

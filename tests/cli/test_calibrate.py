@@ -10,24 +10,11 @@ from meve.errors import CalibrationError, IngestError
 from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.parts.verifiers.torch_runtime import TorchRuntime
 from meve.snapshot import read_manifest
+from tests.runtimes import ByWords
 
 
-class Shared:
-    """In the place of a loaded model: the logit is how many words query and passage share."""
-
-    window = 512
-
-    def __init__(self):
-        self.windows = self
-
-    def special(self, *, pair):
-        return 3
-
-    def count(self, text):
-        return len(text.split())
-
-    def counts(self, texts):
-        return [self.count(text) for text in texts]
+class Shared(ByWords):
+    """The logit is how many words query and passage share."""
 
     def logits(self, batches):
         return [self.one(pairs) for pairs in batches]

@@ -21,6 +21,53 @@ def test_a_folder_is_indexed_and_what_was_skipped_is_told_with_its_reason(indexe
     assert len(Retriever.load(folder)) == 4
 
 
+@pytest.fixture
+def drawings(tmp_path):
+    """A folder with a text, twelve drawings, a broken text of each of two kinds, and four empty files."""
+    folder = tmp_path / "drawings"
+    folder.mkdir()
+    (folder / "a.md").write_text("Words about bees.")
+    for n in range(12):
+        (folder / f"figure{n:02}.svg").write_text("<svg><path d='M0 0'/></svg>")
+    for n, name in enumerate(("old.txt", "old.md")):
+        (folder / name).write_bytes(b" " * n + b"caf\xe9")
+    for name in ("LICENSE", "NOTICE", "AUTHORS", "COPYING"):
+        (folder / name).touch()
+    return folder
+
+
+def test_of_many_files_that_were_skipped_alike_a_few_are_named_and_the_others_counted(meve, drawings, tmp_path):
+    """Alike: of one ending, for one reason, whatever it says of each."""
+    told = meve("index", drawings, "--to", tmp_path / "index").stderr
+    assert [f"figure{n:02}.svg" in told for n in range(12)] == [True] * 3 + [False] * 9
+    rows = [" ".join(line.split()) for line in told.splitlines()]
+    assert "… 9 more .svg a picture" in rows
+    assert "… 1 more empty" in rows
+    assert "old.txt not UTF-8: byte 0xe9 at offset 3; save it as UTF-8" in rows
+    assert "old.md not UTF-8: byte 0xe9 at offset 4; save it as UTF-8" in rows
+    assert rows[0] == "skipped (--verbose names all)"
+    assert "files: 1 read, 0 unchanged, 0 gone, 18 skipped" in rows
+
+
+def test_every_file_that_was_skipped_is_named_where_it_is_asked_for(meve, drawings, tmp_path):
+    told = meve("index", drawings, "--to", tmp_path / "index", "--verbose").stderr
+    assert all(f"figure{n:02}.svg" in told for n in range(12))
+    assert "more" not in told
+    assert told.splitlines()[0] == "skipped"
+
+
+def test_passages_that_stay_are_counted_of_files_that_are_not_named_too(meve, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for n in range(5):
+        (folder / f"{n}.txt").write_text(f"Words about the bees of hive {n}.")
+    assert meve("index", folder, "--to", tmp_path / "index").exit_code == 0
+    for n in range(5):
+        (folder / f"{n}.txt").write_bytes(b"caf\xe9")
+    rows = [line.split() for line in meve("index", folder, "--to", tmp_path / "index").stderr.splitlines()]
+    assert ["…", "2", "more", ".txt", "not", "UTF-8", "2"] in rows
+
+
 def test_a_second_run_reads_only_what_changed(meve, docs, index, tmp_path):
     """The settings of the first run stand."""
     folder = shutil.copytree(index, tmp_path / "index")

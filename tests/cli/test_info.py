@@ -4,6 +4,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+from meve.calibration import PlattCalibration
+from meve.config import RetrieverConfig
+from meve.retriever import Retriever
+from meve.testing.fakes import OverlapVerifier
+
 
 def test_info_tells_counts_models_sizes_and_settings(meve, index):
     """As a table, and as JSON."""
@@ -13,6 +18,29 @@ def test_info_tells_counts_models_sizes_and_settings(meve, index):
     data = json.loads(meve("info", index, "--json").stdout)
     assert (data["passages"], data["files"], data["dense"]) == (4, 3, {"kind": "flat"})
     assert data["bytes"]["total"] == sum(size for name, size in data["bytes"].items() if name != "total")
+
+
+def test_the_sufficiency_threshold_that_decides_is_told(meve, index, tmp_path):
+    """The estimator's own, as a retrieval's trace names it, unless one was saved with the index."""
+    by = Retriever.load(index).retrieve("How do bees make honey?").trace.sufficiency
+    told = json.loads(meve("info", index, "--json").stdout)["sufficiency"]
+    assert told == {"estimator": by["estimator"], "threshold": by["threshold"]}
+    assert f"sufficiency.threshold {by['threshold']:g}" in " ".join(meve("info", index).stdout.split())
+    Retriever.load(index, config=RetrieverConfig(sufficiency_threshold=0.75)).save(tmp_path / "strict")
+    assert json.loads(meve("info", tmp_path / "strict", "--json").stdout)["sufficiency"]["threshold"] == 0.75
+
+
+def test_where_no_estimator_is_at_hand_none_is_told(meve, index, tmp_path):
+    """What is verified decides then, under another verifier or another calibration."""
+    mine = Retriever.load(index, verifier=OverlapVerifier())
+    assert mine.retrieve("How do bees make honey?").trace.sufficiency == {}
+    mine.save(tmp_path / "mine")
+    again = Retriever.load(index)
+    other = again.verifier.with_calibration(PlattCalibration(slope=1.0, intercept=0.0))
+    Retriever.load(index, verifier=other).save(tmp_path / "other")
+    for name in ("mine", "other"):
+        told = json.loads(meve("info", tmp_path / name, "--json").stdout)["sufficiency"]
+        assert told == {"estimator": None, "threshold": None}
 
 
 def test_info_loads_no_model(index):

@@ -1,8 +1,13 @@
 """`meve memory`: what people see, what programs read, and that what destroys asks first."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
+
+from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock
+from tests.memories import reflected
 
 
 @pytest.fixture
@@ -88,6 +93,41 @@ def test_a_conversation_s_memories_are_listed(filled):
     assert [r["id"] for r in told(filled("list", "--user", "alice", "--session", "s1", "--json"))] == ["tea"]
 
 
+def test_tags_are_listed_where_there_are_any(filled):
+    assert "tags" not in filled("list", "--user", "alice").stdout
+    filled("add", "I grow basil.", "--user", "alice", "--id", "b", "--tag", "Kitchen", "--tag", "balcony")
+    head, row = (line.split() for line in filled("list", "--user", "alice").stdout.splitlines()[1:3])
+    assert head == ["id", "text", "tags", "class", "source", "score", "until"]
+    assert row[:7] == ["b", "I", "grow", "basil.", "balcony,", "kitchen", "intent_bound"]
+
+
+def test_a_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
+    """All but the source, and no line is longer than the terminal is wide."""
+    text = "Basil likes warmth and does not like wind, so it stands by the wall."
+    filled("add", text, "--user", "alice", "--tag", "kitchen", "--tag", "balcony", "--session", "s1")
+    lines = on_terminal("memory", "list", "--user", "alice", "--file", tmp_path / "memory.db")
+    assert max(map(len, lines)) <= 80
+    assert next(line for line in lines if "until" in line).split() == ["id", "text", "tags", "class", "score", "until"]
+    assert {"balcony,", "kitchen", "intent_bound"} <= set(" ".join(lines).split())
+
+
+@pytest.fixture
+def archived(tmp_path):
+    """A memory of alice's, that nobody used, was archived a month ago."""
+    clock = FakeClock(datetime.now(UTC) - timedelta(days=90))
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock) as opened:
+        reflected(opened, 20, text="Tomatoes need sun.", id="t", source="doc", ttl=timedelta(days=900))
+        clock.advance(timedelta(days=60))
+        assert opened.maintain().archived == {"alice": ["t"]}
+
+
+def test_what_is_archived_is_explained_where_it_is_asked_for(archived, memory):
+    assert memory("explain", "tomatoes", "--user", "alice").stdout == "nothing\n"
+    assert "; archived" in memory("explain", "tomatoes", "--user", "alice", "--archived").stdout
+    (found,) = told(memory("explain", "tomatoes", "--user", "alice", "--archived", "--json"))
+    assert (found["record"]["id"], found["archived"]) == ("t", True)
+
+
 def test_a_memory_can_not_command_the_terminal(filled):
     filled("add", "\x1b]0;mine\x07\x1b[2J", "--user", "eve", "--id", "\x1b[31mid", "--reason", "\x1b[2Jwhy")
     for command in (["list", "--user", "eve"], ["audit", "--user", "eve"], ["explain", "mine", "--user", "eve"]):
@@ -137,7 +177,12 @@ def test_counts(filled):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["forget", "nope", "--user", "alice", "--yes"], "no memory 'nope'"),
+        (
+            ["forget", "nope", "--user", "alice", "--yes"],
+            "no memory 'nope' of alice: meve memory list --user alice tells which there are",
+        ),
+        (["hold", "nope", "--user", "a b"], "no memory 'nope' of a b: meve memory list --user 'a b' tells"),
+        (["add", "x", "--user", "a", "--source", "item"], "--source is 'item': choose one of doc, chat_user, "),
         (["search", "x", "--user", " "], "user_id is blank"),
         (["search", "x", "--user", "int:x"], "whole number"),
         (["add", "x", "--user", "a", "--ttl", "soon"], "length of time"),

@@ -1,6 +1,4 @@
-"""Documents, and a retriever over them of parts that are quick and sure; a memory whose time tests tell."""
-
-from datetime import UTC, datetime
+"""Documents, and a retriever over them of parts that are quick and sure."""
 
 import pytest
 
@@ -10,8 +8,7 @@ from langchain_core.documents import Document
 
 from langchain_meve import MeVeRetriever
 from meve import RetrieverConfig
-from meve.memory import GovernedMemory
-from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
 @pytest.fixture
@@ -33,14 +30,3 @@ def parts():
 @pytest.fixture
 def retriever(documents, parts):
     return MeVeRetriever.from_documents(documents, **parts)
-
-
-@pytest.fixture
-def clock():
-    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-
-
-@pytest.fixture
-def memory(tmp_path, clock):
-    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, audit_key=b"a key of the tests, long enough") as made:
-        yield made

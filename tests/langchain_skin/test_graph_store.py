@@ -17,20 +17,10 @@ from langchain_meve.graph_store.owners import NamespaceError
 from meve.errors import ConfigurationError, HoldError, MeveError, ValidationError
 from meve.memory import GovernedMemory
 from meve.memory.item import item_id
-from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 WORD = "zyxomma"
-
-
-@pytest.fixture
-def clock():
-    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "memory.db"
 
 
 @pytest.fixture

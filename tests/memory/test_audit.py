@@ -7,8 +7,7 @@ import pytest
 
 from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
-
-KEY = b"a key of the tests, long enough"
+from tests.memories import KEY, reflected
 
 
 @pytest.fixture
@@ -147,3 +146,22 @@ def test_events_are_found_by_user_record_action_and_time(memory, clock):
     assert [e.record_id for e in memory.audit.events(user_id="alice")] == ["a"]
     assert [e.user_id for e in memory.audit.events(record_id="b", action="add")] == ["bob"]
     assert memory.audit.events(until=clock.now() - timedelta(days=50)) == []
+
+
+def test_what_is_archived_is_explained_where_it_is_asked_for(memory, clock):
+    """With the rest, best first, and told apart: no search finds it."""
+    reflected(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
+    clock.advance(timedelta(days=60))
+    assert memory.maintain().archived == {"alice": ["sun"]}
+    memory.add("Tomatoes are red.", user_id="alice", id="red", source="doc")
+    assert [e.record.id for e in memory.explain("tomatoes need sun", user_id="alice")] == ["red"]
+    found = memory.explain("tomatoes need sun", user_id="alice", include_archived=True)
+    assert {e.record.id: e.archived for e in found} == {"sun": True, "red": False}
+    assert [e.score for e in found] == sorted((e.score for e in found), reverse=True)
+    (sun,) = (e for e in found if e.archived)
+    assert sun.why.endswith("; archived")
+    assert (sun.events[0].action, sun.events[-1].action) == ("add", "archive")
+    assert len(memory.explain("tomatoes", user_id="alice", include_archived=True, limit=1)) == 1
+    assert memory.explain("tomatoes need sun", user_id="bob", include_archived=True) == []
+    clock.advance(timedelta(days=900))
+    assert memory.explain("tomatoes need sun", user_id="alice", include_archived=True) == []

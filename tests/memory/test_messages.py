@@ -17,7 +17,7 @@ from meve.memory.stores.messages import page as statement
 from meve.memory.stores.ports import Stretch
 from meve.memory.stores.rows import COLUMNS
 from meve.memory.stores.schema import MIGRATIONS
-from tests.memory.conftest import KEY
+from tests.memories import KEY
 from tests.memory.test_erasure import found_in
 
 CHILD = Path(__file__).with_name("messages_child.py")

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from meve.errors import DuplicateIdError, HoldError, UnknownIdError
 from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
+from tests.memories import KEY
 
-KEY = b"a key of the tests, long enough"
 USERS = ("alice", "bob", 1, "1")
 IDS = st.sampled_from([f"m{n}" for n in range(5)])
 WORDS = ("apple", "bread", "cloud", "dream", "eagle", "flame")

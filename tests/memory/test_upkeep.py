@@ -11,6 +11,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.recall import decayed
 from meve.memory.summaries import ExtractiveSummariser
 from meve.memory.upkeep import TRIES
+from tests.memories import reflected
 
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
 
@@ -20,15 +21,6 @@ OTHER = "The night train to Lisbon was late."
 
 def ids(memory):
     return sorted(r.id for r in memory.list(user_id="alice"))
-
-
-def reflected(memory, score, **record):
-    """A record with a score of its own."""
-    made = memory.add(**record)
-    with memory._kit.store.writing() as transaction:
-        stored = transaction.find("s:alice", made.id)
-        transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
-    return made
 
 
 def test_scores_decay_after_a_fortnight_by_half_in_ninety_days_and_to_twenty_at_most(memory, clock):

@@ -1,5 +1,6 @@
 """What a plain `pip install meve` can do, run by try_wheel.py in an environment with nothing else."""
 
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -17,6 +18,12 @@ assert (Path(meve.__file__).parent / "py.typed").exists(), "types must travel"
 
 parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
 retriever = meve.Retriever.from_texts(["The sky is blue.", "Grass is green."], **parts)
+try:
+    importlib.import_module("meve.testing.dense_contract")
+except MissingExtraError as error:
+    assert "pip install 'meve[testing]'" in str(error), error
+else:
+    raise AssertionError("a contract suite must say which extra it needs")
 with tempfile.TemporaryDirectory() as folder:
     retriever.save(Path(folder) / "index")
     again = meve.Retriever.load(Path(folder) / "index", **parts)
@@ -58,4 +65,11 @@ with tempfile.TemporaryDirectory() as folder:
     missing = run("index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "third"), "--embedder", "minilm")
     assert missing.returncode == 1, missing
     assert "meve[offline]" in " ".join(missing.stderr.split()), missing.stderr
+    for command, told in (
+        (("bench", "speed"), "'matplotlib' and 'psutil', which aren't installed: pip install 'meve[bench]'"),
+        (("calibrate", "x", "--index", index), "'sklearn', which isn't installed: pip install 'meve[models]'"),
+    ):
+        missing = run(*command)
+        assert (missing.returncode, missing.stderr.count("\n")) == (1, 1), missing
+        assert told in missing.stderr, missing.stderr
 sys.stdout.write("a plain install works\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meve.cli.guard import guarded
+from meve.cli.needs import bench_needs
 from meve.cli.render import complain, counted, out, progress_bar, say, show_table, table
 from meve.errors import EvaluationError
 
@@ -113,6 +114,7 @@ def quality(
     compare: Compare = None,
 ) -> None:
     """Recall, precision and tokens on public sets: baselines, ablations, peers."""
+    bench_needs("quality", embedder=embedder, verifier=verifier)
     from meve.evaluation.datasets import SETS
     from meve.evaluation.experiments.quality import Quality
     from meve.evaluation.experiments.quality import quality as run
@@ -153,6 +155,7 @@ def paper(
     compare: Compare = None,
 ) -> None:
     """The MeVe paper's modes, tables and figures again, beside what it published."""
+    bench_needs("paper", embedder=embedder, verifier=verifier)
     from meve.evaluation.experiments.paper import Paper
     from meve.evaluation.experiments.paper import paper as run
 
@@ -179,6 +182,7 @@ def speed(
     ivf: Annotated[str, typer.Option("--ivf", help="Sizes to measure with an inverted file.")] = "",
 ) -> None:
     """The five phases without the models, against corpus size, with the memory used."""
+    bench_needs("speed")
     from meve.evaluation.experiments.speed import Speed
     from meve.evaluation.experiments.speed import speed as run
     from meve.evaluation.report.speed import text, write
@@ -201,13 +205,12 @@ def memory(
     embedder: Embedder = None,
 ) -> None:
     """Governed memory: what it must not hand out, what reflection does, tags, contradictions, prompt size."""
+    bench_needs("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory
     from meve.evaluation.experiments.memory.run import memory as run
     from meve.evaluation.experiments.memory.stage import QUICK, Sizes
     from meve.evaluation.report.memory import write
-    from meve.evaluation.report.plots import using_matplotlib
 
-    using_matplotlib()
     names = tuple(EXPERIMENTS) if only is None else tuple(name.strip() for name in only.split(",") if name.strip())
     wanted = Memory(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
     with progress_bar() as advance:
@@ -236,11 +239,10 @@ def small_context(
     ] = None,
 ) -> None:
     """What a small model's window holds of a long dialogue: the query-aware memory paper's tables again."""
+    bench_needs("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small.run import SmallContexts, small_contexts
-    from meve.evaluation.report.plots import using_matplotlib
     from meve.evaluation.report.small import write
 
-    using_matplotlib()
     if reader is not None:
         sys.path.insert(0, os.getcwd())
     wanted = SmallContexts(
@@ -279,10 +281,9 @@ def _sizes(listed: str) -> tuple[int, ...]:
 
 
 def _measured(run: Callable[["Progress", "Results | None"], "Results"], folder: Path, compare: Path | None) -> None:
-    from meve.evaluation.report import require, write
+    from meve.evaluation.report import write
     from meve.evaluation.results import Results
 
-    require()
     old = None if compare is None else Results.load(compare)
     with progress_bar() as advance:
         results = run(lambda stage, done, total: advance(stage, done, total), old)

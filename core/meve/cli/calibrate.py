@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from meve.cli.needs import calibrate_needs
 from meve.cli.pairs import read_pairs
 from meve.cli.render import complain, progress_bar, say, show_table, table
 from meve.errors import StorageError
@@ -58,6 +59,7 @@ def calibrate(
         raise typer.BadParameter("give either --index DIR, or --verifier NAME")
     if index is None:
         to = _file(verifier, to)
+    calibrate_needs(index, verifier)
     listed = read_pairs(pairs)
     for complaint in listed.complaints:
         complain("warning", f"{pairs}: {complaint}")

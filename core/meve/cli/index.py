@@ -1,18 +1,24 @@
 """`meve index`: files into an index, and on the next run only what changed."""
 
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.render import complain, err, progress_bar, say, table
+from meve.cli.render import UNPRINTABLE, complain, err, progress_bar, say, show_table, table
 from meve.errors import ConfigurationError
 from meve.snapshot import MANIFEST, check_place, read_manifest
 
 if TYPE_CHECKING:
-    from meve.ingest import Chunking, IngestReport
+    from rich.table import Table
+
+    from meve.ingest import Chunking, IngestReport, SkippedFile
     from meve.parts.dense import DenseKind
     from meve.retriever import Retriever
+
+SHOWN = 3
+"""So many files that were skipped for one reason, of one kind, are named; then their number."""
 
 
 def index(
@@ -36,11 +42,13 @@ def index(
         typer.Option(help="The vector index of a new index: by size, if not given.", metavar="auto|flat|hnsw|ivf"),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip larger files.")] = 20_000_000,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that was skipped.")] = False,
 ) -> None:
     """Make an index, or bring it up to date.
 
     Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Files that
-    can't be read are skipped and listed; the exit status is 0 as long as something stands in the index.
+    can't be read are skipped and listed, a few of each kind; the exit status is 0 as long as something stands in the
+    index.
     """
     from meve.ingest import Chunking, find_files, ingest
 
@@ -61,10 +69,10 @@ def index(
             ),
         )
     if not report.changed and retriever.extra == before and _as_saved(retriever, to):
-        show_report(report, retriever, to, kept=True)
+        show_report(report, retriever, to, kept=True, verbose=verbose)
         return
     retriever.save(to)
-    show_report(report, retriever, to)
+    show_report(report, retriever, to, verbose=verbose)
 
 
 def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
@@ -101,19 +109,63 @@ def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -
     )
 
 
-def show_report(report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool = False) -> None:
-    """Print what was done, what was left out, and why; `kept`, if the index is the one that was there."""
+def show_report(
+    report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool = False, verbose: bool = False
+) -> None:
+    """Print what was done, what was left out, and why.
+
+    Args:
+        report: of the run.
+        retriever: what it made.
+        to: where that is.
+        kept: whether the index is the one that was there.
+        verbose: whether every file that was skipped is named.
+    """
     console = err()
     for warning in report.warnings:
         complain("warning", warning)
     if report.skipped:
-        skipped = table("skipped", "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
-        for each in report.skipped:
-            skipped.add_row(each.path, each.reason, str(each.kept or ""))
-        console.print(skipped)
+        show_table(skipped_table(report.skipped, most=None if verbose else SHOWN), to=console)
     gone, skipped_files = len(report.removed), len(report.skipped)
     files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
     passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
     say(f"files: {files}", to=console)
     say(f"passages: {passages}", to=console)
     say(f"index: {to}{' (nothing changed)' if kept else ''}", to=console)
+
+
+def skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "Table":
+    """The files that were skipped, those of one kind and one reason together.
+
+    Args:
+        skipped: which, and why.
+        most: so many of a kind and a reason are named, then their number; all, if None.
+    """
+    groups: dict[tuple[str, str], list[SkippedFile]] = {}
+    for each in skipped:
+        groups.setdefault((_ending(each.path), _in_general(each.reason)), []).append(each)
+    named = {group: len(files) if most is None else most for group, files in groups.items()}
+    cut = any(len(files) > named[group] for group, files in groups.items())
+    title = "skipped (--verbose names all)" if cut else "skipped"
+    made = table(title, "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
+    for group, files in groups.items():
+        for each in files[: named[group]]:
+            made.add_row(each.path.translate(UNPRINTABLE), each.reason.translate(UNPRINTABLE), str(each.kept or ""))
+        if more := files[named[group] :]:
+            ending, why = group
+            told = f"… {len(more):,} more {ending}".rstrip()
+            made.add_row(told, why, str(sum(each.kept for each in more) or ""), style="dim")
+    return made
+
+
+def _ending(path: str) -> str:
+    return PurePosixPath(path).suffix.lower().translate(UNPRINTABLE)
+
+
+def _in_general(reason: str) -> str:
+    """What a reason shares with that of other files, such as without an offset.
+
+    >>> _in_general("not UTF-8: byte 0xe9 at offset 3; save it as UTF-8")
+    'not UTF-8'
+    """
+    return reason.partition(":")[0].partition(";")[0].partition(",")[0]

@@ -1,6 +1,7 @@
 """`meve info`: what an index holds, told without loading a model."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ def describe(path: Path) -> dict[str, Any]:
         **_ingested(path / manifest["generation"] / "extra.json"),
         "embedder": manifest.get("embedder"),
         "verifier": manifest.get("verifier"),
+        "sufficiency": _sufficiency(manifest),
         "tokens": manifest.get("tokens"),
         "dense": manifest.get("dense"),
         "lexical": manifest.get("lexical"),
@@ -67,7 +69,21 @@ def _ingested(extra: Path) -> dict[str, Any]:
         return {"files": None}  # passages that came by code, or a save under way
 
 
+def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a context is called sufficient by; without an estimator, what is verified decides."""
+    from meve.parts.companions import estimator_for
+
+    verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}
+    found = estimator_for(str(verifier.get("name")), verifier.get("calibration") or {})
+    if found is None:
+        return {"estimator": None, "threshold": None}
+    chosen = config.get("sufficiency_threshold")
+    return {"estimator": found.name, "threshold": found.threshold if chosen is None else chosen}
+
+
 def _shown(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:g}"
     return value if isinstance(value, str) and value.isprintable() else json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,7 @@
 """`meve memory`: a governed memory in a file, from the command line."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from meve.cli.guard import guarded
-from meve.cli.render import UNPRINTABLE, counted, say, show_table, show_text, table, write_json
+from meve.cli.render import NARROW, UNPRINTABLE, counted, out, say, show_table, show_text, table, write_json
+from meve.errors import UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import Erased, GovernedMemory, MemoryRecord
@@ -28,15 +30,18 @@ File = Annotated[Path, typer.Option("--file", envvar="MEVE_MEMORY", help="Where 
 User = Annotated[str, typer.Option("--user", help="Whose. A whole number is given as int:42.", metavar="ID")]
 AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.", metavar="ID")]
 PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", envvar="MEVE_POLICY", help="A policy in YAML.", metavar="FILE")
+    Path | None,
+    typer.Option("--policy", envvar="MEVE_POLICY", help="A policy in YAML; else the default.", metavar="FILE"),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The file of the audit log's key.", metavar="FILE"),
+    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The audit log's key, if it has one.", metavar="FILE"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
+Archived = Annotated[bool, typer.Option("--archived", help="Archived ones too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option("--reason", help="For the audit log.", metavar="TEXT")]
 
 
@@ -54,6 +59,16 @@ def _opened(file: Path, policy: Path | None, key: Path | None, *, make: bool = F
     chosen = None if policy is None else Policy.from_yaml(policy)
     with GovernedMemory.open(file, policy=chosen, audit_key=secret) as found:
         yield found
+
+
+@contextmanager
+def _naming(user: str, id: str | None) -> Iterator[None]:
+    """Around what asks for a memory by its id: of one that there is not, the next step is a command."""
+    try:
+        yield
+    except UnknownIdError as cause:
+        how = shlex.join(["meve", "memory", "list", "--user", user])
+        raise UnknownIdError(f"no memory {id!r:.80} of {user}: {how} tells which there are") from cause
 
 
 def _user(name: str) -> str | int:
@@ -80,7 +95,7 @@ def add(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    source: Annotated[str, typer.Option(help="doc, chat_user, chat_assistant, api_result or summary.")] = "chat_user",
+    source: Annotated[str, typer.Option(help=f"{', '.join(SOURCES[:-1])} or {SOURCES[-1]}.")] = "chat_user",
     policy_class: Annotated[
         str | None, typer.Option("--class", help="canonical, factual, intent_bound, ephemeral or private.")
     ] = None,
@@ -92,6 +107,8 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Remember something of a user's."""
+    if source not in SOURCES:
+        raise typer.BadParameter(f"--source is {source!r}: choose one of {', '.join(SOURCES)}")
     with _opened(file, policy, key, make=True) as found:
         made = found.add(
             text, user_id=_user(user), source=cast("Source", source),
@@ -135,7 +152,7 @@ def list_(
     policy: PolicyFile = None,
     key: KeyFile = None,
     session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="Archived ones too.")] = False,
+    archived: Archived = False,
     as_json: AsJson = False,
 ) -> None:
     """All that is remembered of a user."""
@@ -150,11 +167,12 @@ def explain(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
+    archived: Archived = False,
     as_json: AsJson = False,
 ) -> None:
     """What is remembered about something, and why."""
     with _opened(file, policy, key) as found:
-        answers = found.explain(about, user_id=_user(user))
+        answers = found.explain(about, user_id=_user(user), include_archived=archived)
 
     def shown() -> None:
         for each in answers:
@@ -167,7 +185,7 @@ def explain(
 
     data = [
         {"record": e.record.to_dict(), "score": e.score, "reflection": e.reflection, "why": e.why,
-         "events": [event.to_dict() for event in e.events]}
+         "archived": e.archived, "events": [event.to_dict() for event in e.events]}
         for e in answers
     ]  # fmt: skip
     _tell(as_json, data, shown)
@@ -188,7 +206,7 @@ def forget(
     """Erase a memory, or all of a user's, for good: text, vector, words and archive."""
     if (id is None) != everything:
         raise typer.BadParameter("give either a memory's id, or --everything")
-    with _opened(file, policy, key) as found:
+    with _opened(file, policy, key) as found, _naming(user, id):
         who = _user(user)
 
         def erased(*, dry_run: bool) -> "Erased":
@@ -242,7 +260,7 @@ def hold(
     as_json: AsJson = False,
 ) -> None:
     """Let nothing change or erase a memory, until it is released."""
-    with _opened(file, policy, key) as found:
+    with _opened(file, policy, key) as found, _naming(user, id):
         who = _user(user)
         if release:
             found.release(id, user_id=who, reason=reason)
@@ -290,7 +308,8 @@ def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: 
     def shown() -> None:
         if done.ok:
             keyed = "" if done.keyed else "; without a key this shows accidents, and not intent"
-            say(f"{done.events} entries, each in its place as it was written{keyed}", "green")
+            many = counted(done.events, "entry", "entries")
+            say(f"{many}, each in its place as it was written{keyed}", "green")
         else:
             say(f"the log holds up to entry {done.events}: {done.problem}", "bold red")
 
@@ -342,12 +361,23 @@ def _until(record: "MemoryRecord") -> str:
 
 
 def _show_records(records: list["MemoryRecord"]) -> None:
-    columns = ("id", "text", "class", "source", "score", "until")
-    made = table(counted(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text"))
+    """As a table. On a narrow terminal sources are left out, and where no memory has tags, those."""
+    tags = ["tags"] * any(r.tags for r in records)
+    source = ["source"] * (out().width >= NARROW)
+    columns = ("id", "text", *tags, "class", *source, "score", "until")
+    made = table(counted(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags"))
     for r in records:
         marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
-        shown = (r.id.translate(UNPRINTABLE), r.text.translate(UNPRINTABLE) + marks)
-        made.add_row(*shown, r.policy_class, r.source, f"{r.reflection:.0f}", _day(r.expires_at))
+        shown = {
+            "id": r.id.translate(UNPRINTABLE),
+            "text": r.text.translate(UNPRINTABLE) + marks,
+            "tags": ", ".join(r.tags).translate(UNPRINTABLE),
+            "class": r.policy_class,
+            "source": r.source,
+            "score": f"{r.reflection:.0f}",
+            "until": _day(r.expires_at),
+        }
+        made.add_row(*(shown[column] for column in columns))
     show_table(made)
 
 

@@ -113,15 +113,15 @@ def complain(kind: str, text: str) -> None:
     err().print(line, soft_wrap=True)
 
 
-def show_table(made: "Table") -> None:
+def show_table(made: "Table", *, to: Console | None = None) -> None:
     """Print a table; in a pipe, without what fills its lines up."""
-    console = out()
+    console = to or out()
     if console.is_terminal:
         console.print(made)
         return
     with console.capture() as captured:
         console.print(made)
-    write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meve.cli.needs import train_needs
 from meve.cli.pairs import read_pairs
 from meve.cli.render import complain, progress_bar, say, show_table, table
 
@@ -41,6 +42,7 @@ def train_verifier(
     A part of the queries is set aside, to calibrate it and to hold it against the verifier that it would replace. Run
     again after an interruption, it goes on.
     """
+    train_needs(base, replaces)
     from meve.parts.embedders.minilm import minilm_folder
     from meve.parts.verifiers import load_verifier
     from meve.training import TrainingConfig, build_verifier

@@ -113,7 +113,7 @@ class Chain:
 
     def __init__(self, key: bytes | None = None) -> None:
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-            raise AuditError("the audit key must be 16 bytes or more: make one with secrets.token_bytes(32)")
+            raise AuditError("the audit key must be 16 bytes or more: give 32 random ones")
         self._key = key
         self.keyed = key is not None
 

@@ -1,6 +1,5 @@
 """Subject access: what is remembered about something and why, and all that there is of a user."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ from meve.memory.chain import AuditEvent
 from meve.memory.kit import Kit
 from meve.memory.recall import decayed
 from meve.memory.records import SHARED, MemoryRecord, UserId
+from meve.memory.search import Recall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +23,16 @@ class Explained:
     """Why it was added, when, and how long it stays."""
     events: tuple[AuditEvent, ...]
     """All that the log holds of it, oldest first."""
+    archived: bool = False
+    """Whether it lies in the archive, where no search finds it."""
 
 
-def explained(kit: Kit, user: str, found: Sequence[tuple[MemoryRecord, float]]) -> list[Explained]:
-    """Records with their account."""
+def explained(kit: Kit, user: str, recall: Recall, archive: Recall | None = None) -> list[Explained]:
+    """What was found, and what was found in the archive, with its account; best first."""
     made = []
     opinions = kit.store.opinions(user)
-    for hit, score in found:
+    found = [(*each, False) for each in _scored(recall)] + [(*each, True) for each in _scored(archive)]
+    for hit, score, archived in sorted(found, key=lambda each: -each[1]):
         key = user if hit.user_id is not None else SHARED
         now_stored = kit.store.find(key, hit.id)
         record = hit if now_stored is None else now_stored.record  # with its last recall
@@ -39,13 +42,22 @@ def explained(kit: Kit, user: str, found: Sequence[tuple[MemoryRecord, float]]) 
         until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
+        rule += "; archived" if archived else ""
         held = f"; on hold: {record.hold}" if record.hold else ""
         opinion = opinions.get(record.id) if record.user_id is None else None
         reflection = decayed(record, kit.policy, kit.clock.now(), opinion)
+        why = f"{because}; {rule}{held}"
         made.append(
-            Explained(record=record, score=score, reflection=reflection, why=f"{because}; {rule}{held}", events=events)
+            Explained(record=record, score=score, reflection=reflection, why=why, events=events, archived=archived)
         )
     return made
+
+
+def _scored(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
+    """The memories of a recall, each with its score."""
+    if recall is None:
+        return []
+    return [(r, float(p.score or 0.0)) for r, p in zip(recall.records, recall.passages, strict=True)]
 
 
 def exported(kit: Kit, user: str, user_id: UserId) -> dict[str, Any]:

@@ -386,17 +386,24 @@ class GovernedMemory:
         """
         return exported(self._kit, user_key(user_id), user_id)
 
-    def explain(self, about: str, *, user_id: UserId, limit: int = 10) -> builtins.list[Explained]:
+    def explain(
+        self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
+    ) -> builtins.list[Explained]:
         """What is remembered about something, private records included, and why: each with its entries in the log.
+
+        Args:
+            about: what to look for.
+            user_id: whose.
+            limit: how many at most.
+            include_archived: whether archived ones are among them, which no search finds.
 
         Raises:
             QueryError: a blank text.
         """
         user = user_key(user_id)
         question = asked(self.policy, self.clock.now(), about, user_id, include_private=True, limit=limit)
-        recall = self._searcher.look(question)
-        scores = {p.passage.id: float(p.score or 0.0) for p in recall.passages}
-        return explained(self._kit, user, [(r, scores[r.id]) for r in recall.records])
+        archived = self._searcher.look_in_archive(question) if include_archived else None
+        return explained(self._kit, user, self._searcher.look(question), archived)[:limit]
 
     def prompt(
         self,

@@ -18,6 +18,7 @@ from meve.memory.recall import MemoryPassage, MemorySource, PolicyScorer, TagsFi
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.relating import Relating
 from meve.memory.shelf import Shelf, Shelves
+from meve.memory.stores.ports import Changes
 from meve.memory.windows import ImportantTurns, Names, chit_chat, naming
 from meve.parts.entities import resolve_entities
 from meve.pipeline import Pipeline
@@ -86,6 +87,14 @@ class Searcher:
             found = self._run(asked, shelves)
         self.cache.keep(asked.key, versions, found)
         return found
+
+    def look_in_archive(self, asked: Asked) -> Recall:
+        """Likewise the archived ones, which no search finds; read anew each time."""
+        dimension = self.kit.embedder.dimension
+        packed = Shelf(dimension)
+        records = list(enumerate(self.kit.store.archived(asked.user)))
+        packed.apply(Changes(version=0, whole=True, records=records, gone=()))
+        return self._run(asked, [packed, Shelf(dimension)])
 
     def forget(self, user: str) -> None:
         """Let go of all that memory holds of a user's records; of everybody's recalls, for the shared space's key."""

@@ -1,6 +1,7 @@
 """What was fitted with the verifier that ships, and holds for it alone, under the calibration that it ships with."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,16 @@ def shipped_estimator(verifier: Verifier) -> Estimator | None:
     Raises:
         ModelError: the installed file can't be read.
     """
-    if not _as_shipped(verifier):
+    return estimator_for(verifier.name, verifier.calibration.to_dict())
+
+
+def estimator_for(name: str, calibration: Mapping[str, Any]) -> SufficiencyEstimator | None:
+    """The same for a verifier of that name and calibration, which needn't be loaded.
+
+    Raises:
+        ModelError: the installed file can't be read.
+    """
+    if not _as_shipped(name, calibration):
         return None
     return SufficiencyEstimator.from_dict(_read(SUFFICIENCY))
 
@@ -32,14 +42,14 @@ def shipped_prior(embedder: Embedder, verifier: Verifier) -> Prior | None:
     Raises:
         ModelError: the installed file can't be read.
     """
-    if not _as_shipped(verifier):
+    if not _as_shipped(verifier.name, verifier.calibration.to_dict()):
         return None
     prior = FittedPrior.from_dict(_read(PRIOR))
     return prior if prior.embedder == embedder.name else None
 
 
-def _as_shipped(verifier: Verifier) -> bool:
-    return verifier.name == SHIPPED and verifier.calibration.to_dict() == _calibration()
+def _as_shipped(name: str, calibration: Mapping[str, Any]) -> bool:
+    return name == SHIPPED and calibration == _calibration()
 
 
 @cache

@@ -2,3 +2,7 @@
 
 The contract suites need pytest and hypothesis: pip install 'meve[testing]'
 """
+
+SUITE = "a contract suite of meve.testing"
+NEEDS = {"pytest": "testing", "hypothesis": "testing"}
+"""What every suite is written with."""

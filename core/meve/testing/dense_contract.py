@@ -5,15 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
+from meve.extras import needed
 from meve.formulas import unit
 from meve.ports import DenseIndex
+from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted
 from meve.types import FloatArray, RowArray
+
+with needed(SUITE, NEEDS):
+    import pytest
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
 
 MakeDense = Callable[[int], DenseIndex]
 """Makes an empty index for vectors of this length."""

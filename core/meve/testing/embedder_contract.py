@@ -9,11 +9,15 @@ class TestMine(EmbedderContract):
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 
 from meve.errors import QueryError
+from meve.extras import needed
 from meve.formulas import unit
 from meve.ports import Embedder
+from meve.testing import NEEDS, SUITE
+
+with needed(SUITE, NEEDS):
+    import pytest
 
 TEXTS = (
     "The Moon orbits the Earth.",

@@ -5,14 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, PassageError, UnknownIdError
+from meve.extras import needed
 from meve.ports import LexicalIndex
+from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted
 from meve.types import RowArray
+
+with needed(SUITE, NEEDS):
+    import pytest
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
 
 MakeLexical = Callable[[], LexicalIndex]
 """Makes an empty index."""

@@ -13,12 +13,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
-import pytest
 
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
+from meve.extras import needed
 from meve.memory.chain import Event
 from meve.memory.records import SHARED, MemoryRecord, Message, Opinion, StoredRecord, user_key, user_of
 from meve.memory.stores.ports import MemoryStore, Stretch
+from meve.testing import NEEDS, SUITE
+
+with needed(SUITE, NEEDS):
+    import pytest
 
 ALICE, BOB = user_key("alice"), user_key(7)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -17,15 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from meve.engine import Engine
 from meve.errors import ConfigurationError, StaleWarning
+from meve.extras import needed
 from meve.outside import Store, StoreRetriever
+from meve.testing import NEEDS, SUITE
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Passage
+
+with needed(SUITE, NEEDS):
+    import pytest
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
 
 MANY = 1_200
 """More than a store may hand over at once."""

@@ -2,11 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
+from meve.extras import needed
 from meve.ports import TokenCounter
+from meve.testing import NEEDS, SUITE
+
+with needed(SUITE, NEEDS):
+    import pytest
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
 
 TEXTS = [
     "",

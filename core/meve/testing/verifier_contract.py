@@ -10,11 +10,15 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 
 from meve.calibration import PlattCalibration, calibration_from_dict
 from meve.errors import QueryError
+from meve.extras import needed
 from meve.ports import VectorVerifier, Verifier
+from meve.testing import NEEDS, SUITE
+
+with needed(SUITE, NEEDS):
+    import pytest
 
 QUERY = "What orbits the Earth?"
 PASSAGES = (

@@ -17,10 +17,11 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from meve.errors import EvaluationError, missing_extra
+from meve.errors import EvaluationError
 from meve.evaluation.results import versions
 from meve.evaluation.run import Progress
 from meve.evaluation.synthetic import DirectionEmbedder, Language
+from meve.extras import needed, require
 from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.retriever import Retriever
 from meve.trace import Trace
@@ -32,6 +33,7 @@ SIZES = (10_000, 30_000, 100_000)
 FLAT_TO = 100_000
 """Beyond this, comparing with every vector is too slow to be of interest."""
 DIMENSION, LENGTH, QUERIES, QUERY_WORDS = 384, 40, 300, 8
+NEEDS = {"psutil": "bench"}
 PASSES = 5
 """How often all questions are asked; the figures are those of the middle pass."""
 NEVER_ENOUGH = 100
@@ -80,6 +82,7 @@ def speed(wanted: Speed, progress: Progress | None = None) -> list[Measured]:
         EvaluationError: the folder can't be used, or holds figures of other versions; or a size that isn't at least 1.
         MissingExtraError: psutil isn't installed.
     """
+    require("measuring memory", NEEDS)
     jobs: list[tuple[Kind, int]] = [("hnsw", size) for size in wanted.sizes]
     jobs += [("flat", size) for size in wanted.sizes if size <= FLAT_TO]
     jobs += [("ivf", size) for size in wanted.ivf]
@@ -116,7 +119,8 @@ def _fetched(kind: Kind, size: int, folder: Path) -> Measured:
     command = [sys.executable, "-m", "meve.evaluation.experiments.speed", kind, str(size)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     if ran.returncode:
-        raise EvaluationError(f"measuring {kind} at {size:,} passages failed: {ran.stderr.strip()[-300:]}")
+        why = ran.stderr.strip().rpartition("\n")[2] or f"its process ended with {ran.returncode}"
+        raise EvaluationError(f"measuring {kind} at {size:,} passages failed: {why}")
     made = Measured.from_dict(json.loads(ran.stdout))
     fresh = kept.with_name(f"{kept.name}.new")
     data = {"versions": versions(), "cores": os.cpu_count(), "measured": asdict(made)}
@@ -208,10 +212,8 @@ def _recall(retriever: Retriever, embedder: DirectionEmbedder, questions: Sequen
 
 
 def _memory() -> int:
-    try:
+    with needed("measuring memory", NEEDS):
         import psutil
-    except ImportError as cause:
-        raise missing_extra("psutil", "bench", "measuring memory") from cause
     return int(psutil.Process().memory_info().rss)
 
 

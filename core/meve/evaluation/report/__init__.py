@@ -1,24 +1,11 @@
 """Reports for reading: Markdown with tables and plots, beside the same numbers as JSON."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from meve.errors import missing_extra
 from meve.evaluation.report import markdown, plots
 from meve.evaluation.results import Results
 
 RESULTS, REPORT = "results.json", "report.md"
-
-
-def require() -> None:
-    """Refuse to begin a run whose report couldn't be made.
-
-    Raises:
-        MissingExtraError: ir-measures or matplotlib isn't installed.
-    """
-    plots.using_matplotlib()
-    if find_spec("ir_measures") is None:
-        raise missing_extra("ir_measures", "bench", "measuring")
 
 
 def write(results: Results, folder: Path, command: str) -> Path:

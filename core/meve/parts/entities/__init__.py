@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from meve.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from meve.extras import Needs
     from meve.ports import EntityDetector
 
-__all__ = ["resolve_entities"]
+__all__ = ["entities_needs", "resolve_entities"]
 
 NAMED = ("patterns", "dates", "spacy-rules")
 
@@ -53,3 +54,14 @@ def _named(name: str) -> "EntityDetector":
     from meve.parts.entities.spacy import SpacyEntities
 
     return SpacyEntities.from_rules() if name == "spacy-rules" else SpacyEntities.from_name(name)
+
+
+def entities_needs(name: str | None) -> "Needs":
+    """What must be installed for a detector of that name, as for `resolve_entities`.
+
+    >>> entities_needs(None), entities_needs("dates"), entities_needs("spacy-rules")
+    ({}, {'dateparser': 'dates'}, {'spacy': 'spacy'})
+    """
+    if name in (None, "patterns"):
+        return {}
+    return {"dateparser": "dates"} if name == "dates" else {"spacy": "spacy"}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from meve.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from meve.extras import Needs
     from meve.ports import Embedder, Verifier
 
 SHIPPED = "meve-verifier-1"
@@ -64,6 +65,17 @@ def load_verifier(verifier: str | None = None) -> "Verifier":
     from meve.parts.embedders import resolve_embedder
 
     return resolve_verifier(verifier, resolve_embedder("minilm" if verifier == "cosine" else None))
+
+
+def verifier_needs(name: str | None) -> "Needs":
+    """What must be installed for a verifier of that name, as for `resolve_verifier`; its embedder's needs apart.
+
+    >>> verifier_needs(None), verifier_needs("cosine"), verifier_needs("a/model")
+    ({}, {}, {'sentence_transformers': 'models'})
+    """
+    if name is None or name in (SHIPPED, "cosine") or _only_onnx(Path(name)):
+        return {}
+    return {"sentence_transformers": "models"}
 
 
 def _only_onnx(folder: Path) -> bool:

