@@ -12,12 +12,13 @@ from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
+from llama_index_meve.handing import Handed
 from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
 from llama_index_meve.recalling import FACTS, Turn, asked_for, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import asked, question, role_of, spoken, under_way
+from llama_index_meve.turns import asked, role_of, spoken, under_way
 from llama_index_meve.windows import Window
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
@@ -88,6 +89,7 @@ class MeVeMemory(BaseMemory):
     _tokens: TokenCounter | str | None = PrivateAttr()
     _counter: MessageCounter = PrivateAttr()
     _turn: Turn = PrivateAttr(default_factory=Turn)
+    _handed: Handed = PrivateAttr(default_factory=Handed)
     _unheard: list[Heard] = PrivateAttr(default_factory=list)
     """Messages that are kept, and of which nothing could be remembered yet."""
     _hearing: Any = PrivateAttr(default_factory=Lock)
@@ -176,14 +178,15 @@ class MeVeMemory(BaseMemory):
 
         Returns:
             Fresh messages: perhaps one of role `system`, then turns, the first message a user's, and what tools return
-            behind its calls. What is remembered stands as `insert_method` says.
+            behind its calls. What is remembered stands as `insert_method` says. What the user said last is one object
+            until somebody speaks as a user again, for agents that write their state into it; nothing of that is kept.
 
         Raises:
             StorageError: the memory can't be read.
         """
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
         reserve = min((self.search.get("max_tokens") or FACTS) + _TOLD, room // 4)
-        window = self._history.window(self._counter, room, reserve)
+        window = self._history.window(self._counter, room, reserve, self._handed)
         text = self._told(asked(input), window, room)
         return window.with_memory(text, self.insert_method)
 
@@ -224,6 +227,8 @@ class MeVeMemory(BaseMemory):
         """
         if said := list(messages):
             kept = self._history.add(said)
+            if any(role_of(message) == "user" for message in said):
+                self._handed.forget()
             self._hear(heard(kept, own=role_of(said[0]) == "assistant"))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
@@ -237,6 +242,7 @@ class MeVeMemory(BaseMemory):
             HoldError: a message that would go is on hold; nothing is changed.
         """
         self._turn.forget()
+        self._handed.forget()
         self._hear(heard(self._history.set(list(messages))))
         self._turn.forget()
 
@@ -255,6 +261,7 @@ class MeVeMemory(BaseMemory):
         with self._hearing:
             self._history.erase()
             self._turn.forget()
+            self._handed.forget()
             self._unheard.clear()
 
     async def areset(self) -> None:
@@ -298,7 +305,7 @@ class MeVeMemory(BaseMemory):
 
     def _told(self, given: str | None, window: Window, room: int) -> str:
         """What is remembered, as text."""
-        text = question(window.turns) if given is None else given
+        text = window.question if given is None else given
         left = room - window.tokens - (0 if window.fits(self.insert_method) else OVERHEAD)
         if given is None and text and under_way(window.turns):
             self._turn.asks(text, self.memory.clock.now())

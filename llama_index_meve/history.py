@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage
 
 from llama_index_meve.counting import MessageCounter
+from llama_index_meve.handing import Handed
 from llama_index_meve.messages import as_message, as_value
-from llama_index_meve.turns import PINNED, digest
+from llama_index_meve.turns import PINNED, digest, question
 from llama_index_meve.windows import Window, windowed
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
@@ -42,8 +43,8 @@ class History:
         """Every message, as fresh copies."""
         return [as_message(m.value) for m in self.memory.messages.page(self.session_id, user_id=self.user_id)]
 
-    def window(self, counter: MessageCounter, limit: int, reserve: int) -> Window:
-        """What of it stands before the model; see `windowed`."""
+    def window(self, counter: MessageCounter, limit: int, reserve: int, handed: Handed) -> Window:
+        """What of it stands before the model; see `windowed`. What the user said last is what was handed out before."""
         kept = self.memory.messages
         found: list[ChatMessage] = []
         tokens, before, whole, size = 0, None, False, _PAGE
@@ -55,7 +56,8 @@ class History:
             size = max(_PAGE, (limit - tokens) * len(found) // max(1, tokens))
         first = [] if whole else kept.page(self.session_id, user_id=self.user_id, before=before, limit=_LEADING)
         pinned = [message for each in first if (message := as_message(each.value)).role in PINNED]
-        return windowed(found, counter, limit, reserve, pinned=pinned)
+        window = windowed(handed.among(found), counter, limit, reserve, pinned=pinned)
+        return replace(window, question=question(found))
 
     def add(self, messages: Sequence[ChatMessage]) -> list[Kept]:
         """Keep messages at the end."""

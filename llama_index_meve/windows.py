@@ -19,6 +19,8 @@ class Window:
     turns: tuple[ChatMessage, ...] = ()
     """The first is a user's; what tools return stands behind its calls."""
     tokens: int = 0
+    question: str = ""
+    """What the user said last, in words."""
 
     def with_memory(self, text: str, method: InsertMethod = InsertMethod.SYSTEM) -> list[ChatMessage]:
         """The messages for the model, with what is remembered at the end of the instructions.

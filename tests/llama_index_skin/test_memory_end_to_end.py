@@ -5,7 +5,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
+from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
@@ -170,6 +170,35 @@ async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_wor
     [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
     assert outcome.detail["outcome"] == "used"
     assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
+
+
+@pytest.mark.parametrize("insert_method", ["system", "user"])
+async def test_a_workflows_state_stands_in_each_call_of_a_turn_once_and_is_not_kept(memory, insert_method):
+    """It is written into the message that is handed out, before the first call, and counted on in those after it."""
+    MeVeMemory(memory, user_id="alice", session_id="monday").put(ChatMessage(FACT))
+
+    def says(messages):
+        return ANSWER if any(m.role == MessageRole.TOOL for m in messages[-1:]) else tool_call("weather", "1")
+
+    async def weather() -> str:
+        """The weather."""
+        return "rain"
+
+    llm = Witness(says=says)
+    helper = FunctionAgent(name="g", tools=[FunctionTool.from_defaults(async_fn=weather)], llm=llm)
+    flow = AgentWorkflow(agents=[helper], initial_state={"pots": 3}, state_prompt="STATE {state}: {msg}")
+    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
+    for turn, asked in enumerate([QUESTION, QUESTION, "And which grow in Oslo?"]):
+        assert await ask(flow, chat, asked) == ANSWER
+        for call in range(2 * turn, 2 * turn + 2):
+            assert llm.shown(call).count("STATE") == llm.shown(call).count(f"STATE {{'pots': 3}}: {asked}") == 1
+            assert FACT in llm.shown(call)
+    assert [m.content for m in chat.get_all() if m.role == MessageRole.USER][::2] == [
+        QUESTION,
+        "And which grow in Oslo?",
+    ]
+    assert "STATE" not in str(chat.get_all())
+    assert [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail] == ["used"] * 3
 
 
 async def test_what_an_agent_writes_in_the_users_name_is_not_remembered_as_the_users(memory):
