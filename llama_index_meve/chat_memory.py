@@ -179,6 +179,7 @@ class MeVeMemory(BaseMemory):
             behind its calls. What is remembered stands as `insert_method` says.
 
         Raises:
+            QueryError: a question that is none.
             StorageError: the memory can't be read.
         """
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
