@@ -37,8 +37,8 @@ WORDS = ("tomatoes", "balcony", "water", "leaves", "soil", "sun", "north", "cold
 def main() -> None:
     """Measure, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--messages", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=30, help="how often each memory is asked; 30 by default")
+    parser.add_argument("--messages", type=int, default=1_000, help="how many it holds; 1,000 by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db") as memory:
         asyncio.run(measured(memory, folder, given.messages, given.rounds))

@@ -1,15 +1,17 @@
 """LangChain's messages as a dialogue, and what a small model needs of it as a runnable."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_meve.messages import role_of
+from meve.config import check_names
 from meve.dialogue import Dialogue, Kept, SmallContext, Turn, small_context
 from meve.dialogue.small import Small
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ValidationError
 
 
 def dialogue_of(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:
@@ -66,10 +68,8 @@ class MeVeSmallContext(Runnable[Any, str]):
         tokens: Any = None,
         **options: Any,
     ) -> None:
-        try:
-            Small(**options)
-        except TypeError as cause:
-            raise ConfigurationError(f"options of a small context: {cause}") from cause
+        check_names(options, [f.name for f in fields(Small)], "a small context")
+        Small(**options)
         self._question, self._history, self._options = question_key, history_key, options
         self._kept = Kept(most, embedder=embedder, entities=entities, tokens=tokens)
 

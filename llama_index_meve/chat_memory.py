@@ -18,12 +18,12 @@ from llama_index_meve.history import History
 from llama_index_meve.recalling import FACTS, Turn, asked_for, recalled
 from llama_index_meve.references import at_hand, described, reconnected
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import asked, role_of, spoken, under_way
+from llama_index_meve.turns import asked, role_of, rules_for, spoken, under_way
 from llama_index_meve.windows import Window
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, checked_text, user_key
-from meve.memory.skins import OnError, checked_on_error, checked_rules, checked_search, forgiving
+from meve.memory.skins import OnError, checked_on_error, checked_search, forgiving
 from meve.memory.telling import HEADER, told
 from meve.memory.turns import TurnRules
 from meve.parts.tokenizers import resolve_tokens
@@ -118,7 +118,7 @@ class MeVeMemory(BaseMemory):
             "token_limit": token_limit,
             "media_tokens": dict(media_tokens or {}),
             "search": checked_search(memory, search),
-            "remember": checked_rules(remember),
+            "remember": rules_for(remember),
             "on_error": checked_on_error(on_error),
             "tokens": tokens if isinstance(tokens, str) else None,
             "insert_method": insert_method,
@@ -182,6 +182,7 @@ class MeVeMemory(BaseMemory):
             until somebody speaks as a user again, for agents that write their state into it; nothing of that is kept.
 
         Raises:
+            QueryError: a question that is none.
             StorageError: the memory can't be read.
         """
         room = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))

@@ -17,6 +17,7 @@ from llama_index.core.base.llms.types import (
 )
 
 from llama_index_meve.turns import calls
+from meve.config import check_names
 from meve.ports import TokenCounter
 
 MEDIA = {"image": 2_125, "audio": 2_048, "video": 8_192, "document": 4_096}
@@ -35,9 +36,13 @@ class MessageCounter:
     Args:
         tokens: counts text.
         media: tokens of blocks that are no text, by kind, where they differ from `MEDIA`.
+
+    Raises:
+        ConfigurationError: a kind that there isn't.
     """
 
     def __init__(self, tokens: TokenCounter, media: Mapping[str, int] | None = None) -> None:
+        check_names(media or (), MEDIA, "media_tokens")
         self._tokens = tokens
         self._media = {**MEDIA, **(media or {})}
         self._counts: OrderedDict[tuple[int, int], int] = OrderedDict()

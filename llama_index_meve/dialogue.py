@@ -5,7 +5,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.memory import BaseMemoryBlock
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from llama_index_meve.loops import off_loop
 from llama_index_meve.turns import question, role_of, spoken
@@ -36,6 +36,8 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
     Each session has a dialogue of its own, kept in the process and not beyond it. Nothing is computed before a question
     comes.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     name: str = "dialogue"
     description: str | None = "What was said earlier and bears on the question."

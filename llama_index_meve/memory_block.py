@@ -12,10 +12,10 @@ from llama_index_meve.counting import MessageCounter
 from llama_index_meve.recalling import Told, asked_for, recalled
 from llama_index_meve.references import at_hand
 from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import digest, is_answer, question, role_of, said, spoken
+from llama_index_meve.turns import digest, is_answer, question, role_of, rules_for, said, spoken
 from meve.memory import GovernedMemory, Recall
 from meve.memory.records import UserId, user_key
-from meve.memory.skins import HELD, OnError, checked_on_error, checked_rules, checked_search, forgiving
+from meve.memory.skins import HELD, OnError, checked_on_error, checked_search, forgiving
 from meve.memory.telling import CLOSING, HEADER, OPENING
 from meve.memory.turns import TurnRules, conversed
 from meve.parts.tokenizers import resolve_tokens
@@ -93,7 +93,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             "priority": priority,
             "max_tokens": max_tokens,
             "search": checked_search(memory, search),
-            "remember": checked_rules(remember),
+            "remember": rules_for(remember),
             "on_error": checked_on_error(on_error),
             "accept_short_term_memory": accept_short_term_memory,
         }

@@ -7,7 +7,10 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.schema import QueryBundle
 
-from meve.memory.turns import Said
+from meve.config import check_names
+from meve.errors import QueryError
+from meve.memory.skins import checked_rules
+from meve.memory.turns import Said, TurnRules
 
 PINNED = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
 """Roles of instructions."""
@@ -29,15 +32,34 @@ def spoken(message: ChatMessage) -> str:
 
 
 def asked(question: str | ChatMessage | QueryBundle | None) -> str | None:
-    """What a question says in words, however it is put; None for no question."""
+    """What a question says in words, however it is put; None for no question.
+
+    Raises:
+        QueryError: something else.
+    """
     if isinstance(question, ChatMessage):
         return spoken(question)
-    return question.query_str if isinstance(question, QueryBundle) else question
+    if isinstance(question, QueryBundle):
+        return question.query_str
+    if question is not None and not isinstance(question, str):
+        raise QueryError(f"the question is {question!r:.80}: give text, a ChatMessage or a QueryBundle")
+    return question
 
 
 def role_of(message: ChatMessage) -> str:
     """`user`, `assistant`, `tool` or `system`."""
-    return _ROLES.get(message.role, message.role.value)
+    return _spoken_by(message.role)
+
+
+def rules_for(remember: TurnRules | None) -> TurnRules:
+    """Which turns are remembered; None for none.
+
+    Raises:
+        ConfigurationError: something else, or a role that no message has.
+    """
+    rules = checked_rules(remember)
+    check_names(rules.sources, list(dict.fromkeys(map(_spoken_by, MessageRole))), "remember")
+    return rules
 
 
 def calls(message: ChatMessage) -> list[str]:
@@ -85,6 +107,10 @@ def digest(message: ChatMessage) -> str:
 def said(messages: Sequence[ChatMessage], ids: Sequence[str]) -> list[Said]:
     """Messages as turns, each with its id."""
     return [Said(id=name, role=role_of(m), text=spoken(m)) for m, name in zip(messages, ids, strict=True)]
+
+
+def _spoken_by(role: MessageRole) -> str:
+    return _ROLES.get(role, role.value)
 
 
 def _id_of(call: Any) -> str:

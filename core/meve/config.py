@@ -1,7 +1,7 @@
 """Every setting of a retrieval, frozen and checked, in one place. Phases get theirs by name."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack, get_args
@@ -206,18 +206,27 @@ def checked_config(config: object) -> RetrieverConfig:
     return config
 
 
-def check_names(names: Mapping[str, object]) -> None:
+def check_names(names: Iterable[str], known: Collection[str] = (), of: str = "") -> None:
     """Refuse options that don't exist, and say which one was probably meant.
 
+    Args:
+        names: those that are given.
+        known: those that there are; `RetrieverConfig`'s if empty.
+        of: what they are options of, for the message.
+
     Raises:
-        ConfigurationError: a name that `RetrieverConfig` doesn't have.
+        ConfigurationError: a name that isn't known.
+
+    >>> check_names(["limt"], ["limit", "tags"], "search")
+    Traceback (most recent call last):
+    meve.errors.ConfigurationError: unknown option 'limt' of search: did you mean 'limit'?
     """
-    known = [f.name for f in fields(RetrieverConfig)]
+    known = known or [f.name for f in fields(RetrieverConfig)]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise ConfigurationError(f"unknown option {name!r}: {hint}")
+            raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}")
 
 
 def _integer(name: str, value: object, least: int) -> int:

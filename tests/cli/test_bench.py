@@ -166,6 +166,14 @@ def test_options_that_mean_nothing_are_refused(meve, tmp_path):
     assert meve("bench", "quality", "--data", tmp_path, "--sets", ",").exit_code == 1
 
 
+def test_without_data_only_what_can_do_without_is_named(meve):
+    assert "--sets own needs none" in meve("bench", "quality").stderr
+    for command in ("paper", "small-context"):
+        told = meve("bench", command).stderr
+        assert "--data DIR is missing" in told
+        assert "own" not in told
+
+
 def test_a_set_that_is_not_there_is_named_before_anything_is_run(meve, tmp_path):
     result = meve("bench", "quality", "--data", tmp_path, "--to", tmp_path / "out", "--sets", "musique")
     assert result.exit_code == 1

@@ -212,6 +212,13 @@ def test_a_model_that_is_not_installed_is_named():
         resolve_entities("no_such_model")
 
 
+def test_a_misspelt_detector_is_told_which_there_are():
+    """A name that is none of ours is a model's."""
+    pytest.importorskip("spacy")
+    with pytest.raises(ModelNotFoundError, match="download patern, or take 'patterns', 'dates' or 'spacy-rules'"):
+        resolve_entities("patern")
+
+
 def test_rules_of_ones_own():
     """In spaCy's notation; what it doesn't know is an error."""
     pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")

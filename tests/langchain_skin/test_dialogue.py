@@ -136,7 +136,7 @@ def test_other_input_is_refused(wrong):
 
 def test_options_are_checked_when_it_is_made():
     """Unknown ones, and values out of range; a question that is too long is the caller's to see."""
-    with pytest.raises(ConfigurationError, match="windows"):
+    with pytest.raises(ConfigurationError, match="unknown option 'windows' of a small context: did you mean 'window'"):
         made(windows=3)
     with pytest.raises(ConfigurationError, match="window"):
         made(window=-3)

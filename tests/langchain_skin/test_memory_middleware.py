@@ -329,7 +329,7 @@ def test_what_is_remembered_is_the_program_s_choice(memory):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"search": {"limits": 3}}, "search is"),
+        ({"search": {"limits": 3}}, "unknown option 'limits' of search: did you mean 'limit'"),
         ({"search": {"without": ["x"]}}, "search holds 'without'"),
         ({"search": {"classes": ["secret"]}}, "classes is"),
         ({"remember": True}, "remember is True"),

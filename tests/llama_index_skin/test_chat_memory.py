@@ -1,5 +1,6 @@
 """MeVeMemory by itself: whose it is, what it recalls and when, what answers make of it, and what a reset takes."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from llama_index_meve import MeVeMemory
 from llama_index_meve.counting import MessageCounter
 from meve.errors import (
     ConfigurationError,
+    QueryError,
     ValidationError,
 )
 from meve.memory import GovernedMemory, Policy
@@ -46,7 +48,11 @@ def test_without_a_user_it_is_refused(memory, nobody):
     [
         ({"memory": "m.db"}, "GovernedMemory.open"),
         ({"session_id": " "}, "session_id"),
-        ({"search": {"limt": 3}}, "limt"),
+        ({"search": {"limt": 3}}, "unknown option 'limt' of search: did you mean 'limit'"),
+        ({"search": {"limit": "5"}}, "limit is '5'"),
+        ({"search": {"max_tokens": "300"}}, "max_tokens is '300'"),
+        ({"search": {"verify": "no"}}, "verify is 'no'"),
+        ({"search": {"include_private": "no"}}, "include_private is 'no'"),
         ({"search": {"user_id": "bob"}}, "the conversation tells it"),
         ({"search": {"without": []}}, "the conversation tells it"),
         ({"search": {"classes": ["secret"]}}, "choose one of"),
@@ -54,11 +60,19 @@ def test_without_a_user_it_is_refused(memory, nobody):
         ({"on_error": "hide"}, "choose one of warn, raise"),
         ({"token_limit": 0}, "greater than or equal to 1"),
         ({"media_tokens": {"image": -1}}, "greater than or equal to 0"),
+        ({"media_tokens": {"imgae": 765}}, "'imgae' of media_tokens: did you mean 'image'"),
+        ({"remember": TurnRules(sources={"usr": "chat_user"}, classes={})}, "'usr' of remember: did you mean 'user'"),
     ],
 )
 def test_what_can_not_be_is_refused(memory, options, told):
     with pytest.raises((ConfigurationError, ValidationError, ValueError), match=told):
         MeVeMemory(**{"memory": memory, "user_id": "alice", **options})
+
+
+@pytest.mark.parametrize("question", [5, ["Where?"], b"Where?"])
+def test_a_question_that_is_none_is_named(chat, question):
+    with pytest.raises(QueryError, match=re.escape(f"the question is {question!r}: give text")):
+        chat.get(question)
 
 
 def test_from_defaults_needs_a_user_and_takes_a_history(memory):

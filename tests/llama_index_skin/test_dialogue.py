@@ -113,3 +113,10 @@ def test_settings_out_of_range_are_refused():
     """When it is made."""
     with pytest.raises(ValueError, match="window is -1"):
         made(window=-1)
+
+
+@pytest.mark.parametrize(("options", "told"), [({"maxtokens": 3}, "maxtokens"), ({"threshold": 7}, "from 0 to 1")])
+def test_options_that_can_not_be_are_refused(options, told):
+    """A misspelt one is never passed over."""
+    with pytest.raises(ValueError, match=told):
+        made(**options)

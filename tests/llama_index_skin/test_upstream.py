@@ -116,6 +116,16 @@ def test_without_a_source_it_says_so(monkeypatch, capsys, tmp_path):
         upstream.main(["--source", str(tmp_path)])
 
 
+def test_a_tree_of_other_tests_is_refused(tmp_path):
+    """Nothing of it is run, though its folders are called alike."""
+    other = tmp_path / "tests" / "memory" / "test_policy.py"
+    other.parent.mkdir(parents=True)
+    other.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{IDLE}", "utf-8")
+    with pytest.raises(SystemExit, match="holds no tests of LlamaIndex"):
+        upstream.main(["--source", str(tmp_path)])
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_upstreams_own_tests_pass():

@@ -57,7 +57,9 @@ class Told:
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, default=os.environ.get(VARIABLE) or None)
+    parser.add_argument(
+        "--source", type=Path, default=os.environ.get(VARIABLE) or None, help=f"where LlamaIndex lies; else {VARIABLE}"
+    )
     source = parser.parse_args(arguments).source
     if source is None:
         sys.stdout.write(
@@ -85,9 +87,17 @@ def tests_in(source):
         SystemExit: there is none.
     """
     for place in (source / "llama-index-core" / "tests", source / "tests", source):
-        if (place / "chat_engine").is_dir() or (place / "memory").is_dir():
+        if any(files_in(place).values()):
             return place
     raise SystemExit(f"{source} holds no tests of LlamaIndex: give a checkout of it, or its llama-index-core")
+
+
+def files_in(tests):
+    """By group, its files in a folder of tests."""
+    return {
+        name: [str(f.relative_to(tests)) for pattern in patterns for f in sorted(tests.glob(pattern))]
+        for name, patterns in GROUPS.items()
+    }
 
 
 def compared(tests):
@@ -97,10 +107,7 @@ def compared(tests):
         shutil.copytree(tests, copy, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(PLUGIN, folder)
         Path(folder, "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
-        files = {
-            name: [str(f.relative_to(copy)) for pattern in patterns for f in sorted(copy.glob(pattern))]
-            for name, patterns in GROUPS.items()
-        }
+        files = files_in(copy)
         every = [file for found in files.values() for file in found]
         stock, ours = (ran(folder, every, swapped=swapped) for swapped in (False, True))
     return [judged(group, found, stock, ours) for group, found in files.items() if found]

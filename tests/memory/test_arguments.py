@@ -58,6 +58,13 @@ def test_what_can_not_be_is_one_of_our_errors_and_changes_nothing(words, call):
     assert words.audit.verify().ok
 
 
+@pytest.mark.parametrize("option", ["include_private", "verify"])
+def test_what_is_neither_yes_nor_no_is_refused(words, option):
+    """A text that is no empty one would let private memories out, whatever it says."""
+    with pytest.raises(ValidationError, match=f"{option} is 'no': give True or False"):
+        words.search("tomatoes need sun", user_id="alice", **{option: "no"})
+
+
 def test_a_reason_comes_back_as_it_was_given(words):
     words.delete("s", user_id="alice", reason='Ünal\'s wish; "now" 😀')
     assert words.audit.events(action="delete")[0].reason == 'Ünal\'s wish; "now" 😀'

@@ -33,7 +33,7 @@ HOME = Path("meve-bench")
 
 bench = typer.Typer(
     name="bench",
-    help="Measure: the paper again, quality on public sets, speed, memory; and what moved since.",
+    help="Measure quality, speed, memory and small contexts. See what moved since earlier results.",
     invoke_without_command=True,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -113,7 +113,7 @@ def quality(
     curves: Annotated[bool, typer.Option(help="Also recall against tokens over thresholds and budgets.")] = True,
     compare: Compare = None,
 ) -> None:
-    """Recall, precision and tokens on public sets: baselines, ablations, peers."""
+    """Recall, precision and tokens on public sets. Beside baselines, ablations and peers."""
     bench_needs("quality", embedder=embedder, verifier=verifier)
     from meve.evaluation.datasets import SETS
     from meve.evaluation.experiments.quality import Quality
@@ -124,7 +124,7 @@ def quality(
     folder = to or HOME / "quality"
     names = tuple(SETS) if sets is None else tuple(dict.fromkeys(name.strip() for name in sets.split(",")))
     wanted = Quality(
-        data=_folder(data, names),
+        data=_folder(data, names, "; --sets own needs none"),
         to=folder,
         cache=cache,
         sets=names,
@@ -154,7 +154,7 @@ def paper(
     verifier: Verifier = None,
     compare: Compare = None,
 ) -> None:
-    """The MeVe paper's modes, tables and figures again, beside what it published."""
+    """The MeVe paper's modes, tables and figures again. Beside what it published."""
     bench_needs("paper", embedder=embedder, verifier=verifier)
     from meve.evaluation.experiments.paper import Paper
     from meve.evaluation.experiments.paper import paper as run
@@ -181,7 +181,7 @@ def speed(
     sizes: Annotated[str, typer.Option("--sizes", help="Passages, with commas.")] = "10000,30000,100000",
     ivf: Annotated[str, typer.Option("--ivf", help="Sizes to measure with an inverted file.")] = "",
 ) -> None:
-    """The five phases without the models, against corpus size, with the memory used."""
+    """The five phases without models, against corpus size. With the memory used."""
     bench_needs("speed")
     from meve.evaluation.experiments.speed import Speed
     from meve.evaluation.experiments.speed import speed as run
@@ -204,7 +204,7 @@ def memory(
     seed: Seed = 42,
     embedder: Embedder = None,
 ) -> None:
-    """Governed memory: what it must not hand out, what reflection does, tags, contradictions, prompt size."""
+    """What memory must not hand out, and what reflection does. Also tags, contradictions, prompt size."""
     bench_needs("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory
     from meve.evaluation.experiments.memory.run import memory as run
@@ -231,14 +231,17 @@ def small_context(
     seed: Seed = 42,
     embedder: Embedder = None,
     entities: Annotated[
-        str | None, typer.Option("--entities", help="What finds entities: patterns, spacy-rules, a model.")
+        str | None,
+        typer.Option(
+            "--entities", help="What finds entities: patterns, dates, spacy-rules, a spaCy model.", metavar="NAME"
+        ),
     ] = None,
     reader: Annotated[
         str | None,
         typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
     ] = None,
 ) -> None:
-    """What a small model's window holds of a long dialogue: the query-aware memory paper's tables again."""
+    """What a small window holds of a long dialogue. The query-aware memory paper's tables again."""
     bench_needs("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small.run import SmallContexts, small_contexts
     from meve.evaluation.report.small import write
@@ -266,10 +269,10 @@ def _show_memory(found: "MemoryResults") -> None:
         show_table(made)
 
 
-def _folder(data: Path | None, sets: Sequence[str]) -> Path:
+def _folder(data: Path | None, sets: Sequence[str], but: str = "") -> Path:
     """Where the sets lie; the one that comes with the package lies nowhere else."""
     if data is None and set(sets) != {"own"}:
-        raise typer.BadParameter("--data DIR is missing: the folder with a folder for each set; 'own' alone needs none")
+        raise typer.BadParameter(f"--data DIR is missing: the folder with a folder for each set{but}")
     return data or Path()
 
 

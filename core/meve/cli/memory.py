@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 memory = typer.Typer(
     name="memory",
-    help="A governed memory: what is remembered of whom, for how long, and an account of all of it.",
+    help="A governed memory of each user, in one file. What is remembered, for how long, and an account of it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -203,7 +203,7 @@ def forget(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a memory, or all of a user's, for good: text, vector, words and archive."""
+    """Erase a memory, or all of a user's, for good. Text, vector, words and archive go."""
     if (id is None) != everything:
         raise typer.BadParameter("give either a memory's id, or --everything")
     with _opened(file, policy, key) as found, _naming(user, id):

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
+from meve.config import RetrieverConfig
 from meve.errors import ValidationError
 from meve.memory.policy import Policy, PolicyClass, Source
 from meve.memory.records import UserId, ago, checked_choice, checked_tags, checked_text, user_key
@@ -156,9 +157,14 @@ def asked(
 
     Raises:
         QueryError: a blank question.
-        ValidationError: a user, class, source, tag, session, length or text that can't be.
+        ValidationError: a user, class, source, tag, session, length or text that can't be, or neither yes nor no.
+        ConfigurationError: a limit that can't be.
     """
     check_query(query)
+    RetrieverConfig(limit=limit, max_tokens=max_tokens)
+    for name, value in (("include_private", include_private), ("verify", verify)):
+        if not isinstance(value, bool):
+            raise ValidationError(f"{name} is {value!r:.40}: give True or False")
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
         raise ValidationError(f"window is {window!r}: give a number of turns, or None for all")
     scope = Scope(

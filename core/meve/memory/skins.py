@@ -4,9 +4,11 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from inspect import signature
 from threading import Lock
 from typing import Any, Literal, TypeAlias, get_args
 
+from meve.config import check_names
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.asking import asked
@@ -18,6 +20,9 @@ HELD = 256
 """Recalls that wait for their answer; beyond, the oldest goes, and no answer is held against it."""
 _FORGIVEN = (StorageError, ModelError, QueryError, PassageError)
 """What may keep memory from its work; never what keeps users apart."""
+_TOLD = frozenset({"query", "user_id", "without"})
+"""What the conversation tells a search."""
+_OPTIONS = tuple(name for name in signature(GovernedMemory.search).parameters if name not in {"self", *_TOLD})
 
 
 class Held:
@@ -76,15 +81,12 @@ def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) ->
         ValidationError: a value that can't be.
     """
     given = dict(options or {})
-    told = sorted(given.keys() & {"query", "user_id", "without"})
+    told = sorted(given.keys() & _TOLD)
     if told:
         raise ConfigurationError(f"search holds {', '.join(map(repr, told))}: the conversation tells it, leave it out")
-    try:
-        asked(memory.policy, memory.clock.now(), "?", "anybody", **given)
-    except TypeError as cause:
-        raise ConfigurationError(
-            f"search is {given!r:.120}: give what GovernedMemory.search takes ({cause})"
-        ) from cause
+    check_names(given, _OPTIONS, "search")
+    values = {name: value for name, value in given.items() if (name, value) != ("max_tokens", None)}  # the policy's
+    asked(memory.policy, memory.clock.now(), "?", "anybody", **values)
     return given
 
 

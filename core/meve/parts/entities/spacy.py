@@ -46,6 +46,9 @@ RULES: tuple[Mapping[str, Any], ...] = (
 )  # fmt: skip
 """What the rules find unless told otherwise, in the notation of spaCy's EntityRuler."""
 
+_ELSE = "'patterns', 'dates' or 'spacy-rules'"
+"""What needs no model."""
+
 _LONGEST = 900_000
 """Characters that are given to spaCy at once; its own bound is a million."""
 
@@ -91,7 +94,7 @@ class SpacyEntities:
             ModelError: it can't be loaded.
         """
         spacy = _spacy()
-        with loading(name, "install it with python -m spacy download, or take entities='spacy-rules' or 'patterns'"):
+        with loading(name, f"install it with python -m spacy download {name}, or take {_ELSE}"):
             return cls(spacy.load(name), name=name)
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
