@@ -32,6 +32,15 @@ from llama_index.core.llms import MockFunctionCallingLLM
 async def test_it_answers():
     assert await FunctionAgent(tools=[], llm=MockFunctionCallingLLM()).run("Good morning!")
 """
+GIVEN = """
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.llms import MockFunctionCallingLLM
+from llama_index.core.memory import ChatMemoryBuffer
+
+async def test_it_takes_a_memory():
+    agent = FunctionAgent(tools=[], llm=MockFunctionCallingLLM())
+    assert await agent.run("Good morning!", memory=ChatMemoryBuffer.from_defaults())
+"""
 MEMORY = """
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory.memory import Memory
@@ -106,6 +115,11 @@ def test_what_ours_lose_and_what_never_calls_them_is_told(tmp_path, capsys):
     assert "LOST: chat_engine/test_simple.py::test_of_the_inside" in out
     assert "NOT SWAPPED: ours were never called by the tests of chat store" in out
     assert rows(out)["chat engines"][:3] == (2, 2, 1)
+
+
+def test_a_buffer_that_a_test_makes_itself_is_ours_too(tmp_path, capsys):
+    assert upstream.main(["--source", str(tree(tmp_path, engine=ENGINE, agent=GIVEN))]) == 0
+    assert rows(capsys.readouterr().out)["agents"][3] > 0
 
 
 def test_without_a_source_it_says_so(monkeypatch, capsys, tmp_path):

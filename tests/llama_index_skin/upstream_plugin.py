@@ -74,7 +74,7 @@ def count(swapped, names):
 
 
 def swap():
-    """Ours for theirs, wherever chat engines, agents and memory make one of their own."""
+    """Ours for theirs, wherever chat engines, agents and memory make one of their own, or a test makes a buffer."""
     count(SwappedMemory, [f"{a}{name}" for a in ("", "a") for name in ("get", "get_all", "put", "set", "reset")])
     count(SwappedStore, [name for name, _ in inspect.getmembers(sql.AsyncDBChatStore, inspect.iscoroutinefunction)])
     for found in pkgutil.iter_modules(chat_engine.__path__, chat_engine.__name__ + "."):
@@ -87,6 +87,7 @@ def swap():
             module.Memory = SwappedMemory
     for module in (base_agent, multi_agent_workflow):
         module.ChatMemoryBuffer = SwappedMemory
+    memory.ChatMemoryBuffer = SwappedMemory  # what tests import
     for module in (memory_module, sql):
         module.SQLAlchemyChatStore = SwappedStore
 
