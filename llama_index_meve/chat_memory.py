@@ -12,6 +12,7 @@ from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import OVERHEAD, MessageCounter
+from llama_index_meve.fields import told_plainly
 from llama_index_meve.handing import Handed
 from llama_index_meve.hearing import Heard, hear, heard
 from llama_index_meve.history import History
@@ -77,7 +78,7 @@ class MeVeMemory(BaseMemory):
     """A `meve.memory.GovernedMemory`."""
     user_id: UserId
     session_id: str
-    token_limit: Annotated[int, Field(ge=1)] = TOKEN_LIMIT
+    token_limit: Annotated[int, Field(ge=1, strict=True)] = TOKEN_LIMIT
     media_tokens: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     search: dict[str, Any] = Field(default_factory=dict)
     remember: TurnRules = Field(exclude=True, repr=False)
@@ -123,7 +124,8 @@ class MeVeMemory(BaseMemory):
             "tokens": tokens if isinstance(tokens, str) else None,
             "insert_method": insert_method,
         }
-        super().__init__(**fields)
+        with told_plainly():
+            super().__init__(**fields)
         self._tokens = tokens
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens), media_tokens)
 

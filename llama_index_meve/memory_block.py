@@ -9,6 +9,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from llama_index_meve.counting import MessageCounter
+from llama_index_meve.fields import told_plainly
 from llama_index_meve.recalling import Told, asked_for, recalled
 from llama_index_meve.references import at_hand
 from llama_index_meve.tokens import global_tokens
@@ -58,7 +59,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     memory: GovernedMemory = Field(exclude=True, repr=False)
     """A `meve.memory.GovernedMemory`. It isn't serialised."""
     user_id: UserId = Field(frozen=True)
-    max_tokens: int = Field(default=768, ge=1)
+    max_tokens: int = Field(default=768, ge=1, strict=True)
     search: dict[str, Any] = Field(default_factory=dict)
     remember: TurnRules = Field(exclude=True, repr=False)
     on_error: OnError = "warn"
@@ -97,7 +98,8 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             "on_error": checked_on_error(on_error),
             "accept_short_term_memory": accept_short_term_memory,
         }
-        super().__init__(**fields)
+        with told_plainly():
+            super().__init__(**fields)
         self._counter = MessageCounter(global_tokens() if tokens is None else resolve_tokens(tokens))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:

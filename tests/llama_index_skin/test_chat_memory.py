@@ -58,14 +58,16 @@ def test_without_a_user_it_is_refused(memory, nobody):
         ({"search": {"classes": ["secret"]}}, "choose one of"),
         ({"remember": "all"}, "TurnRules"),
         ({"on_error": "hide"}, "choose one of warn, raise"),
-        ({"token_limit": 0}, "greater than or equal to 1"),
-        ({"media_tokens": {"image": -1}}, "greater than or equal to 0"),
+        ({"token_limit": 0}, "^token_limit is 0: it should be greater than or equal to 1$"),
+        ({"token_limit": "300"}, "^token_limit is '300': it should be a valid integer$"),
+        ({"insert_method": "assistant"}, "^insert_method is 'assistant': it should be 'system' or 'user'$"),
+        ({"media_tokens": {"image": -1}}, "^media_tokens.image is -1: it should be greater than or equal to 0$"),
         ({"media_tokens": {"imgae": 765}}, "'imgae' of media_tokens: did you mean 'image'"),
         ({"remember": TurnRules(sources={"usr": "chat_user"}, classes={})}, "'usr' of remember: did you mean 'user'"),
     ],
 )
 def test_what_can_not_be_is_refused(memory, options, told):
-    with pytest.raises((ConfigurationError, ValidationError, ValueError), match=told):
+    with pytest.raises((ConfigurationError, ValidationError), match=told):
         MeVeMemory(**{"memory": memory, "user_id": "alice", **options})
 
 
