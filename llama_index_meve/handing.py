@@ -26,6 +26,7 @@ class Handed:
         made = list(messages)
         last = next((n for n in reversed(range(len(made))) if role_of(made[n]) == "user"), None)
         if last is None:
+            self.forget()  # it was erased, or is over
             return made
         with self._guard:
             if self._handed is None or made[last] != self._kept:

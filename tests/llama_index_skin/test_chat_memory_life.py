@@ -2,11 +2,13 @@
 
 import asyncio
 import copy
+import gc
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from datetime import timedelta
 from pathlib import Path
 
@@ -360,3 +362,23 @@ def test_what_can_not_be_kept_raises_whatever_was_chosen(memory, chat):
         chat.put(user(CAT))
     with pytest.raises(StorageError):
         chat.get_all()
+
+
+def test_what_the_user_said_last_is_handed_out_as_one_object_until_something_is_said(memory, chat, clock):
+    """Agents write into it. Nothing of that is kept, and nothing of it stays where the message is erased or over."""
+    chat.put(user(QUESTION))
+    (first,) = chat.get()
+    first.blocks[0].text = f"STATE {QUESTION}"
+    chat.put(model("I see."))
+    assert texts(chat.get()) == [f"STATE {QUESTION}", "I see."]
+    assert texts(chat.get_all()) == [QUESTION, "I see."]
+    chat.put(user(QUESTION))
+    assert texts(chat.get()) == [QUESTION, "I see.", QUESTION]
+    for end in (lambda: memory.forget_user(user_id="alice"), lambda: clock.advance(timedelta(days=7))):
+        chat.put(user(QUESTION))
+        handed = weakref.ref(chat.get()[-1])
+        assert handed() is not None
+        end()
+        assert chat.get() == []
+        gc.collect()
+        assert handed() is None

@@ -18,14 +18,14 @@ from meve.types import Candidate, FloatArray, Passage, Query
 FEW = 8
 """Of which share of a dialogue, one in so many, the vectors are compared by themselves."""
 SPARE = 4
-"""Of what is brought, one in so many places is left to turns that are brought for what they name."""
+"""Of what is brought, one in so many places is left to turns that are brought for their words."""
 ALIKE = 16
-"""How many turns are brought for one word of a name, the nearest to the question."""
+"""How many turns are brought for one word, the nearest to the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namesakes:
-    """Turns that name what the question names, or what the turns nearest to it do, however far they are from it.
+    """Turns that name what the question names, or what the turns nearest to it do, or hold other words of the question.
 
     In a long dialogue the nearest to a question of two steps are those that are worded like it, and the turn that only
     shares a name with the first step's is not among them.
@@ -102,7 +102,7 @@ class ImportanceWindow:
     latest: bool = False
     """Whether the latest come first, and not the nearest."""
     namesakes: Namesakes | None = None
-    """What is brought for its names besides; None for nothing."""
+    """What is brought for its words besides, however far it is from the question; None for nothing."""
     name: str = "importance"
 
     @property

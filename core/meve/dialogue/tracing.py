@@ -26,7 +26,7 @@ class LeftOut:
     reason: str
     """`below_threshold`, `redundant_with:<id>`, `over_budget`; `no_room_for_recent` for one of the last turns."""
     score: float | None
-    """The score that the threshold was held against, where one was: the cosine, and what names add. Of one of the last
+    """The score that the threshold was held against, where one was: the cosine, and what words add. Of one of the last
     turns that had no room as such, and none as a fact, it is that of the fact."""
 
 

@@ -40,7 +40,6 @@ class WordsToo:
     """The words of a turn."""
     wanted: AbstractSet[str]
     """Those of the question."""
-
     named: Callable[[Passage], Names]
     """What a turn names."""
     asked: AbstractSet[str]

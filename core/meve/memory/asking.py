@@ -161,7 +161,7 @@ def asked(
         ConfigurationError: a limit that can't be.
     """
     check_query(query)
-    RetrieverConfig(limit=limit, max_tokens=max_tokens)
+    RetrieverConfig(limit=limit, max_tokens=max_tokens)  # refuses what can't be here, and not when it is searched
     for name, value in (("include_private", include_private), ("verify", verify)):
         if not isinstance(value, bool):
             raise ValidationError(f"{name} is {value!r:.40}: give True or False")
