@@ -20,9 +20,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from meve.parts.lexical.analyzers import whitespace
-from meve.parts.lexical.bm25 import Bm25Index
-from meve.parts.lexical.rank_bm25 import RankBm25Index
+from meve.components.lexical.analyzers import whitespace
+from meve.components.lexical.bm25 import Bm25Index
+from meve.components.lexical.rank_bm25 import RankBm25Index
 from meve.ports import LexicalIndex
 
 VOCABULARY = 300_000

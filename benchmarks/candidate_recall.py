@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from meve.evaluation.cache import CachedEmbedder
+from meve.components.embedders import resolve_embedder
+from meve.components.lexical.bm25 import Bm25Index
+from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE, QUESTIONS, SEED
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet
-from meve.parts.embedders import resolve_embedder
-from meve.parts.lexical.bm25 import Bm25Index
 
 SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")
 REACH = (20, 50)

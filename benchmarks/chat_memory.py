@@ -26,7 +26,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 
 from llama_index_meve import MeVeChatStore, MeVeMemory
-from llama_index_meve.messages import as_value
+from llama_index_meve._messages import as_value
 from meve.memory import GovernedMemory
 
 LIMITS, WRITERS, CALLS = (3_000, 30_000, 60_000), 50, 200

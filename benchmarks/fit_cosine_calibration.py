@@ -1,4 +1,4 @@
-"""Fits the calibration that ships for the cosine of all-MiniLM-L6-v2: core/meve/parts/verifiers/minilm_cosine.json.
+"""Fits the calibration that ships for the cosine of all-MiniLM-L6-v2: core/meve/components/verifiers/minilm_cosine.json.
 
 A calibration learns how many of the candidates are relevant, so the sample imitates the top of a retrieval, where most
 are not: for each query its one positive against up to 8 negatives, namely up to 2 that came with the source, the 3
@@ -26,17 +26,17 @@ from typing import Any
 
 import numpy as np
 
-from meve.calibration import AnyCalibration
-from meve.fitting import Method, area_under_curve, fit_calibration
-from meve.formulas import expected_calibration_error
-from meve.parts.embedders.minilm import minilm
+from meve._formulas import expected_calibration_error
+from meve.calibration.fitting import Method, area_under_curve, fit_calibration
+from meve.calibration.maps import AnyCalibration
+from meve.components.embedders.minilm import minilm
 from meve.ports import Embedder
 from meve.types import FloatArray
 
 NO_MINING = ("sgd_memory", "persona_chat_synthetic")
 GIVEN, MINED, NEGATIVES = 2, 3, 8
 HELD_OUT_PERCENT = 20
-SHIPPED = Path(__file__).parents[1] / "core" / "meve" / "parts" / "verifiers" / "minilm_cosine.json"
+SHIPPED = Path(__file__).parents[1] / "core" / "meve" / "components" / "verifiers" / "minilm_cosine.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

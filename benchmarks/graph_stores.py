@@ -3,7 +3,7 @@
     python benchmarks/graph_stores.py rules
     python benchmarks/graph_stores.py speed
 
-`rules` runs tests/langchain_skin/test_graph_store_contract.py, and prints as a table the rules that some store breaks.
+`rules` runs tests/langchain_integration/test_graph_store_contract.py, and prints as a table the rules that some store breaks.
 `speed` asks each store in turn, over 5,000 items with vectors of 384 numbers: the latency of `asearch`, the longest
 time for which the loop stood still meanwhile (and for which it does with nothing to do), and what ours takes beyond the
 call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured, and each computes on one
@@ -34,10 +34,10 @@ sys.path.insert(0, str(ROOT))
 
 from langchain_meve import MeVeStore  # noqa: E402
 from langchain_meve.testing import rules  # noqa: E402
-from meve.formulas import unit  # noqa: E402
+from meve._formulas import unit  # noqa: E402
 from meve.memory import GovernedMemory  # noqa: E402
 from meve.types import FloatArray  # noqa: E402
-from tests.langchain_skin import graph_stores  # noqa: E402
+from tests.langchain_integration import graph_stores  # noqa: E402
 
 ITEMS, ROUNDS, CALLS, BEAT = 5_000, 60, 300, 0.001
 IDLE = "nothing, for 10 ms"
@@ -97,7 +97,7 @@ class Outcomes:
 def compare_rules() -> None:
     """Run the suite on every store, and print where each stands."""
     outcomes = Outcomes()
-    file = ROOT / "tests" / "langchain_skin" / "test_graph_store_contract.py"
+    file = ROOT / "tests" / "langchain_integration" / "test_graph_store_contract.py"
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(file)], plugins=[outcomes])
     stands: dict[str, list[str]] = {}

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from meve.parts.lexical.analyzers import Analyzer, content_words, whitespace, words
-from meve.parts.lexical.bm25 import Bm25Index
-from meve.parts.lexical.rank_bm25 import RankBm25Index
+from meve.components.lexical.analyzers import Analyzer, content_words, whitespace, words
+from meve.components.lexical.bm25 import Bm25Index
+from meve.components.lexical.rank_bm25 import RankBm25Index
 
 ANALYZERS: dict[str, Analyzer] = {"white space": whitespace, "all words": words, "content words": content_words}
 

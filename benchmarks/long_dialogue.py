@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from meve.dialogue import Dialogue, small_context
-from meve.evaluation.datasets.told import small_talk
+from meve.evaluation.datasets.synthetic_dialogues import small_talk
 
 ROUNDS = 5
 QUESTIONS = (

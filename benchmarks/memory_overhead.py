@@ -28,7 +28,7 @@ from wrapper_overhead import timed
 from langchain_meve import MeVeMemoryMiddleware, create_memory_tools
 from langchain_meve.classic import MeVeMemory
 from meve.memory import GovernedMemory
-from meve.memory.telling import told
+from meve.memory._recall.formatting import told
 
 CALLS, AGENTS, ROUNDS, APART = 300, 50, 8, 0.004
 QUESTION = "Where does my friend number 7 live?"

@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
+from meve.components.embedders import resolve_embedder
+from meve.components.lexical.bm25 import Bm25Index
 from meve.memory import GovernedMemory, Policy
-from meve.memory.drafts import drafted
+from meve.memory._write.record_factory import drafted
 from meve.memory.records import user_key
-from meve.parts.embedders import resolve_embedder
-from meve.parts.lexical.bm25 import Bm25Index
 
 K, RANKED, DAMPING, DIMENSION = 10, 200, 60, 256
 """Memories asked for; how deep rankings are that are fused; the constant of reciprocal rank fusion; of the embedder."""

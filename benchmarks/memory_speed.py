@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
 from meve.memory import GovernedMemory, Policy
-from meve.memory.drafts import drafted
-from meve.memory.recall import shown
+from meve.memory._recall.scoring import shown
+from meve.memory._write.record_factory import drafted
 from meve.memory.records import StoredRecord, user_key
-from meve.parts.embedders import resolve_embedder
-from meve.parts.tokenizers import resolve_tokens
 from meve.types import FloatArray
 
 MANY, FEW, LARGE, SMALL = 10_000, 1_000, 10, 900

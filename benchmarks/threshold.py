@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from meve import Retriever
-from meve.calibration import PlattCalibration
-from meve.evaluation.cache import CachedEmbedder
+from meve.calibration.fitting import calibrate, raw_scores
+from meve.calibration.maps import PlattCalibration
+from meve.components.embedders import resolve_embedder
+from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE, QUESTIONS, SEED
 from meve.evaluation.report.plots import OURS, THEIRS, save, using_matplotlib
 from meve.evaluation.run import sample
-from meve.fitting import calibrate, raw_scores
-from meve.parts.embedders import resolve_embedder
 from meve.types import LabelledPair
 
 SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import SEED
 from meve.evaluation.run import sample
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 
 PASSAGES = 20
 

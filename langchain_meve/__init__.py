@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from meve.skins import lazily  # here, since it brings numpy
+    from meve.integrations._options import lazily  # here, since it brings numpy
 
     needs, extra = _NEEDS.get(name, ("langchain_core", "langchain"))
     return lazily("langchain_meve", _WHERE, needs=needs, extra=extra)(name)

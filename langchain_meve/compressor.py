@@ -7,13 +7,13 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, Field, field_validator
 
-from langchain_meve.documents import as_documents, as_passages
-from langchain_meve.events import teller
-from langchain_meve.options import NAMES, Count, Share
-from meve.config import RetrieverConfig
-from meve.engine import Tokens, make_engine
+from langchain_meve._callback_events import teller
+from langchain_meve._documents import as_documents, as_passages
+from langchain_meve._options import NAMES, Count, Share
+from meve.integrations._options import overrides
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.engine import Tokens, make_engine
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -29,7 +29,7 @@ class MeVeCompressor(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(exclude=True, repr=False)
-    """A `meve.engine.Engine`: models and settings; shared by all copies."""
+    """A `meve.pipeline.engine.Engine`: models and settings; shared by all copies."""
     k: Count | None = None
     """How many documents at most; None for as many as the budget takes."""
     threshold: Share | None = None
@@ -43,7 +43,9 @@ class MeVeCompressor(BaseDocumentCompressor):
     @classmethod
     def _selects(cls, engine: Any) -> Any:
         if not callable(getattr(engine, "select", None)):
-            raise ValueError(f"engine is {engine!r:.60}: give a meve.engine.Engine, or use MeVeCompressor.make(…)")
+            raise ValueError(
+                f"engine is {engine!r:.60}: give a meve.pipeline.engine.Engine, or use MeVeCompressor.make(…)"
+            )
         return engine
 
     @classmethod
@@ -79,7 +81,7 @@ class MeVeCompressor(BaseDocumentCompressor):
             callbacks: LangChain's; phases are told to them as events.
 
         Raises:
-            MeveError: as `meve.engine.Engine.select`.
+            MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         if not query.strip():
             return []

@@ -7,11 +7,11 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_meve.messages import role_of
-from meve.config import check_names
+from langchain_meve._messages import role_of
 from meve.dialogue import Dialogue, Kept, SmallContext, Turn, small_context
-from meve.dialogue.small import Small
+from meve.dialogue.small_context import Small
 from meve.errors import ValidationError
+from meve.pipeline.config import check_names
 
 
 def dialogue_of(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:

@@ -2,7 +2,7 @@
 
 from langchain_core.embeddings import Embeddings
 
-from meve.parts.embedders import resolve_embedder
+from meve.components.embedders import resolve_embedder
 from meve.ports import Embedder
 
 

@@ -9,13 +9,13 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve.users import session_of, user_of
+from langchain_meve._user_id import session_of, user_of
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
+from meve.memory._integration import checked_memory, checked_search
+from meve.memory._recall.formatting import marked, told
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import MemoryRecord, UserId
-from meve.memory.skins import checked_memory, checked_search
-from meve.memory.telling import marked, told
 
 NAMES = ("remember", "recall", "forget", "explain")
 NOTHING = "Nothing is remembered about this."

@@ -10,13 +10,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
-from langchain_meve.messages import answer, last_turn, window, with_memory
-from langchain_meve.open_turn import State, noted, spoken
-from langchain_meve.users import session_of, user_of
+from langchain_meve._messages import answer, last_turn, window, with_memory
+from langchain_meve._turn_state import State, noted, spoken
+from langchain_meve._user_id import session_of, user_of
 from meve.memory import GovernedMemory
-from meve.memory.records import UserId, user_key
-from meve.memory.search import Recall
-from meve.memory.skins import (
+from meve.memory._integration import (
     Held,
     OnError,
     checked_memory,
@@ -25,8 +23,10 @@ from meve.memory.skins import (
     checked_search,
     forgiving,
 )
-from meve.memory.telling import told
-from meve.memory.turns import Said, TurnRules, conversed
+from meve.memory._recall.formatting import told
+from meve.memory._recall.searcher import Recall
+from meve.memory.conversation.turns import Said, TurnRules, conversed
+from meve.memory.records import UserId, user_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

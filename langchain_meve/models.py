@@ -8,12 +8,12 @@ import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 
-from meve.calibration import IsotonicCalibration, PlattCalibration
+from meve._formulas import unit
+from meve._vectors import checked_vectors
+from meve.calibration.maps import IsotonicCalibration, PlattCalibration
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, foreign
-from meve.formulas import unit
 from meve.ports import Calibration
 from meve.types import FloatArray, Similarity
-from meve.vectors import checked_vectors
 
 _AS_THEY_ARE = IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0))
 
@@ -77,7 +77,7 @@ class LangChainVerifier:
     Args:
         cross_encoder: what scores; it cuts long passages as it pleases.
         scale: `logits`, of which the sigmoid is taken; `probabilities`, taken as they are; or a calibration that was
-            fitted to it, as `meve.fitting.calibrate` does.
+            fitted to it, as `meve.calibration.fitting.calibrate` does.
         name: what to call it; None for its class.
 
     Raises:

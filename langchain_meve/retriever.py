@@ -10,19 +10,19 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, field_validator
 
-from langchain_meve.documents import Documents, as_documents, as_passages
-from langchain_meve.events import teller
-from langchain_meve.options import NAMES, Count, Share, question
-from langchain_meve.stores import store_of
+from langchain_meve._callback_events import teller
+from langchain_meve._documents import Documents, as_documents, as_passages
+from langchain_meve._options import NAMES, Count, Share, question
+from langchain_meve._vector_stores import store_of
 from meve import Retriever
-from meve.config import RetrieverConfig
-from meve.context import Context
-from meve.engine import Tokens
 from meve.errors import ConfigurationError
-from meve.outside import StoreRetriever
+from meve.integrations._options import overrides, renamed
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.context import Context
+from meve.pipeline.engine import Tokens
+from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides, renamed
-from meve.trace import Observer
+from meve.retrieval.external_store import StoreRetriever
 
 FIELDS = ("k", "candidates", "threshold", "max_tokens")
 

@@ -6,12 +6,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve.documents import Documents
-from langchain_meve.options import NAMES
+from langchain_meve._documents import Documents
+from langchain_meve._options import NAMES
 from langchain_meve.retriever import MeVeRetriever
-from meve.context import Context
 from meve.errors import ConfigurationError, QueryError
-from meve.skins import DESCRIPTION, NOTHING, renamed
+from meve.integrations._options import DESCRIPTION, NOTHING, renamed
+from meve.pipeline.context import Context
 
 
 class Asked(BaseModel):

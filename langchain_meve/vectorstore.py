@@ -9,13 +9,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_meve.documents import DocumentPassage, as_passage
+from langchain_meve._documents import DocumentPassage, as_passage
+from langchain_meve._vector_stores import AnyStore
 from langchain_meve.retriever import MeVeRetriever
-from langchain_meve.stores import AnyStore
-from meve.config import RetrieverConfig
-from meve.engine import Tokens
-from meve.outside import StoreRetriever
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.engine import Tokens
 from meve.ports import Embedder, Verifier
+from meve.retrieval.external_store import StoreRetriever
 
 
 class MeVeVectorStore(VectorStore):

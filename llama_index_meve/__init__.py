@@ -5,7 +5,7 @@ Importing this loads neither models nor torch; what a name needs is loaded when 
 
 from typing import TYPE_CHECKING
 
-from meve.skins import lazily
+from meve.integrations._options import lazily
 
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory

@@ -11,23 +11,23 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from llama_index_meve.counting import OVERHEAD, MessageCounter
-from llama_index_meve.fields import told_plainly
-from llama_index_meve.handing import Handed
-from llama_index_meve.hearing import Heard, hear, heard
-from llama_index_meve.history import History
-from llama_index_meve.recalling import FACTS, Turn, asked_for, recalled
-from llama_index_meve.references import at_hand, described, reconnected
-from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import asked, role_of, rules_for, spoken, under_way
-from llama_index_meve.windows import Window
+from llama_index_meve._field_errors import told_plainly
+from llama_index_meve._history_window import Window
+from llama_index_meve._message_identity import Handed
+from llama_index_meve._serialization import at_hand, described, reconnected
+from llama_index_meve._session_history import History
+from llama_index_meve._token_limit import OVERHEAD, MessageCounter
+from llama_index_meve._tokenizer import global_tokens
+from llama_index_meve._turn_recall import FACTS, Turn, asked_for, recalled
+from llama_index_meve._turn_writer import Heard, hear, heard
+from llama_index_meve._turns import asked, role_of, rules_for, spoken, under_way
+from meve.components.tokenizers import resolve_tokens
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
+from meve.memory._integration import OnError, checked_on_error, checked_search, forgiving
+from meve.memory._recall.formatting import HEADER, told
+from meve.memory.conversation.turns import TurnRules
 from meve.memory.records import UserId, checked_text, user_key
-from meve.memory.skins import OnError, checked_on_error, checked_search, forgiving
-from meve.memory.telling import HEADER, told
-from meve.memory.turns import TurnRules
-from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
 TOKEN_LIMIT = 30_000

@@ -8,12 +8,12 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import ConfigDict, Field
 
-from llama_index_meve.loops import off_loop
-from llama_index_meve.messages import as_message, as_value
+from llama_index_meve._async_bridge import off_loop
+from llama_index_meve._messages import as_message, as_value
 from meve.memory import GovernedMemory
-from meve.memory.messages import Messages
+from meve.memory._integration import checked_memory
+from meve.memory.messages.messages import Messages
 from meve.memory.records import Message, UserId, user_key
-from meve.memory.skins import checked_memory
 
 
 class MeVeChatStore(AsyncDBChatStore):

@@ -7,10 +7,10 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from llama_index_meve.loops import off_loop
-from llama_index_meve.turns import question, role_of, spoken
+from llama_index_meve._async_bridge import off_loop
+from llama_index_meve._turns import question, role_of, spoken
 from meve.dialogue import Dialogue, Sessions, Turn, small_context
-from meve.dialogue.small import Small
+from meve.dialogue.small_context import Small
 from meve.errors import ValidationError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr
 
-from meve.parts.embedders import resolve_embedder
+from meve.components.embedders import resolve_embedder
 from meve.ports import Embedder
 
 

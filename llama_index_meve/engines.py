@@ -11,12 +11,12 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool
 
-from llama_index_meve.events import dispatcher
-from llama_index_meve.loops import off_loop
-from llama_index_meve.nodes import NAMES, as_nodes
+from llama_index_meve._async_bridge import off_loop
+from llama_index_meve._instrumentation import dispatcher
+from llama_index_meve._nodes import NAMES, as_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.skins import DESCRIPTION, NOTHING, renamed
+from meve.integrations._options import DESCRIPTION, NOTHING, renamed
 
 EMPTY = "Nothing that was found answers this."
 

@@ -8,18 +8,18 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from llama_index_meve.counting import MessageCounter
-from llama_index_meve.fields import told_plainly
-from llama_index_meve.recalling import Told, asked_for, recalled
-from llama_index_meve.references import at_hand
-from llama_index_meve.tokens import global_tokens
-from llama_index_meve.turns import digest, is_answer, question, role_of, rules_for, said, spoken
+from llama_index_meve._field_errors import told_plainly
+from llama_index_meve._serialization import at_hand
+from llama_index_meve._token_limit import MessageCounter
+from llama_index_meve._tokenizer import global_tokens
+from llama_index_meve._turn_recall import Told, asked_for, recalled
+from llama_index_meve._turns import digest, is_answer, question, role_of, rules_for, said, spoken
+from meve.components.tokenizers import resolve_tokens
 from meve.memory import GovernedMemory, Recall
+from meve.memory._integration import HELD, OnError, checked_on_error, checked_search, forgiving
+from meve.memory._recall.formatting import CLOSING, HEADER, OPENING
+from meve.memory.conversation.turns import TurnRules, conversed
 from meve.memory.records import UserId, user_key
-from meve.memory.skins import HELD, OnError, checked_on_error, checked_search, forgiving
-from meve.memory.telling import CLOSING, HEADER, OPENING
-from meve.memory.turns import TurnRules, conversed
-from meve.parts.tokenizers import resolve_tokens
 from meve.ports import TokenCounter
 
 _SESSION = "session_id"

@@ -12,16 +12,16 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import ConfigDict, Field, field_validator
 
-from llama_index_meve.empty import WhenEmpty, best_of
-from llama_index_meve.events import dispatcher, listened, observer, tell
-from llama_index_meve.loops import ask, off_loop, own
-from llama_index_meve.nodes import NAMES, as_nodes, as_passages
-from llama_index_meve.tokens import global_tokens, tokens_for
-from meve.config import RetrieverConfig
-from meve.context import Context
-from meve.engine import Engine, Tokens, make_engine
+from llama_index_meve._async_bridge import ask, off_loop, own
+from llama_index_meve._instrumentation import dispatcher, listened, observer, tell
+from llama_index_meve._nodes import NAMES, as_nodes, as_passages
+from llama_index_meve._tokenizer import global_tokens, tokens_for
+from llama_index_meve._when_empty import WhenEmpty, best_of
+from meve.integrations._options import overrides
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.context import Context
+from meve.pipeline.engine import Engine, Tokens, make_engine
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides
 from meve.types import Candidate, Query
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,7 +44,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(default_factory=_shipped, exclude=True, repr=False)
-    """A `meve.engine.Engine`: models and settings, shared by all copies; by default of the models that ship. It isn't
+    """A `meve.pipeline.engine.Engine`: models and settings, shared by all copies; by default of the models that ship. It isn't
     serialised."""
     top_n: Annotated[int, Field(ge=0)] | None = None
     """How many nodes at most; None for as many as the budget takes."""
@@ -62,7 +62,9 @@ class MeVePostprocessor(BaseNodePostprocessor):
     @classmethod
     def _selects(cls, engine: Any) -> Any:
         if not callable(getattr(engine, "select", None)):
-            raise ValueError(f"engine is {engine!r:.60}: give a meve.engine.Engine, or use MeVePostprocessor.make(…)")
+            raise ValueError(
+                f"engine is {engine!r:.60}: give a meve.pipeline.engine.Engine, or use MeVePostprocessor.make(…)"
+            )
         return engine
 
     @field_validator("fallback")
@@ -124,7 +126,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         """What is selected of these nodes, as a context with its trace.
 
         Raises:
-            MeveError: as `meve.engine.Engine.select`.
+            MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         passages = as_passages(each.node for each in nodes)

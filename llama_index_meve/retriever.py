@@ -11,22 +11,22 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from llama_index_meve.asking import put, vector_of
-from llama_index_meve.empty import WhenEmpty, best_of
-from llama_index_meve.events import dispatcher, observer, tell
-from llama_index_meve.filters import admits, normal
-from llama_index_meve.loops import off_loop
-from llama_index_meve.nodes import NAMES, as_nodes, as_passages
-from llama_index_meve.stores import store_of
-from llama_index_meve.tokens import tokens_for
+from llama_index_meve._async_bridge import off_loop
+from llama_index_meve._instrumentation import dispatcher, observer, tell
+from llama_index_meve._metadata_filters import admits, normal
+from llama_index_meve._nodes import NAMES, as_nodes, as_passages
+from llama_index_meve._question import put, vector_of
+from llama_index_meve._tokenizer import tokens_for
+from llama_index_meve._vector_stores import store_of
+from llama_index_meve._when_empty import WhenEmpty, best_of
 from meve import Retriever
-from meve.config import RetrieverConfig
-from meve.context import Context
-from meve.engine import Engine, Tokens
 from meve.errors import ConfigurationError, EmptyCorpusError
-from meve.outside import StoreRetriever
+from meve.integrations._options import overrides, renamed
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.context import Context
+from meve.pipeline.engine import Engine, Tokens
 from meve.ports import Embedder, Verifier
-from meve.skins import overrides, renamed
+from meve.retrieval.external_store import StoreRetriever
 
 
 class MeVeRetriever(BaseRetriever):
@@ -36,7 +36,7 @@ class MeVeRetriever(BaseRetriever):
     score is the probability that it answers. What models are sent of a node is counted, what embedders see is judged.
 
     Args:
-        engine: what does the work: a `meve.Retriever`, or a `meve.outside.StoreRetriever`; copies may share it.
+        engine: what does the work: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies may share it.
         top_k: how many nodes at most; None for as many as the budget takes.
         filters: what metadata must satisfy, in every phase.
         when_empty: what to return where nothing qualifies: nothing, on which LlamaIndex answers 'Empty Response' and

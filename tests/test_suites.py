@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import meve.testing
-from meve.extras import needed
+from meve._extras import needed
 
 SUITES = [f"meve.testing.{module.name}" for module in pkgutil.iter_modules(meve.testing.__path__)]
 CONTRACTS = [name for name in SUITES if name.endswith("_contract")]

@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 
 from benchmarks.peers.langchain_stock import FAISS, SharedEmbeddings
 from langchain_meve import MeVeRetriever
-from meve.config import Overrides
 from meve.evaluation.types import Parts
+from meve.pipeline.config import Overrides
 from meve.types import Passage
 
 Ask = Callable[[str], Sequence[Passage]]

@@ -13,8 +13,8 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 
 from benchmarks.peers.llamaindex_stock import SharedEmbedding
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
-from meve.config import Overrides
 from meve.evaluation.types import Parts
+from meve.pipeline.config import Overrides
 from meve.types import Passage
 
 Ask = Callable[[str], Sequence[Passage]]

@@ -1,13 +1,13 @@
 """MeVe decides what text may enter a language model's prompt, and accounts for every decision."""
 
-from meve.config import RetrieverConfig
-from meve.context import Context
+from meve._version import __version__
+from meve.components.verifiers import load_verifier
 from meve.errors import MeveError
-from meve.parts.verifiers import load_verifier
-from meve.retriever import Retriever
-from meve.trace import Trace
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.context import Context
+from meve.pipeline.trace import Trace
+from meve.retrieval.retriever import Retriever
 from meve.types import ContextPassage, LabelledPair, Passage
-from meve.version import __version__
 
 __all__ = [
     "Context",

@@ -49,7 +49,7 @@ class Calibration(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready; `meve.calibration.calibration_from_dict` reads it back."""
+        """Plain data, JSON-ready; `meve.calibration.maps.calibration_from_dict` reads it back."""
         ...
 
 

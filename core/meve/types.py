@@ -15,6 +15,8 @@ RowArray: TypeAlias = npt.NDArray[np.int64]
 
 Similarity: TypeAlias = Literal["cosine", "dot"]
 
+LexicalKind: TypeAlias = Literal["bm25", "rank_bm25"]
+
 Origin: TypeAlias = str
 """Which source brought a candidate: `dense`, `fallback`, or the name of a source of your own."""
 

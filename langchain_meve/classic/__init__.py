@@ -15,7 +15,7 @@ __all__ = ["MeVeChatMessageHistory", "MeVeMemory"]
 
 
 def __getattr__(name: str) -> Any:
-    from meve.skins import lazily  # here, since it brings numpy
+    from meve.integrations._options import lazily  # here, since it brings numpy
 
     needs = "langchain_classic" if name == "MeVeMemory" else "langchain_core"
     return lazily("langchain_meve.classic", _WHERE, needs=needs, extra="langchain-classic")(name)

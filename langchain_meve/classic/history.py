@@ -9,8 +9,8 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from meve.memory import GovernedMemory
+from meve.memory._integration import checked_memory
 from meve.memory.records import UserId, checked_text, user_key
-from meve.memory.skins import checked_memory
 
 
 class MeVeChatMessageHistory(BaseChatMessageHistory):

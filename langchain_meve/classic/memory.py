@@ -9,14 +9,14 @@ from langchain_classic.memory.utils import get_prompt_input_key
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from langchain_meve._messages import text_of, window
+from langchain_meve._options import Count
 from langchain_meve.classic.history import MeVeChatMessageHistory
-from langchain_meve.messages import text_of, window
-from langchain_meve.options import Count
 from meve.errors import ConfigurationError
+from meve.memory._integration import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
+from meve.memory._recall.formatting import told
+from meve.memory.conversation.turns import Said, TurnRules, conversed
 from meve.memory.records import UserId, user_key
-from meve.memory.skins import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
-from meve.memory.telling import told
-from meve.memory.turns import Said, TurnRules, conversed
 
 
 class MeVeMemory(BaseMemory):

@@ -20,13 +20,13 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from langchain_meve.graph_store.lives import Ttl, configured
-from langchain_meve.graph_store.mailbox import Mailboxes
-from langchain_meve.graph_store.operations import Operations
-from langchain_meve.graph_store.owners import SHAPES, Owners, Shape
+from langchain_meve.graph_store._operations import Operations
+from langchain_meve.graph_store._tenancy import SHAPES, Owners, Shape
+from langchain_meve.graph_store._ttl import Ttl, configured
+from langchain_meve.graph_store._write_batcher import Mailboxes
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import Erased, GovernedMemory
-from meve.memory.item import Namespace
+from meve.memory.items.item import Namespace
 from meve.memory.policy import PolicyClass
 from meve.memory.records import UserId, checked_choice
 

@@ -12,7 +12,7 @@ Each test is one rule, and its docstring states it. What a store can't do it dec
 Needs pytest: pip install 'meve[langgraph,testing]'
 """
 
-from meve.extras import needed
+from meve._extras import needed
 
 with needed("langchain_meve.testing", {"langgraph": "langgraph", "pytest": "testing"}):
     from langchain_meve.testing.face import Face

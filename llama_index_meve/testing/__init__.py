@@ -12,7 +12,7 @@ which names each rule that it breaks with the reason; such a rule must then fail
 Needs pytest: pip install 'meve[llama-index,testing]'
 """
 
-from meve.extras import needed
+from meve._extras import needed
 
 with needed("llama_index_meve.testing", {"llama_index.core": "llama-index", "pytest": "testing"}):
     from llama_index_meve.testing.chat_store_contract import ChatStoreContract, rules

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from meve.parts.embedders.minilm import NAME, check_weights, minilm_folder
-from meve.parts.embedders.static import KIND
+from meve.components.embedders.minilm import NAME, check_weights, minilm_folder
+from meve.components.embedders.static import KIND
 from recipes.verifier import pairs
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import SEED

@@ -17,14 +17,14 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from meve import Retriever
-from meve.evaluation.cache import CachedEmbedder
+from meve.components._shipped_models import PRIOR
+from meve.components.embedders import resolve_embedder
+from meve.components.prior import FEATURES, FittedPrior, signs
+from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
-from meve.parts.companions import PRIOR
-from meve.parts.embedders import resolve_embedder
-from meve.parts.prior import FEATURES, FittedPrior, signs
 from meve.types import Candidate, FloatArray, Query
 from recipes.sufficiency.contexts import Unasked
 from recipes.verifier.splits import SEED, unseen

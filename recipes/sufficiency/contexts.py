@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from meve import Context, Retriever, RetrieverConfig
-from meve.evaluation.cache import CachedEmbedder
+from meve.components.embedders import resolve_embedder
+from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.types import EvaluationSet, Question
-from meve.parts.embedders import resolve_embedder
 from meve.types import ContextPassage
 
 Told = tuple[str, Context, bool]

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from sklearn.metrics import balanced_accuracy_score
 
+from meve.components._shipped_models import SUFFICIENCY
+from meve.components.sufficiency import SufficiencyEstimator, fit_sufficiency
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments.common import CACHE, QUESTIONS
 from meve.evaluation.run import sample
 from meve.evaluation.types import Question
-from meve.parts.companions import SUFFICIENCY
-from meve.parts.sufficiency import SufficiencyEstimator, fit_sufficiency
 from recipes.sufficiency.contexts import Told, asked_of_pools, asked_twice
 from recipes.verifier.splits import SEED, unseen
 

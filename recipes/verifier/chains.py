@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from meve.config import RetrieverConfig
-from meve.phases.follow import with_evidence
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.phases.follow import with_evidence
 from meve.training.mining import Miner
 from meve.types import Passage
 from recipes.verifier.examples import Example

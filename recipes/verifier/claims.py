@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from meve.parts.sentences import sentences
+from meve.components._sentences import sentences
 from meve.training.mining import Miner
 from recipes.verifier.examples import Example
 from recipes.verifier.pairs import rows_of

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meve.config import RetrieverConfig
 from meve.evaluation.answers import holds, normalised
 from meve.evaluation.datasets import read_set
 from meve.evaluation.run import sample
 from meve.evaluation.types import EvaluationSet, Question
-from meve.phases.follow import with_evidence
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.phases.follow import with_evidence
 from meve.training.mining import Miner
 from meve.types import Passage
 from recipes.verifier.examples import Example

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from meve.fitting import fit_calibration, raw_scores
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
-from meve.parts.verifiers.onnx_quantize import LEAST_AGREEMENT, quantize_onnx
+from meve.calibration.fitting import fit_calibration, raw_scores
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.training.onnx_quantize import LEAST_AGREEMENT, quantize_onnx
 from meve.training.verdict import rows_by_query
 from meve.types import LabelledPair
 from recipes.verifier.examples import Example, pair_of

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from meve._formulas import expected_calibration_error
+from meve.calibration.fitting import raw_scores
+from meve.components.verifiers import load_verifier
 from meve.evaluation.statistics import Interval, interval
-from meve.fitting import raw_scores
-from meve.formulas import expected_calibration_error
-from meve.parts.verifiers import load_verifier
 from meve.ports import Verifier
 from meve.training.verdict import auc_of, rows_by_query
 from recipes.verifier.examples import Example, pair_of

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meve.parts.embedders.minilm import check_weights, minilm_folder
+from meve.components.embedders.minilm import check_weights, minilm_folder
 from meve.training import TrainingConfig, fine_tune
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED

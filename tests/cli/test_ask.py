@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from meve.cli._render import INSUFFICIENT
 from meve.cli.ask import ask, parse_where
-from meve.cli.render import INSUFFICIENT
-from meve.config import RetrieverConfig
 from meve.errors import ConfigurationError
+from meve.pipeline.config import RetrieverConfig
 
 ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cup in 1974?"
 

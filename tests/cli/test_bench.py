@@ -225,7 +225,7 @@ def test_the_first_failure_of_each_system_is_named_before_any_other():
 
 
 def test_ctrl_c_says_what_to_do(capsys):
-    from meve.cli.guard import guarded
+    from meve.cli._error_handling import guarded
 
     def interrupted():
         raise KeyboardInterrupt

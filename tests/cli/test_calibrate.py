@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
-from meve.cli.pairs import read_pairs
+from meve.cli._labelled_pairs import read_pairs
+from meve.components.verifiers._torch_runtime import TorchRuntime
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import CalibrationError, IngestError
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
-from meve.parts.verifiers.torch_runtime import TorchRuntime
-from meve.snapshot import read_manifest
+from meve.retrieval._snapshot import read_manifest
 from tests.runtimes import ByWords
 
 

@@ -4,8 +4,8 @@ import shutil
 import pytest
 
 from meve.cli.index import _as_saved
-from meve.retriever import Retriever
-from meve.snapshot import read_manifest
+from meve.retrieval._snapshot import read_manifest
+from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 

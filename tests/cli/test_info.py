@@ -4,9 +4,9 @@ import subprocess
 import sys
 from importlib.metadata import version
 
-from meve.calibration import PlattCalibration
-from meve.config import RetrieverConfig
-from meve.retriever import Retriever
+from meve.calibration.maps import PlattCalibration
+from meve.pipeline.config import RetrieverConfig
+from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier
 
 

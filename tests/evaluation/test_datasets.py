@@ -782,7 +782,7 @@ def test_the_set_that_comes_with_the_package_is_sound():
 
 def test_a_file_that_did_not_come_with_the_package_is_said_to_be_lacking(tmp_path, monkeypatch):
     """The folder of sets has nothing to do with it."""
-    from meve.evaluation.datasets import gather
+    from meve.evaluation.datasets import _assembly as gather
 
     monkeypatch.setattr(gather.resources, "files", lambda package: tmp_path)
     with pytest.raises(DatasetError, match=r"own_passages\.jsonl didn't come with this installation of meve"):

@@ -5,18 +5,18 @@ from random import Random
 
 import pytest
 
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
 from meve.evaluation.experiments.memory import contradictions as changing
 from meve.evaluation.experiments.memory import expiry, false_facts, growth, isolation, sensitivity, tags
+from meve.evaluation.experiments.memory.environment import Sizes, Stage
 from meve.evaluation.experiments.memory.facts import MOST, facts
-from meve.evaluation.experiments.memory.found import Figure, MemoryResults, Tally
+from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults, Tally
 from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory, memory
-from meve.evaluation.experiments.memory.stage import Sizes, Stage
 from meve.evaluation.report.memory import grid, text
 from meve.evaluation.statistics import Interval
 from meve.memory import GovernedMemory, Policy
-from meve.parts.embedders import resolve_embedder
-from meve.parts.tokenizers import resolve_tokens
 
 SMALL = Sizes(users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, talks=1, turns=40)
 

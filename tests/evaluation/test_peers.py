@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation.types import Parts
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Passage
 

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from meve import Passage, RetrieverConfig
+from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.errors import ConfigurationError, EvaluationError
 from meve.evaluation import EvaluationSet, Parts, Question, results
 from meve.evaluation.experiments.common import conduct
@@ -22,7 +23,6 @@ from meve.evaluation.journal import ROWS, SETTINGS, Journal
 from meve.evaluation.peers import peer, peer_code
 from meve.evaluation.run import fingerprint, run_set, sample
 from meve.evaluation.systems import SYSTEMS, Workbench, phases
-from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("few_draws")

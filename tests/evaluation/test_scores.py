@@ -7,8 +7,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from meve.calibration import PlattCalibration
-from meve.config import RetrieverConfig
+from meve.calibration.maps import PlattCalibration
 from meve.evaluation.experiments.common import made_parts
 from meve.evaluation.journal import Journal
 from meve.evaluation.outcome import NOTHING
@@ -16,6 +15,7 @@ from meve.evaluation.run import ask, run_set
 from meve.evaluation.scores import ReadOnce
 from meve.evaluation.systems import Workbench
 from meve.evaluation.types import EvaluationSet, Handed, Parts, Question, System
+from meve.pipeline.config import RetrieverConfig
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Passage
 

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from meve.cli.app import app
 from meve.dialogue import Dialogue, Turn
 from meve.errors import ConfigurationError, DatasetError, EvaluationError
-from meve.evaluation.datasets.told import locomo_told, small_talk, wiki_told
-from meve.evaluation.experiments.small import run
-from meve.evaluation.experiments.small.run import SmallContexts, SmallResults, answered, small_contexts
-from meve.evaluation.experiments.small.systems import (
+from meve.evaluation.datasets.synthetic_dialogues import locomo_told, small_talk, wiki_told
+from meve.evaluation.experiments.small_context import run
+from meve.evaluation.experiments.small_context.run import SmallContexts, SmallResults, answered, small_contexts
+from meve.evaluation.experiments.small_context.systems import (
     ALONE,
     FULL,
     NO_EMBEDDING,

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from meve.cli.app import app
 from meve.dialogue import Dialogue
-from meve.evaluation.datasets.told import wiki_told
-from meve.evaluation.experiments.small import run
-from meve.evaluation.experiments.small.run import SmallResults, answered
-from meve.evaluation.experiments.small.systems import ALONE, FULL, STRATEGIES, TRUNCATION
+from meve.evaluation.datasets.synthetic_dialogues import wiki_told
+from meve.evaluation.experiments.small_context import run
+from meve.evaluation.experiments.small_context.run import SmallResults, answered
+from meve.evaluation.experiments.small_context.systems import ALONE, FULL, STRATEGIES, TRUNCATION
 
 READER = """
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast

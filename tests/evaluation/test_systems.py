@@ -8,7 +8,7 @@ import pytest
 from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation import Parts
-from meve.evaluation.cache import CachedEmbedder
+from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, phases, systems_for
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 

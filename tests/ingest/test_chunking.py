@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from meve.errors import ConfigurationError
 from meve.ingest import Chunker, Chunking, cut
 from meve.ingest import chunking as module
-from meve.ingest.kinds import LANGUAGES
-from meve.ingest.outline import markdown_outline, rst_as_markdown, rst_outline
+from meve.ingest._file_kinds import LANGUAGES
+from meve.ingest._headings import markdown_outline, rst_as_markdown, rst_outline
 from meve.testing.fakes import WordCounter
 
 
@@ -167,7 +167,7 @@ def test_every_language_is_cut_by_its_grammar(suffix):
 def test_a_language_without_its_grammar_is_cut_as_text(monkeypatch):
     """And said so."""
     monkeypatch.setattr(module, "grammar", lambda _: None)
-    monkeypatch.setattr("meve.ingest.passages.grammar", lambda _: None)
+    monkeypatch.setattr("meve.ingest._passages.grammar", lambda _: None)
     result = cut("fn f() {}\n", "a.rs", chunker())
     assert (result.lacked, result.passages[0].text) == ("rust", "fn f() {}")
 

@@ -8,7 +8,7 @@ import pytest
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest import Chunking, folder, ingest
 from meve.ingest.report import KEY
-from meve.retriever import Retriever
+from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import CountedEmbedder, FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 LATER = FakeClock(datetime.now(UTC) + timedelta(hours=1))

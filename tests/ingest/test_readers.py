@@ -7,9 +7,9 @@ import pytest
 
 from meve.errors import IngestError
 from meve.ingest import kind_of, read_text
-from meve.ingest.jsonl import read_rows
-from meve.ingest.markup import html_to_markdown
-from meve.ingest.readers import MAGIC, decode
+from meve.ingest._file_readers import MAGIC, decode
+from meve.ingest._html import html_to_markdown
+from meve.ingest._jsonl import read_rows
 
 needs_permissions = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 

@@ -90,7 +90,7 @@ def test_what_is_erased_is_gone_from_every_read_at_once_in_every_process(memory,
 @pytest.fixture
 def reader(file, monkeypatch):
     """Somebody who reads an older state of the file, until told to leave."""
-    monkeypatch.setattr("meve.memory.stores.connections.SCRUB_SECONDS", 0.05)
+    monkeypatch.setattr("meve.memory.stores.sqlite._connections.SCRUB_SECONDS", 0.05)
 
     def reading():
         found = sqlite3.connect(file, isolation_level=None)
@@ -171,7 +171,7 @@ def test_the_log_tells_of_the_erasure_and_holds_nothing_of_the_content(memory):
 
 def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     """A keyed hash recognises a content, and can't be guessed without the key."""
-    from meve.memory.chain import Chain
+    from meve.memory._audit.chain import Chain
 
     one = memory.add(SENTINEL, user_id="alice")
     memory.add(SENTINEL, user_id="bob")
@@ -182,7 +182,7 @@ def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
 
 def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
     """A bare hash of a code of four digits is the code: ten thousand tries tell it."""
-    from meve.memory.chain import Chain
+    from meve.memory._audit.chain import Chain
 
     with GovernedMemory.open(file) as memory:
         memory.add("My code is 4711.", user_id="alice", id="s")

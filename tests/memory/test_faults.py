@@ -94,7 +94,7 @@ def test_processes_that_open_a_new_file_at_once_all_open_it(tmp_path):
     code = """
 import sys, time
 from pathlib import Path
-from meve.memory.stores.sqlite import SqliteStore
+from meve.memory.stores.sqlite.store import SqliteStore
 for n in range(50):
     at = float(sys.argv[2]) + 0.03 * n
     while time.time() < at:
@@ -235,8 +235,8 @@ def test_another_program_s_database_is_said_and_left_alone(file, version):
 def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_lost(file):
     """What was archived there tells only inside what it was made of; it goes with its origin all the same."""
     from meve.memory.records import SHARED
-    from meve.memory.stores.rows import packed
-    from meve.memory.stores.schema import MIGRATIONS
+    from meve.memory.stores.sqlite._rows import packed
+    from meve.memory.stores.sqlite._schema import MIGRATIONS
     from meve.testing.memory_store_contract import stored
 
     with sqlite3.connect(file) as connection:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from meve.errors import HoldError, ValidationError
 from meve.memory import GovernedMemory
-from meve.memory.item import Drop, Put, item_id
+from meve.memory.items.item import Drop, Put, item_id
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 PLACE = ("notes",)

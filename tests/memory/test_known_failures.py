@@ -163,7 +163,7 @@ def test_a_user_of_thousands_is_forgotten_at_one_call_and_others_are_not_read(fi
         for user in ("alice", "bob"):
             kit = memory._kit
             with kit.store.writing() as transaction:
-                from meve.memory.drafts import drafted
+                from meve.memory._write.record_factory import drafted
 
                 for n in range(2_000):
                     record = drafted(

@@ -52,7 +52,7 @@ def test_a_cached_recall_ends_with_its_memories(memory, clock):
 
 def test_what_ends_while_the_search_runs_is_not_in_it(file, clock):
     """The clock is asked again before the result is handed over."""
-    from meve.parts.embedders import resolve_embedder
+    from meve.components.embedders import resolve_embedder
 
     class Slow:
         def __init__(self):

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from meve.components.embedders import resolve_embedder
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory, Policy
-from meve.parts.embedders import resolve_embedder
 
 QUERY = "What do tomatoes need?"
 
@@ -186,7 +186,7 @@ def test_a_recall_that_a_verifier_judged_tells_its_calibration(memory):
 
 def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(file, monkeypatch):
     """Thirty timetables, all near each other: 435 pairs are compared, and thirty texts taken apart; then none."""
-    from meve.memory import shelf
+    from meve.memory._recall import user_index as shelf
 
     seen = []
     apart = shelf.taken_apart

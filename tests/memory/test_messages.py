@@ -13,10 +13,10 @@ import pytest
 from meve.errors import HoldError, PassageError, StoreCorruptError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
-from meve.memory.stores.messages import page as statement
-from meve.memory.stores.ports import Stretch
-from meve.memory.stores.rows import COLUMNS
-from meve.memory.stores.schema import MIGRATIONS
+from meve.memory.stores.protocol import Stretch
+from meve.memory.stores.sqlite._messages import page as statement
+from meve.memory.stores.sqlite._rows import COLUMNS
+from meve.memory.stores.sqlite._schema import MIGRATIONS
 from tests.memories import KEY
 from tests.memory.test_erasure import found_in
 

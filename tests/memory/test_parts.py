@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from meve.components.embedders import resolve_embedder
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PolicyError
 from meve.memory import GovernedMemory, Policy
-from meve.memory.tagging import PolicyTagger
-from meve.parts.embedders import resolve_embedder
+from meve.memory._classify.tags import PolicyTagger
 
 TAGGING = {
     "tagging": {
@@ -83,7 +83,7 @@ class TestInference:
         """Says contradiction of every pair."""
         import torch
 
-        from meve.memory.nli import NliContradiction
+        from meve.memory._contradiction.nli import NliContradiction
 
         made = NliContradiction.load(str(folder))
         with torch.no_grad():
@@ -111,7 +111,7 @@ class TestInference:
 
     def test_a_model_of_another_kind_is_named(self, tmp_path):
         pytest.importorskip("sentence_transformers")
-        from meve.memory.nli import NliContradiction
+        from meve.memory._contradiction.nli import NliContradiction
         from meve.testing.models import tiny_model
 
         with pytest.raises(ModelError, match="none is 'contradiction'"):

@@ -6,7 +6,7 @@ import pytest
 
 from meve.errors import PolicyError
 from meve.memory import Policy
-from meve.memory.reflection import moved
+from meve.memory._feedback.usage_judge import moved
 
 
 def test_the_default_is_as_specified():

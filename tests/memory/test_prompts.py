@@ -3,7 +3,7 @@
 import pytest
 
 from meve.errors import ConfigurationError, ValidationError
-from meve.memory.prompting import Budget
+from meve.memory._recall.prompt import Budget
 
 TURNS = [("user" if n % 2 == 0 else "assistant", f"This is turn {n}, on bread and water.") for n in range(100)]
 

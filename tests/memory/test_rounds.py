@@ -8,8 +8,8 @@ import pytest
 
 from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy
-from meve.memory.rounds import NEIGHBOURS, Round
-from meve.memory.summaries import ExtractiveSummariser
+from meve.memory._maintenance.plan import NEIGHBOURS, Round
+from meve.memory._maintenance.summaries import ExtractiveSummariser
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 FACT = {"user_id": "alice", "source": "doc", "policy_class": "factual"}

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, StorageError, ValidationError
-from meve.memory.aside import WORKERS
+from meve.memory._async_runner import WORKERS
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meve.memory.stores.sqlite import SqliteStore
+from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.memory_store_contract import MemoryStoreContract
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from meve.errors import ConfigurationError, ModelError, PassageError, ValidationError
 from meve.memory import GovernedMemory, Policy
-from meve.memory.statements import statements
-from meve.memory.telling import CLOSING, HEADER, OPENING, told
-from meve.memory.turns import Said, TurnRules, conversed, fact_id, remember
+from meve.memory._classify.fact_extraction import statements
+from meve.memory._recall.formatting import CLOSING, HEADER, OPENING, told
+from meve.memory.conversation.turns import Said, TurnRules, conversed, fact_id, remember
 
 TURN = Said(id="m1", role="user", text="Hi! I live in Oslo. Where can I swim?")
 

@@ -8,9 +8,9 @@ import pytest
 
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
-from meve.memory.recall import decayed
-from meve.memory.summaries import ExtractiveSummariser
-from meve.memory.upkeep import TRIES
+from meve.memory._maintenance.maintenance import TRIES
+from meve.memory._maintenance.summaries import ExtractiveSummariser
+from meve.memory._recall.scoring import decayed
 from tests.memories import reflected
 
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}

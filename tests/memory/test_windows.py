@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from meve.components.entities.patterns import PatternEntities
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory
-from meve.memory.windows import ImportantTurns, naming
-from meve.parts.entities.patterns import PatternEntities
+from meve.memory._recall.important_turns import ImportantTurns, naming
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
 from meve.types import Candidate, Passage, Query
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from meve.calibration import PlattCalibration
+from meve.calibration.maps import PlattCalibration
+from meve.components.verifiers import resolve_verifier
 from meve.errors import TrainingError
-from meve.parts.verifiers import resolve_verifier
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
 from meve.testing.models import tiny_model
 from meve.training import TrainingConfig, build_verifier

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meve.calibration.thresholds import area_under_curve
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError, ModelNotFoundError, TrainingError
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.testing.models import tiny_model
-from meve.thresholds import area_under_curve
 from meve.training import TrainingConfig, fine_tune
-from meve.training.order import in_order
+from meve.training._batch_order import in_order
 from meve.types import LabelledPair
 
 pytest.importorskip("accelerate")

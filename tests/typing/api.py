@@ -4,22 +4,23 @@ from collections.abc import Sequence
 from typing import assert_type
 
 import meve
+from meve.components.dense.flat import FlatIndex
+from meve.components.dense.hnsw import HnswIndex
+from meve.components.dense.ivf import IvfIndex
+from meve.components.embedders.minilm import minilm
+from meve.components.entities.composite import SeveralEntities
+from meve.components.entities.dates import DateEntities
+from meve.components.entities.patterns import PatternEntities
+from meve.components.entities.spacy import SpacyEntities
+from meve.components.lexical.bm25 import Bm25Index
+from meve.components.lexical.rank_bm25 import RankBm25Index
+from meve.components.tokenizers import resolve_tokens
+from meve.components.verifiers.cosine import CosineVerifier
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.dialogue import Dialogue, small_context
 from meve.memory import GovernedMemory, Recall
-from meve.memory.turns import Conversed, Said, conversed
-from meve.parts.dense.flat import FlatIndex
-from meve.parts.dense.hnsw import HnswIndex
-from meve.parts.dense.ivf import IvfIndex
-from meve.parts.embedders.minilm import minilm
-from meve.parts.entities.dates import DateEntities
-from meve.parts.entities.patterns import PatternEntities
-from meve.parts.entities.several import SeveralEntities
-from meve.parts.entities.spacy import SpacyEntities
-from meve.parts.lexical.bm25 import Bm25Index
-from meve.parts.lexical.rank_bm25 import RankBm25Index
-from meve.parts.tokenizers import resolve_tokens
-from meve.parts.verifiers.cosine import CosineVerifier
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.memory.conversation.turns import Conversed, Said, conversed
+from meve.pipeline._scorers import SimilarityScorer, VerifierScorer
 from meve.ports import (
     DenseIndex,
     Embedder,
@@ -31,8 +32,7 @@ from meve.ports import (
     VectorVerifier,
     Verifier,
 )
-from meve.scorers import SimilarityScorer, VerifierScorer
-from meve.sources import DenseSource, LexicalSource
+from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 

@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
+from meve._version import __version__
+from meve.cli._error_handling import any_text_can_be_written, guarded
+from meve.cli._render import write
 from meve.cli.ask import ask
 from meve.cli.bench import bench
 from meve.cli.calibrate import calibrate
 from meve.cli.demo import demo
-from meve.cli.guard import any_text_can_be_written, guarded
 from meve.cli.index import index
 from meve.cli.info import info
 from meve.cli.memory import memory
-from meve.cli.render import write
 from meve.cli.train_verifier import train_verifier
-from meve.version import __version__
 
 app = typer.Typer(
     name="meve",

@@ -7,9 +7,10 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli.render import complain, show_text, show_trace, show_verdict, unverified, write_json
-from meve.config import LexicalKind, Mode, Packing, Sources
+from meve.cli._render import complain, show_text, show_trace, show_verdict, unverified, write_json
 from meve.errors import ConfigurationError
+from meve.pipeline.config import Mode, Packing, Sources
+from meve.types import LexicalKind
 
 DECISIONS = "How to decide (as saved with the index, unless given)"
 
@@ -95,9 +96,9 @@ def ask(
         "tokens": tokens,
         "mode": mode,
     }
-    from meve.config import RetrieverConfig
-    from meve.pipeline import check_query
-    from meve.retriever import Retriever
+    from meve.pipeline.config import RetrieverConfig
+    from meve.pipeline.pipeline import check_query
+    from meve.retrieval.retriever import Retriever
 
     overrides = {name: value for name, value in given.items() if value is not None}
     check_query(question)  # before the models load

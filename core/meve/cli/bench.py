@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.guard import guarded
-from meve.cli.needs import bench_needs
-from meve.cli.render import complain, counted, out, progress_bar, say, show_table, table
+from meve.cli._error_handling import guarded
+from meve.cli._render import complain, counted, out, progress_bar, say, show_table, table
+from meve.cli._requirements import bench_needs
 from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
     from meve.evaluation.compare import Move
-    from meve.evaluation.experiments.memory.found import MemoryResults
+    from meve.evaluation.experiments.memory.memory_results import MemoryResults
     from meve.evaluation.results import Failure, Results
     from meve.evaluation.run import Progress
 
@@ -206,9 +206,9 @@ def memory(
 ) -> None:
     """What memory must not hand out, and what reflection does. Also tags, contradictions, prompt size."""
     bench_needs("memory", embedder=embedder)
+    from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory
     from meve.evaluation.experiments.memory.run import memory as run
-    from meve.evaluation.experiments.memory.stage import QUICK, Sizes
     from meve.evaluation.report.memory import write
 
     names = tuple(EXPERIMENTS) if only is None else tuple(name.strip() for name in only.split(",") if name.strip())
@@ -243,7 +243,7 @@ def small_context(
 ) -> None:
     """What a small window holds of a long dialogue. The query-aware memory paper's tables again."""
     bench_needs("small-context", embedder=embedder, entities=entities)
-    from meve.evaluation.experiments.small.run import SmallContexts, small_contexts
+    from meve.evaluation.experiments.small_context.run import SmallContexts, small_contexts
     from meve.evaluation.report.small import write
 
     if reader is not None:

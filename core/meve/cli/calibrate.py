@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from meve.cli.needs import calibrate_needs
-from meve.cli.pairs import read_pairs
-from meve.cli.render import complain, progress_bar, say, show_table, table
+from meve.cli._labelled_pairs import read_pairs
+from meve.cli._render import complain, progress_bar, say, show_table, table
+from meve.cli._requirements import calibrate_needs
 from meve.errors import StorageError
 
 if TYPE_CHECKING:
-    from meve.cli.pairs import PairsFile
-    from meve.cli.render import Advance
-    from meve.fitting import CalibrationReport
+    from meve.calibration.fitting import CalibrationReport
+    from meve.cli._labelled_pairs import PairsFile
+    from meve.cli._render import Advance
 
 Method = Literal["platt", "isotonic"]
 
@@ -88,7 +88,7 @@ def _file(verifier: str | None, to: Path | None) -> Path:
 def _into_index(
     path: Path, listed: "PairsFile", method: Method, precision: float | None, recall: float | None, advance: "Advance"
 ) -> "CalibrationReport":
-    from meve.retriever import Retriever
+    from meve.retrieval.retriever import Retriever
 
     retriever = Retriever.load(path)
     report = retriever.calibrate(
@@ -113,8 +113,8 @@ def _into_file(
 ) -> "CalibrationReport":
     import os
 
-    from meve import fitting
-    from meve.parts.verifiers import load_verifier
+    from meve.calibration import fitting
+    from meve.components.verifiers import load_verifier
 
     judge = load_verifier(verifier)
     report = fitting.calibrate(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.render import progress_bar, rule, say, show_table, show_trace, show_verdict, table, write
+from meve.cli._render import progress_bar, rule, say, show_table, show_trace, show_verdict, table, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meve.context import Context
-    from meve.demo import Question
+    from meve.cli._language_reference import Question
+    from meve.pipeline.context import Context
 
 MOST = 3
 """So many candidates that were dropped for one reason are shown."""
@@ -46,7 +46,7 @@ def demo(
 
 
 def _run(folder: Path) -> None:
-    from meve.demo import EDITION, QUESTIONS, demo_retriever
+    from meve.cli._language_reference import EDITION, QUESTIONS, demo_retriever
 
     say(f"Indexing the language reference of {EDITION} …", "bold")
     with progress_bar() as advance:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.render import UNPRINTABLE, complain, err, progress_bar, say, show_table, table
+from meve.cli._render import UNPRINTABLE, complain, err, progress_bar, say, show_table, table
 from meve.errors import ConfigurationError
-from meve.snapshot import MANIFEST, check_place, read_manifest
+from meve.retrieval._snapshot import MANIFEST, check_place, read_manifest
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from meve.components.dense import DenseKind
     from meve.ingest import Chunking, IngestReport, SkippedFile
-    from meve.parts.dense import DenseKind
-    from meve.retriever import Retriever
+    from meve.retrieval.retriever import Retriever
 
 SHOWN = 3
 """So many files that were skipped for one reason, of one kind, are named; then their number."""
@@ -78,7 +78,7 @@ def index(
 def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
     from typing import cast
 
-    from meve.retriever import Retriever
+    from meve.retrieval.retriever import Retriever
 
     if (to / MANIFEST).exists():
         if dense not in (None, "auto"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meve.cli.render import show_table, table, write_json
+from meve.cli._render import show_table, table, write_json
 
 
 def info(
@@ -38,7 +38,7 @@ def describe(path: Path) -> dict[str, Any]:
     Raises:
         StorageError: no index there, or one that can't be read.
     """
-    from meve.snapshot import read_manifest
+    from meve.retrieval._snapshot import read_manifest
 
     manifest = read_manifest(path)
     sizes = {name: facts["bytes"] for name, facts in manifest["files"].items()}
@@ -71,7 +71,7 @@ def _ingested(extra: Path) -> dict[str, Any]:
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a context is called sufficient by; without an estimator, what is verified decides."""
-    from meve.parts.companions import estimator_for
+    from meve.components._shipped_models import estimator_for
 
     verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}
     found = estimator_for(str(verifier.get("name")), verifier.get("calibration") or {})

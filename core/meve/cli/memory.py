@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from meve.cli.guard import guarded
-from meve.cli.render import NARROW, UNPRINTABLE, counted, out, say, show_table, show_text, table, write_json
+from meve.cli._error_handling import guarded
+from meve.cli._render import NARROW, UNPRINTABLE, counted, out, say, show_table, show_text, table, write_json
 from meve.errors import UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import Erased, GovernedMemory, MemoryRecord
-    from meve.memory.chain import Action
+    from meve.memory._audit.chain import Action
     from meve.memory.policy import PolicyClass, Source
 
 memory = typer.Typer(

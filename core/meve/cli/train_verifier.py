@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli.needs import train_needs
-from meve.cli.pairs import read_pairs
-from meve.cli.render import complain, progress_bar, say, show_table, table
+from meve.cli._labelled_pairs import read_pairs
+from meve.cli._render import complain, progress_bar, say, show_table, table
+from meve.cli._requirements import train_needs
 
 if TYPE_CHECKING:
     from meve.training import Verdict
@@ -43,8 +43,8 @@ def train_verifier(
     again after an interruption, it goes on.
     """
     train_needs(base, replaces)
-    from meve.parts.embedders.minilm import minilm_folder
-    from meve.parts.verifiers import load_verifier
+    from meve.components.embedders.minilm import minilm_folder
+    from meve.components.verifiers import load_verifier
     from meve.training import TrainingConfig, build_verifier
 
     listed = read_pairs(pairs)

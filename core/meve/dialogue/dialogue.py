@@ -8,16 +8,16 @@ from typing import Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from meve._formulas import unit
+from meve._vectors import checked_vectors
 from meve.conversation.importance import Window, names_something, windows, within
-from meve.dialogue.index import Names, WordIndex, names_of
-from meve.dialogue.parts import Entities, Loaded, Parts
+from meve.dialogue._components import Entities, Loaded, Parts
+from meve.dialogue._word_index import Names, WordIndex, names_of
 from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
-from meve.engine import Tokens
 from meve.errors import ConfigurationError, ModelError, ValidationError, foreign
-from meve.formulas import unit
+from meve.pipeline.engine import Tokens
 from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
-from meve.vectors import checked_vectors
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many turns are read, and how many there are to read."""
@@ -113,7 +113,7 @@ class Dialogue:
             turns: in their order. Each a mapping with `text` (or `content`), `speaker` (or `role`) and `time`, of which
                 only the text must be there; a pair (speaker, text); or a text.
             embedder: as for `meve.Retriever`: None for the one that ships.
-            entities: what finds entities: None for patterns; see `meve.parts.entities.resolve_entities`.
+            entities: what finds entities: None for patterns; see `meve.components.entities.resolve_entities`.
             tokens: what counts, as for `meve.Retriever`.
 
         Raises:

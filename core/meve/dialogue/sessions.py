@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Iterable
 
+from meve.dialogue._components import Entities, Loaded
 from meve.dialogue.dialogue import Dialogue
-from meve.dialogue.parts import Entities, Loaded
 from meve.dialogue.turns import Record, Turn
-from meve.engine import Tokens
 from meve.errors import ConfigurationError
+from meve.pipeline.engine import Tokens
 from meve.ports import Embedder
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeAlias
 
+from meve.components._sentences import sentences
 from meve.errors import ValidationError
-from meve.parts.sentences import sentences
 from meve.types import Passage
 
 PIECE = 400

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from meve.components.verifiers.cosine import CosineVerifier
 from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation.cache import Once
+from meve.evaluation._embedding_cache import Once
 from meve.evaluation.systems import Build, Workbench
 from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
-from meve.parts.verifiers.cosine import CosineVerifier
 from meve.types import Passage
 
 

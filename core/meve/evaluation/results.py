@@ -280,7 +280,7 @@ def code() -> str:
 
 def versions() -> dict[str, str]:
     """Of Python, the machine, and the code and packages that decide what comes out."""
-    from meve.version import __version__
+    from meve._version import __version__
 
     found = {
         "meve": f"{__version__} (code {code()})",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from meve.formulas import unit
+from meve._formulas import unit
 from meve.types import FloatArray, Similarity
 
 VOCABULARY, TOPICS, TOPIC_WORDS = 50_000, 2_000, 150

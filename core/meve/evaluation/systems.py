@@ -8,12 +8,12 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from meve.config import Overrides, RetrieverConfig
-from meve.context import Context
+from meve.components.lexical.bm25 import Bm25Index
 from meve.evaluation.types import Evidence, Handed, Parts, System
-from meve.parts.lexical.bm25 import Bm25Index
-from meve.phases import budget
-from meve.retriever import Retriever
+from meve.pipeline.config import Overrides, RetrieverConfig
+from meve.pipeline.context import Context
+from meve.pipeline.phases import budget
+from meve.retrieval.retriever import Retriever
 from meve.types import Candidate, Passage
 
 RRF_K = 60

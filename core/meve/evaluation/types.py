@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from meve.config import RetrieverConfig
+from meve.pipeline.config import RetrieverConfig
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.types import Passage
 

@@ -6,9 +6,9 @@ from itertools import takewhile
 from typing import Any
 
 from meve.errors import ConfigurationError
-from meve.ingest.grammars import grammar
-from meve.ingest.kinds import Kind, language_of
-from meve.ingest.outline import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
+from meve.ingest._file_kinds import Kind, language_of
+from meve.ingest._grammars import grammar
+from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
 
 CHARS_PER_TOKEN = 20
 """A token stands for at most so many characters: WordPiece counts a word of a hundred letters or more, such as encoded

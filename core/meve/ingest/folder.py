@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
+from meve.ingest._file_readers import MAX_BYTES, FileText, read_text, state_of
+from meve.ingest._file_walk import Found, find_files
+from meve.ingest._grammars import grammar
+from meve.ingest._passages import cut
 from meve.ingest.chunking import Chunker, Chunking
-from meve.ingest.grammars import grammar
-from meve.ingest.passages import cut
-from meve.ingest.readers import MAX_BYTES, FileText, read_text, state_of
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
-from meve.ingest.walk import Found, find_files
 from meve.types import Passage
 
 if TYPE_CHECKING:
-    from meve.retriever import Retriever
+    from meve.retrieval.retriever import Retriever
 
 VERSION = 1
 """Of the way in which files are cut; another one makes the next run read everything again."""

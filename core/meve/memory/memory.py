@@ -10,28 +10,28 @@ from typing import Any, Self
 
 from meve.clock import Clock
 from meve.errors import ConfigurationError
-from meve.memory.aside import Aside
-from meve.memory.asking import Seen, asked
-from meve.memory.auditing import AuditLog
-from meve.memory.drafts import Classifier
-from meve.memory.explaining import Explained, explained, exported
-from meve.memory.items import Items
-from meve.memory.kit import Kit
-from meve.memory.messages import Messages
+from meve.memory._async_runner import Aside
+from meve.memory._audit.audit_log import AuditLog
+from meve.memory._audit.subject_access import Explained, explained, exported
+from meve.memory._classify.tags import Tagger
+from meve.memory._contradiction.rules import Contradiction
+from meve.memory._feedback.reflector import Reflected, Reflector
+from meve.memory._feedback.usage_judge import UsageJudge
+from meve.memory._maintenance.maintenance import Background, Keeper
+from meve.memory._maintenance.plan import Upkept
+from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
+from meve.memory._recall.prompt import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
+from meve.memory._recall.query import Seen, asked
+from meve.memory._recall.searcher import Load, Recall, RecallCache, Searcher
+from meve.memory._recall.user_index import Shelves
+from meve.memory._runtime import Kit
+from meve.memory._write.record_factory import Classifier
+from meve.memory._write.writer import Erased, Writer, unknown
+from meve.memory.items.items import Items
+from meve.memory.messages.messages import Messages
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.prompting import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
 from meve.memory.records import SHARED, MemoryRecord, UserId, checked_id, checked_text, user_key
-from meve.memory.reflecting import Reflected, Reflector
-from meve.memory.reflection import UsageJudge
-from meve.memory.rounds import Upkept
-from meve.memory.search import Load, Recall, RecallCache, Searcher
-from meve.memory.shelf import Shelves
-from meve.memory.stores.ports import Counts
-from meve.memory.summaries import ExtractiveSummariser, Summariser
-from meve.memory.tagging import Tagger
-from meve.memory.upkeep import Background, Keeper
-from meve.memory.values import Contradiction
-from meve.memory.writing import Erased, Writer, unknown
+from meve.memory.stores.protocol import Counts
 from meve.ports import Embedder, TokenCounter, Verifier
 
 
@@ -97,7 +97,7 @@ class GovernedMemory:
             audit_key: what the audit log hangs on, 16 bytes or more, to be kept elsewhere; without one the log shows
                 accidents, and not intent.
             contradiction: tells whether two statements contradict each other; by rules if None. `NliContradiction` in
-                `meve.memory.nli` asks a model.
+                `meve.memory._contradiction.nli` asks a model.
             usage: tells what an answer made of memories; by rules if None.
             classifier: tells the class of what is added without one.
             tagger: tells the tags of what is added without; by the words that the policy gives for them if None.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from meve._extras import needed
+from meve._formulas import unit
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
-from meve.extras import needed
-from meve.formulas import unit
 from meve.ports import DenseIndex
 from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted

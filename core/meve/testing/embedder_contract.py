@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from meve._extras import needed
+from meve._formulas import unit
 from meve.errors import QueryError
-from meve.extras import needed
-from meve.formulas import unit
 from meve.ports import Embedder
 from meve.testing import NEEDS, SUITE
 

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from meve.extras import needed
+from meve._extras import needed
 from meve.ports import EntityDetector
 from meve.testing import NEEDS, SUITE
 

@@ -17,8 +17,8 @@ from typing import Self
 
 import numpy as np
 
-from meve.calibration import IsotonicCalibration
-from meve.formulas import unit
+from meve._formulas import unit
+from meve.calibration.maps import IsotonicCalibration
 from meve.ports import Calibration, Embedder, TokenCounter
 from meve.types import FloatArray, Similarity
 

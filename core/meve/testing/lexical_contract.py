@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from meve._extras import needed
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, PassageError, UnknownIdError
-from meve.extras import needed
 from meve.ports import LexicalIndex
 from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted

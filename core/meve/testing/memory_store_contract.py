@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from meve._extras import needed
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
-from meve.extras import needed
-from meve.memory.chain import Event
+from meve.memory._audit.chain import Event
 from meve.memory.records import SHARED, MemoryRecord, Message, Opinion, StoredRecord, user_key, user_of
-from meve.memory.stores.ports import MemoryStore, Stretch
+from meve.memory.stores.protocol import MemoryStore, Stretch
 from meve.testing import NEEDS, SUITE
 
 with needed(SUITE, NEEDS):

@@ -17,10 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from meve.engine import Engine
+from meve._extras import needed
 from meve.errors import ConfigurationError, StaleWarning
-from meve.extras import needed
-from meve.outside import Store, StoreRetriever
+from meve.pipeline.engine import Engine
+from meve.retrieval.external_store import Store, StoreRetriever
 from meve.testing import NEEDS, SUITE
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Passage
@@ -69,7 +69,7 @@ def _ids(found: Iterable[Passage]) -> list[str]:
 
 
 class StoreContract:
-    """The rules of `meve.outside.Store`. What an implementation can't do it declares below, and it's skipped aloud."""
+    """The rules of `meve.retrieval.external_store.Store`. What an implementation can't do it declares below, and it's skipped aloud."""
 
     lists = True
     """Whether it can list and count what it holds."""

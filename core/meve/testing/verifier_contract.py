@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from meve.calibration import PlattCalibration, calibration_from_dict
+from meve._extras import needed
+from meve.calibration.maps import PlattCalibration, calibration_from_dict
 from meve.errors import QueryError
-from meve.extras import needed
 from meve.ports import VectorVerifier, Verifier
 from meve.testing import NEEDS, SUITE
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
 
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.ports import Verifier
 from meve.training.mining import NEGATIVES, with_negatives
 from meve.training.trainer import TrainingConfig, fine_tune

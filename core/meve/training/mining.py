@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from meve.parts.lexical.bm25 import Bm25Index
+from meve.components.lexical.bm25 import Bm25Index
 from meve.types import LabelledPair
 
 NEGATIVES = 3

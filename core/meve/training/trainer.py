@@ -13,9 +13,9 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from meve.components._model_errors import loading
 from meve.errors import ConfigurationError, ModelError, TrainingError, foreign, missing_extra
-from meve.parts.reach import loading
-from meve.training.order import in_order
+from meve.training._batch_order import in_order
 from meve.types import LabelledPair
 
 if TYPE_CHECKING:

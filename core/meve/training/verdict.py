@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meve.calibration import AnyCalibration
+from meve._formulas import expected_calibration_error
+from meve.calibration.fitting import fit_calibration, raw_scores
+from meve.calibration.maps import AnyCalibration
+from meve.calibration.thresholds import area_under_curve
 from meve.errors import TrainingError
 from meve.evaluation.statistics import Interval, interval, paired_statistic
-from meve.fitting import fit_calibration, raw_scores
-from meve.formulas import expected_calibration_error
 from meve.ports import Verifier
-from meve.thresholds import area_under_curve
 from meve.types import FloatArray, LabelledPair
 
 FEWEST_QUERIES = 10

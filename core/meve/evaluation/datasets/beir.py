@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from meve.evaluation.datasets.gather import assemble, passages
-from meve.evaluation.datasets.rows import Row, read, unique
+from meve.evaluation.datasets._assembly import assemble, passages
+from meve.evaluation.datasets._rows import Row, read, unique
 from meve.evaluation.types import EvaluationSet, GoldSentence, Question
 from meve.types import Passage
 

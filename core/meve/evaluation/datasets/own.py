@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from meve.evaluation.datasets.gather import answers, assemble, packaged
-from meve.evaluation.datasets.gather import passages as read_passages
-from meve.evaluation.datasets.rows import Row, read, unique
+from meve.evaluation.datasets._assembly import answers, assemble, packaged
+from meve.evaluation.datasets._assembly import passages as read_passages
+from meve.evaluation.datasets._rows import Row, read, unique
 from meve.evaluation.types import EvaluationSet, Question
 
 PASSAGES, QUESTIONS = "own_passages.jsonl", "own_questions.jsonl"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from meve.evaluation.datasets.gather import answers, assemble, passages
-from meve.evaluation.datasets.rows import Row, read, unique
+from meve.evaluation.datasets._assembly import answers, assemble, passages
+from meve.evaluation.datasets._rows import Row, read, unique
 from meve.evaluation.types import EvaluationSet, GoldSentence, Question
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from meve.evaluation.datasets.gather import answers, assemble
-from meve.evaluation.datasets.rows import Row, read, unique
+from meve.evaluation.datasets._assembly import answers, assemble
+from meve.evaluation.datasets._rows import Row, read, unique
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Passage
 

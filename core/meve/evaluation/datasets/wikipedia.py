@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 
 from meve.errors import ConfigurationError
-from meve.evaluation.datasets.gather import answers, assemble, packaged
-from meve.evaluation.datasets.rows import Row, read, unique
+from meve.evaluation.datasets._assembly import answers, assemble, packaged
+from meve.evaluation.datasets._rows import Row, read, unique
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Passage
 

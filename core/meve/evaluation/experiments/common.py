@@ -7,8 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from meve.config import RetrieverConfig
-from meve.evaluation.cache import PROBE, CachedEmbedder
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
+from meve.components.verifiers import SHIPPED, resolve_verifier
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.evaluation._embedding_cache import PROBE, CachedEmbedder
 from meve.evaluation.compare import comparable
 from meve.evaluation.journal import Journal
 from meve.evaluation.measures import Judged
@@ -17,10 +20,7 @@ from meve.evaluation.run import Progress, fingerprint, run_set
 from meve.evaluation.scores import ReadOnce
 from meve.evaluation.systems import Build
 from meve.evaluation.types import EvaluationSet, Parts, Question
-from meve.parts.embedders import resolve_embedder
-from meve.parts.tokenizers import resolve_tokens
-from meve.parts.verifiers import SHIPPED, resolve_verifier
-from meve.parts.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.pipeline.config import RetrieverConfig
 from meve.ports import Verifier
 
 SEED = 42

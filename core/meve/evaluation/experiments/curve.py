@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from meve.errors import EvaluationError
-from meve.evaluation.cache import Once
+from meve.evaluation._embedding_cache import Once
 from meve.evaluation.measures.all_gold import complete
 from meve.evaluation.measures.supporting_recall import recall
 from meve.evaluation.outcome import Outcome

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from meve.config import RetrieverConfig
 from meve.evaluation.datasets import ARTICLES, punkt, read_articles, read_set, wikipedia
 from meve.evaluation.experiments.common import QUESTIONS, SEED, conduct, made_parts
 from meve.evaluation.results import Results
 from meve.evaluation.run import Progress, sample
 from meve.evaluation.systems import Build, phases
 from meve.evaluation.types import EvaluationSet, Question
+from meve.pipeline.config import RetrieverConfig
 
 MODES: dict[str, Build] = {
     name: phases(mode=name) for name in ("no_rag", "standard_rag", "no_verification", "no_fallback", "full")

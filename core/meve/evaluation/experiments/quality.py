@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from meve.config import RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation.datasets import SETS, read_set
 from meve.evaluation.experiments.common import PEER_QUESTIONS, QUESTIONS, SEED, conduct, made_parts
@@ -14,6 +13,7 @@ from meve.evaluation.results import Point, Results
 from meve.evaluation.run import Progress, sample
 from meve.evaluation.systems import Build, systems_for
 from meve.evaluation.types import EvaluationSet, Question
+from meve.pipeline.config import RetrieverConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

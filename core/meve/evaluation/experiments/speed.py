@@ -17,14 +17,14 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
+from meve._extras import needed, require
+from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.errors import EvaluationError
 from meve.evaluation.results import versions
 from meve.evaluation.run import Progress
 from meve.evaluation.synthetic import DirectionEmbedder, Language
-from meve.extras import needed, require
-from meve.parts.verifiers.cosine import CosineVerifier, shipped_calibration
-from meve.retriever import Retriever
-from meve.trace import Trace
+from meve.pipeline.trace import Trace
+from meve.retrieval.retriever import Retriever
 from meve.types import Passage
 
 Kind: TypeAlias = Literal["flat", "hnsw", "ivf"]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from meve._formulas import expected_calibration_error
 from meve.evaluation.measures.base import Part, SetMeasure
 from meve.evaluation.outcome import Outcome
 from meve.evaluation.types import Question
-from meve.formulas import expected_calibration_error
 
 
 def probabilities(question: Question, outcome: Outcome) -> Part:

@@ -7,10 +7,10 @@ for `derived`. For the paper's `potentially relevant` it gives no rule at all; h
 
 import re
 
+from meve.components.lexical.analyzers import content_words
 from meve.evaluation.measures.base import Measure, each
 from meve.evaluation.outcome import Outcome
 from meve.evaluation.types import Question
-from meve.parts.lexical.analyzers import content_words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _SOURCE = "MeVe (Ottem 2025), appendix A.5 and figure 5"

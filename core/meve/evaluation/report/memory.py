@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meve.evaluation.experiments.memory import contradictions, expiry, false_facts, growth, isolation, sensitivity, tags
-from meve.evaluation.experiments.memory.found import Curve, Figure, MemoryResults
+from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.report.markdown import table
 from meve.evaluation.report.plots import save, using_matplotlib
 

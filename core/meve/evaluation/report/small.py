@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meve.errors import EvaluationError
-from meve.evaluation.experiments.memory.found import MemoryResults
-from meve.evaluation.experiments.small import run
-from meve.evaluation.experiments.small.published import LIMIT, SPENT, TABLE_1, TABLE_2
-from meve.evaluation.experiments.small.systems import SUMMARY_TOKENS
+from meve.evaluation.experiments.memory.memory_results import MemoryResults
+from meve.evaluation.experiments.small_context import run
+from meve.evaluation.experiments.small_context.published import LIMIT, SPENT, TABLE_1, TABLE_2
+from meve.evaluation.experiments.small_context.systems import SUMMARY_TOKENS
 from meve.evaluation.report.markdown import table
 from meve.evaluation.report.memory import grid
 from meve.evaluation.report.plots import OURS, THEIRS, save, using_matplotlib

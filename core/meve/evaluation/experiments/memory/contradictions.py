@@ -8,9 +8,9 @@ asked before that, and answered with the current sentence.
 from collections.abc import Sequence
 from datetime import timedelta
 
+from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage, place
 from meve.evaluation.experiments.memory.facts import VALUES, Fact, facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, K, Plain, Scene, Stage, place
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
 
 NAME, BY_KIND = "contradictions", "contradictions, by what changes"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from meve.evaluation.experiments.memory.doors import all_of, asked
+from meve.evaluation.experiments.memory.access_paths import all_of, asked
+from meve.evaluation.experiments.memory.environment import Entry, Plain, Scene, Stage
 from meve.evaluation.experiments.memory.facts import facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, Plain, Scene, Stage
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
 from meve.memory.policy import Policy, PolicyClass
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
+from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage, place
 from meve.evaluation.experiments.memory.facts import VALUES, Fact, facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, K, Plain, Scene, Stage, place
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
-from meve.memory.search import Recall
+from meve.memory._recall.searcher import Recall
 
 NAME, BY_KIND = "false facts", "false facts, by what is false"
 RIGHT, BARE, FIRST = "right sentences", "right values alone", "what stands first"

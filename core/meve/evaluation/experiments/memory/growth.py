@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
+from meve.evaluation.experiments.memory.environment import Entry, Plain, Scene, Stage
 from meve.evaluation.experiments.memory.facts import Fact, facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, Plain, Scene, Stage
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
+from meve.memory._recall.prompt import Turn
 from meve.memory.policy import Source
-from meve.memory.prompting import Turn
 
 NAME = "prompt size"
 MEMORY, FULL, WINDOW, PLAIN = "memory", "full history", "last 4 messages", "plain vectors, top 10, and last 4"

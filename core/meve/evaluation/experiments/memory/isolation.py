@@ -6,10 +6,10 @@ Every user is asked about own facts too, which must be found, and about private 
 
 from collections.abc import Sequence
 
-from meve.evaluation.experiments.memory.doors import all_of, asked
+from meve.evaluation.experiments.memory.access_paths import all_of, asked
+from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage
 from meve.evaluation.experiments.memory.facts import Fact, facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, K, Plain, Scene, Stage
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
 
 NAME = "isolation"

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
 from meve.evaluation.experiments.common import SEED
 from meve.evaluation.experiments.memory.contradictions import contradictions
+from meve.evaluation.experiments.memory.environment import Sizes, Stage
 from meve.evaluation.experiments.memory.expiry import expiry
 from meve.evaluation.experiments.memory.false_facts import false_facts
-from meve.evaluation.experiments.memory.found import MemoryResults, Tally
 from meve.evaluation.experiments.memory.growth import growth
 from meve.evaluation.experiments.memory.isolation import isolation
+from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.sensitivity import sensitivity
-from meve.evaluation.experiments.memory.stage import Sizes, Stage
 from meve.evaluation.experiments.memory.tags import tags
 from meve.evaluation.results import versions
 from meve.evaluation.run import Progress
 from meve.memory import Policy
-from meve.parts.embedders import resolve_embedder
-from meve.parts.tokenizers import resolve_tokens
 
 EXPERIMENTS: Mapping[str, Callable[[Stage, Progress], Tally | list[Tally]]] = {
     "expiry": expiry,

@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from meve.evaluation.experiments.memory.environment import K, Scene, Stage
 from meve.evaluation.experiments.memory.facts import Fact
 from meve.evaluation.experiments.memory.false_facts import ANSWERS, RIGHT, Case, above, answered, ids, world
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import K, Scene, Stage
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
 from meve.memory import Policy
-from meve.memory.rounds import Upkept
+from meve.memory._maintenance.plan import Upkept
 
 NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"

@@ -6,9 +6,9 @@ nobody has; and with the right one where the memory itself was tagged wrongly wh
 
 from random import Random
 
+from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage
 from meve.evaluation.experiments.memory.facts import TOPICS, Fact, facts
-from meve.evaluation.experiments.memory.found import Tally
-from meve.evaluation.experiments.memory.stage import Entry, K, Plain, Scene, Stage
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.run import Progress
 
 NAME = "tags"

@@ -1,0 +1,62 @@
+"""Dense indexes over FAISS: `flat` compares all, `hnsw` walks a graph, `ivf` reads a few lists. FAISS loads on use."""
+
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from meve.errors import ConfigurationError
+from meve.ports import DenseIndex
+
+if TYPE_CHECKING:
+    from meve.components.dense._faiss_index import FaissIndex
+
+__all__ = ["FLAT_UP_TO", "HNSW_UP_TO", "DenseKind", "dense_class", "make_dense"]
+
+DenseKind: TypeAlias = Literal["auto", "flat", "hnsw", "ivf"]
+
+FLAT_UP_TO = 50_000
+"""Comparing 50,000 vectors of 384 values takes about 10 ms, less than a model needs for the query, and it is exact."""
+HNSW_UP_TO = 500_000
+"""The graph is the fastest to search, but building it takes minutes from here on, and so does each rebuild after many
+removals; an inverted file builds several times faster and takes less memory."""
+
+
+def make_dense(kind: "DenseKind | DenseIndex", dimension: int, expected: int) -> DenseIndex:
+    """An empty index for vectors of length `dimension`, or the one that was given, if it is ready made.
+
+    Args:
+        kind: `auto` chooses by size: flat to 50,000 vectors, hnsw to 500,000, ivf beyond.
+        dimension: the length d of a vector.
+        expected: about how many vectors there will be.
+
+    Raises:
+        ConfigurationError: an unknown kind, or a ready-made index of another dimension.
+    """
+    if not isinstance(kind, str):
+        if kind.dimension != dimension:
+            raise ConfigurationError(
+                f"the index takes vectors of {kind.dimension} values, the embedder makes {dimension}"
+            )
+        return kind
+    if kind == "auto":
+        kind = "flat" if expected <= FLAT_UP_TO else "hnsw" if expected <= HNSW_UP_TO else "ivf"
+    return dense_class(kind)(dimension)
+
+
+def dense_class(kind: str) -> "type[FaissIndex]":
+    """The class of an index by its kind: `flat`, `hnsw` or `ivf`; its `load` reads such an index back.
+
+    Raises:
+        ConfigurationError: an unknown kind.
+    """
+    if kind == "flat":
+        from meve.components.dense.flat import FlatIndex
+
+        return FlatIndex
+    if kind == "hnsw":
+        from meve.components.dense.hnsw import HnswIndex
+
+        return HnswIndex
+    if kind == "ivf":
+        from meve.components.dense.ivf import IvfIndex
+
+        return IvfIndex
+    raise ConfigurationError(f"dense index {kind!r} is unknown: choose one of {', '.join(get_args(DenseKind))}")

@@ -1,0 +1,39 @@
+"""The exact index: every vector is compared."""
+
+from typing import Any
+
+import numpy as np
+
+from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, faiss, selector
+from meve.types import FloatArray
+
+_CLOSE = 1e-5
+
+
+class FlatIndex(FaissIndex):
+    """Compares every vector: exact, no build, no tuning; a search costs as much as there are vectors.
+
+    Args:
+        dimension: the length d of a vector.
+
+    >>> index = FlatIndex(2)
+    >>> index.add(np.array([7, 8]), np.array([[1, 0], [0, 1]], dtype=np.float32))
+    >>> index.search(np.array([0.6, 0.8], dtype=np.float32), k=1)[0].tolist()
+    [8]
+    """
+
+    kind = "flat"
+
+    def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
+        index = faiss.IndexFlatIP(self._dimension)
+        index.add(vectors)
+        return index
+
+    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:  # noqa: ARG002
+        parameters = faiss.SearchParameters(sel=selector(mask))
+        scores, found = self._index.search(query[None], k + 1, params=parameters)
+        positions: Positions = found[0]
+        # FAISS keeps whichever it met first of those that tie at the cut-off; then let the caller compare them all.
+        largest = float(np.linalg.norm(query) * np.linalg.norm(self._stored(positions), axis=1).max())
+        tied = float(scores[0, k - 1] - scores[0, k]) <= _CLOSE * largest
+        return positions[:0] if tied else positions[:k]

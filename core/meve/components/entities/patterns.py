@@ -1,0 +1,155 @@
+"""Entities by patterns: dates, quantities, names, and what somebody tells of himself. No model, no download, English.
+
+Of other languages it sees what is written alike: numbers and dates in digits of every script, also where no space
+stands between words, dates with the East Asian signs for year, month and day, and names in scripts with capital letters
+(in German every noun counts as one). In scripts without capitals it sees no names, and outside English no concepts but
+those that are given.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from meve.components.entities.composite import apart
+from meve.errors import ConfigurationError
+from meve.types import Entity
+
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_SPAN = r"(?:day|week|month|year|weekend|morning|evening|night|summer|autumn|fall|winter|spring)"
+_COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred)"
+_WORDY = r"[\d_A-Za-zÀ-֏]"
+"""What stands in words that have spaces around them: digits, letters that may be capitals (Latin to Armenian)."""
+_STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
+"""What before and after a number makes it part of a word, or of another one. Scripts without capitals need no space."""
+_DATE = re.compile(
+    rf"""(?ix)
+    (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)
+    | \d{{1,4}}\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)? | \d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日일]
+    | \b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH}\.?,?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?
+    | \b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b
+    | \b(?:in|since|until|by|last|next|this|of)\s+{_MONTH}\b(?!\s+\d)
+    | \b(?:(?:last|next|this|on)\s+)?{_DAY}s?\b
+    | \b(?:last|next)\s+{_SPAN}\b
+    | \b(?:yesterday|tomorrow|tonight)\b
+    | \b(?:\d+|an?|{_COUNT})\s+{_SPAN}s?\s+ago\b
+    | (?<![\w.,])(?:1[0-9]|20)\d\d(?!\w|[.,]\d)
+    | \b\d{{1,2}}:\d{{2}}\b | \b\d{{1,2}}\s?[ap]\.?m\b
+    """
+)
+_QUANTITY = re.compile(
+    rf"""(?ix)
+    [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
+    | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
+    | (?<!{_STUCK})\d(?:[\d.,]*\d)?(?!{_GOES_ON}|\.[\d_A-Za-z])
+    | \b{_COUNT}\s+[^\W\d_]{{3,}}
+    """
+)
+_LIST = (
+    """
+i i'm i'd i've i'll a an the he she it they we you his her its their our my your this that these those there here and
+but or so if when where who what which why how not no yes yeah yep nope ok okay oh ah hey hi hello thanks thank please
+sorry well wow lol good great nice cool sure right just also then now maybe actually really as at by for from in of on
+to with do does did is are was were be been am have has had can could will would shall should may might must let let's
+after before because while since until during although however both some many most all each every one two three
+that's it's what's he's she's there's here's don't doesn't didn't isn't aren't wasn't won't can't haha hmm bye
+anyway absolutely definitely totally congrats congratulations god gosh man woah woohoo yay sounds awesome amazing
+"""
+    + """
+monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
+october november december
+"""
+)
+_COMMON = frozenset(_LIST.split())
+_WORD = r"[^\W\d_a-zß-öø-ÿа-яёα-ω][\w'’-]*"
+"""A word that begins with a capital; what has no case counts as one here, and is told apart below."""
+_PART = rf"(?:[A-Z][a-z]{{0,2}}\.|{_WORD})"
+"""One, or what is short and ends with a point: `Dr.`, `J.`"""
+_NAME = re.compile(rf"{_PART}(?:[ ]+(?:(?:of|the|de|del|von|van|der|la|le|di|da|bin|al)[ ]+)*{_PART})*")
+_QUOTED = re.compile(r'["“«]([^"“”«»\n]{2,60})["”»]')
+_BEGINS = re.compile(r"(?:^|[.!?:;…]\s+|\n\s*|[\"“(\-–—*>]\s*)$")
+_TOLD = re.compile(
+    r"""(?ix)
+    (?:\b(?:i|we|he|she|they|my|our|his|her|their)|(?-i:\b[A-Z][a-z]+))\b [^.!?\n]{0,40}?
+    \b(?P<cue>start(?:ed)?|stopp?(?:ed)?|quit|began|took|taking|bought|sold|moved|married|divorced|born|died|diagnosed|prescribed
+    |allergic|prefers?|favou?rite|loves?|hates?|works?|worked|lives?|lived|stud(?:y|ies|ied)|joined|adopted
+    |owns?|signed|planned|booked|promised|decided|called|named)\b
+    (?:\s+(?:to|at|in|on|a|an|the|my|our|his|her|their|taking|is))*\s+(?P<what>[^\W\d_]{3,}(?:[ ][^\W\d_]{3,})?)
+    """
+)  # fmt: skip
+_NEAR = 40
+"""How far a name looks back for the beginning of its sentence, in characters."""
+
+
+class PatternEntities:
+    """Finds entities by patterns. Needs nothing but the text; threads may share one.
+
+    A capitalised word at the beginning of a sentence is no name by itself. A concept is what somebody tells of himself
+    or of others in a word for a change or a habit (stopped, moved, allergic, prefers, …), or a word that was given.
+
+    Args:
+        concepts: words or phrases that are concepts besides, whatever their case.
+
+    Raises:
+        ConfigurationError: a blank one among them.
+
+    >>> found, = PatternEntities().detect(["Patient A stopped taking medication in February 2024."])
+    >>> [(entity.kind, entity.text) for entity in found]
+    [('name', 'Patient A'), ('concept', 'medication'), ('date', 'February 2024')]
+    """
+
+    name = "patterns"
+
+    def __init__(self, concepts: Sequence[str] = ()) -> None:
+        if isinstance(concepts, str) or not all(isinstance(each, str) and each.strip() for each in concepts):
+            raise ConfigurationError(f"concepts are {concepts!r:.80}: give a list of words, none of them blank")
+        listed = "|".join(re.escape(each.strip()) for each in sorted(concepts, key=len, reverse=True))
+        self._given = re.compile(rf"(?i)(?<!{_WORDY})(?:{listed})(?!{_WORDY})") if listed else None
+
+    def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """The entities of each text, in the order given."""
+        return [apart(list(self._of(text))) for text in texts]
+
+    def _of(self, text: str) -> Iterator[Entity]:
+        if self._given is not None:
+            yield from _whole("concept", self._given, text)
+        yield from _whole("date", _DATE, text)
+        yield from _whole("quantity", _QUANTITY, text)
+        for quoted in _QUOTED.finditer(text):
+            if quoted[1][:1].isupper():
+                yield Entity(kind="name", text=quoted[1], start=quoted.start(1))
+        for found in _NAME.finditer(text):
+            yield from _name(found, text)
+        for told in _TOLD.finditer(text):
+            what = " ".join(takewhile(lambda word: word.casefold() not in _COMMON, told["what"].split(" ")))
+            if what:
+                yield Entity(kind="concept", text=what, start=told.start("what"))
+
+
+def _whole(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Entity]:
+    for found in pattern.finditer(text):
+        yield Entity(kind=kind, text=found[0], start=found.start())
+
+
+def _name(found: re.Match[str], text: str) -> Iterator[Entity]:
+    """The name that a run of capitalised words is, without common words at its ends; at most one."""
+    words = list(re.finditer(r"\S+", found[0]))
+    begins = bool(_BEGINS.search(text[max(0, found.start() - _NEAR) : found.start()])) or not found.start()
+    while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):
+        words, begins = words[1:], False
+    while words and not _capital(words[-1][0]):
+        words = words[:-1]
+    if not words or not any(_capital(word[0]) for word in words) or (begins and len(words) == 1):
+        return
+    start, end = words[0].start(), words[-1].end()
+    name = found[0][start:end].rstrip(".'’-")
+    if len(name) > 1:
+        yield Entity(kind="name", text=name, start=found.start() + start)
+
+
+def _capital(word: str) -> bool:
+    plain = word.strip(".'’")
+    return word[0].isupper() and (plain == "A" or plain.casefold() not in _COMMON)

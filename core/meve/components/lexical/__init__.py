@@ -1,0 +1,40 @@
+"""Lexical indexes: `bm25` is our own inverted index, `rank_bm25` the paper's reference."""
+
+from typing import TYPE_CHECKING, get_args
+
+from meve.errors import ConfigurationError
+from meve.ports import LexicalIndex
+from meve.types import LexicalKind
+
+if TYPE_CHECKING:
+    from meve.components.lexical.bm25 import Bm25Index
+    from meve.components.lexical.rank_bm25 import RankBm25Index
+
+__all__ = ["lexical_class", "make_lexical"]
+
+
+def make_lexical(kind: LexicalKind | LexicalIndex) -> LexicalIndex:
+    """An empty index of this kind, or the one that was given, if it is ready made.
+
+    Raises:
+        ConfigurationError: an unknown kind.
+        MissingExtraError: `rank_bm25` isn't installed.
+    """
+    return lexical_class(kind)() if isinstance(kind, str) else kind
+
+
+def lexical_class(kind: str) -> "type[Bm25Index] | type[RankBm25Index]":
+    """The class of an index by its kind, `bm25` or `rank_bm25`; its `load` reads such an index back.
+
+    Raises:
+        ConfigurationError: an unknown kind.
+    """
+    if kind == "bm25":
+        from meve.components.lexical.bm25 import Bm25Index
+
+        return Bm25Index
+    if kind == "rank_bm25":
+        from meve.components.lexical.rank_bm25 import RankBm25Index
+
+        return RankBm25Index
+    raise ConfigurationError(f"lexical index {kind!r} is unknown: choose one of {', '.join(get_args(LexicalKind))}")

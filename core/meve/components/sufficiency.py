@@ -1,0 +1,158 @@
+"""Can a context carry an answer? A fitted estimate, from what the verifier said and which words are covered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from meve.calibration.thresholds import choose_balanced
+from meve.components.lexical.analyzers import content_words
+from meve.errors import CalibrationError, ConfigurationError, missing_extra
+from meve.types import ContextPassage
+
+EDGE = 1e-3
+"""Probabilities are kept so far from 0 and 1 before their logit is taken."""
+FEWEST = 40
+"""Contexts, half of each kind, below which nothing is fitted."""
+
+FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked")
+
+
+def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
+    """What the estimate goes by.
+
+    Args:
+        query: the question.
+        passages: of the context, with the verifier's probabilities as scores.
+
+    Returns:
+        `best`, `second`: the logits of the two highest probabilities (of none: that of 0.001). `verified`: the
+        logarithm of one and how many are verified. `sum`: that of one and the sum of probabilities. `coverage`,
+        `best_coverage`: the shares of the question's content words, in [0, 1], that stand in the verified passages,
+        and in the best passage. `asked`: the logarithm of one and how many content words the question has, since a long
+        one mostly asks for more than one thing.
+    """
+    ranked = sorted(passages, key=lambda p: -(p.score or 0.0))
+    scores = [min(max(p.score or 0.0, EDGE), 1 - EDGE) for p in ranked] + [EDGE, EDGE]
+    wanted = set(content_words(query))
+    verified = [p for p in ranked if p.verified]
+
+    def covered(chosen: Sequence[ContextPassage]) -> float:
+        there = {word for p in chosen for word in content_words(p.passage.content)}
+        return len(wanted & there) / len(wanted) if wanted else 0.0
+
+    return {
+        "best": _logit(scores[0]),
+        "second": _logit(scores[1]),
+        "verified": float(np.log1p(len(verified))),
+        "sum": float(np.log1p(sum(p.score or 0.0 for p in ranked))),
+        "coverage": covered(verified),
+        "best_coverage": covered(ranked[:1]),
+        "asked": float(np.log1p(len(wanted))),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SufficiencyEstimator:
+    """p = sigmoid(weights · features + intercept); for the verifier that it was fitted with, and no other."""
+
+    name: str
+    verifier: str
+    """Whose probabilities it was fitted on."""
+    weights: Mapping[str, float]
+    """One for each of `FEATURES`."""
+    intercept: float
+    threshold: float = 0.5
+    """From which on a context is called sufficient, in [0, 1]."""
+    fitted_on: str = ""
+    contexts: int = 0
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Balanced accuracy on contexts kept out of the fit, by set."""
+
+    def __post_init__(self) -> None:
+        values = [*self.weights.values(), self.intercept]
+        if set(self.weights) != set(FEATURES) or not np.isfinite(values).all() or not 0 <= self.threshold <= 1:
+            raise ConfigurationError(
+                f"the sufficiency estimate {self.name!r} needs a finite weight for each of {', '.join(FEATURES)}, and "
+                f"a threshold from 0 to 1: got {sorted(self.weights)} and {self.threshold}; fit it again"
+            )
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
+        """The probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
+        if not passages:
+            return 0.0
+        found = features(query, passages)
+        return float(1 / (1 + np.exp(-(sum(self.weights[name] * found[name] for name in FEATURES) + self.intercept))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ConfigurationError: values that are missing, unknown or can't be.
+        """
+        try:
+            return cls(**data)
+        except (TypeError, AttributeError) as cause:  # such as weights in a list
+            raise ConfigurationError(f"a sufficiency estimate with {sorted(data)} can't be read: {cause}") from cause
+
+
+def fit_sufficiency(
+    contexts: Sequence[tuple[str, Sequence[ContextPassage]]],
+    sufficient: Sequence[bool],
+    *,
+    name: str,
+    verifier: str,
+    fitted_on: str = "",
+) -> SufficiencyEstimator:
+    """Fit the estimate to contexts of which it is known whether they carry an answer.
+
+    Empty ones teach it nothing, since it is never asked of them. But they count where the threshold is chosen, as what
+    they are called: insufficient.
+
+    Args:
+        contexts: questions, each with the passages of its context.
+        sufficient: whether each context is.
+        name: what the estimate is called.
+        verifier: the name of the verifier that judged.
+        fitted_on: where the contexts came from.
+
+    Raises:
+        CalibrationError: too few contexts that aren't empty, or of one kind only.
+        MissingExtraError: scikit-learn isn't installed.
+    """
+    pairs = [(features(q, passages), y) for (q, passages), y in zip(contexts, sufficient, strict=True) if passages]
+    y = np.array([label for _, label in pairs], dtype=np.bool_)
+    if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:
+        raise CalibrationError(
+            f"{len(y)} contexts, {int(y.sum())} of them sufficient, are too few: label {FEWEST} or more"
+        )
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError as cause:
+        raise missing_extra("scikit-learn", "models", "fitting a sufficiency estimate") from cause
+    x = np.array([[found[each] for each in FEATURES] for found, _ in pairs])
+    mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
+    model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced").fit((x - mean) / spread, y)
+    weights = model.coef_[0] / spread
+    intercept = float(model.intercept_[0] - weights @ mean)
+    p = np.zeros(len(sufficient))
+    p[[bool(passages) for _, passages in contexts]] = 1 / (1 + np.exp(-(x @ weights + intercept)))
+    return SufficiencyEstimator(
+        name=name,
+        verifier=verifier,
+        weights=dict(zip(FEATURES, map(float, weights), strict=True)),
+        intercept=intercept,
+        threshold=choose_balanced(p, sufficient),
+        fitted_on=fitted_on,
+        contexts=len(y),
+    )
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))

@@ -1,0 +1,129 @@
+"""Makes the ONNX graph of a cross-encoder, and proves it equal to the model that it came from."""
+
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meve.components._model_errors import loading
+from meve.components.verifiers._onnx_runtime import OnnxRuntime
+from meve.components.verifiers._torch_runtime import CHOICES, check_classifier
+from meve.errors import ModelError, ModelNotFoundError, foreign, missing_extra
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+OPSET = 17
+TOLERANCE = 1e-3
+"""How far a logit of the graph may lie from the model's."""
+
+_PROBES = (
+    ("what orbits the earth", "the moon"),
+    ("a", "the moon orbits the earth, and the earth orbits the sun, which is a star"),
+    ("where is the cat of the house", "on the mat"),
+)
+"""Pairs of other lengths than the traced ones, so that a graph with a baked-in shape or mask shows."""
+
+
+def export_onnx(folder: str | Path, to: str | Path) -> Path:
+    """Write onnx/model.onnx, with config and tokenizer beside it, from a cross-encoder that torch can load.
+
+    Batch and length stay open. The graph is checked against the model before it is put in place.
+
+    Args:
+        folder: the model's folder, or a hub name.
+        to: the folder to write to; made if need be; may be the model's own.
+
+    Returns:
+        `to`, ready for `CrossEncoderVerifier.from_name(to, backend="onnx")`.
+
+    Raises:
+        MissingExtraError: transformers, torch or onnx isn't installed.
+        ModelNotFoundError: no model of that name in reach.
+        ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
+    """
+    try:
+        import onnx  # noqa: F401  torch writes the file through it
+        import torch
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError as cause:
+        raise missing_extra(str(cause.name), "onnx", "exporting a model to ONNX") from cause
+    name, target = str(folder), Path(to)
+    with loading(name, CHOICES):
+        config = AutoConfig.from_pretrained(name)
+        check_classifier(config.to_dict() | {"num_labels": config.num_labels}, name)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            name, attn_implementation="eager", dtype=torch.float32
+        )
+    if not getattr(tokenizer, "backend_tokenizer", None):
+        raise ModelNotFoundError(f"{name} has no tokenizer.json, which the ONNX backend reads: use backend='torch'")
+    (target / "onnx").mkdir(parents=True, exist_ok=True)
+    partial = target / "onnx" / "model.onnx.partial"
+    try:
+        with foreign(ModelError, f"exporting {name} to ONNX"):
+            _trace(model.eval().cpu(), tokenizer, partial)
+            if not (target / "tokenizer.json").is_file():
+                tokenizer.save_pretrained(target)
+            if not (target / "config.json").is_file():
+                config.save_pretrained(target)
+            calibration = Path(name) / "calibration.json"
+            if calibration.is_file() and not (target / "calibration.json").is_file():
+                shutil.copy2(calibration, target / "calibration.json")
+            os.replace(partial, target / "onnx" / "model.onnx")
+        _prove(model, tokenizer, target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def _trace(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file: Path) -> None:
+    """Write the graph. The samples are padded, so that the mask is part of it."""
+    import torch
+
+    class Logits(torch.nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self, names: list[str]) -> None:
+            super().__init__()
+            self.model, self.names = model, names
+
+        def forward(self, *inputs: "torch.Tensor") -> "torch.Tensor":
+            logits: torch.Tensor = self.model(**dict(zip(self.names, inputs, strict=True))).logits
+            return logits
+
+    sample = tokenizer(
+        ["what is the moon", "what"], ["it orbits the earth", "the sun"], padding=True, return_tensors="pt"
+    )
+    names = [entry for entry in ("input_ids", "attention_mask", "token_type_ids") if entry in sample]
+    axes = {entry: {0: "batch", 1: "length"} for entry in names} | {"logits": {0: "batch"}}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # about the tracing exporter's age, and values that it takes as fixed: `_prove`
+        torch.onnx.export(
+            Logits(names).eval(),
+            tuple(sample[entry] for entry in names),
+            str(file),
+            input_names=names,
+            output_names=["logits"],
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,  # the newer exporter needs onnxscript
+        )
+
+
+def _prove(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", target: Path) -> None:
+    """Refuse, and remove, a graph whose scores aren't the model's."""
+    import torch
+
+    inputs = tokenizer([q for q, _ in _PROBES], [p for _, p in _PROBES], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(**inputs).logits.numpy().reshape(-1)
+    gap = float(np.abs(OnnxRuntime.from_folder(target).logits([_PROBES])[0] - expected).max())
+    if not gap <= TOLERANCE:
+        (target / "onnx" / "model.onnx").unlink()
+        raise ModelError(
+            f"the graph exported to {target} differs from the model by {gap:.4g} (allowed {TOLERANCE}): "
+            "it was removed; use backend='torch' for this model"
+        )

@@ -1,0 +1,189 @@
+"""Runs a cross-encoder on ONNX Runtime.
+
+Its own few lines, over `onnxruntime` and `tokenizers`, since optimum-onnx, which sentence-transformers would use, can't
+be installed beside transformers 5. Needs neither torch nor transformers.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from meve.components._model_errors import loading
+from meve.components._text_windows import Windows, model_window, read_json
+from meve.components.verifiers._onnx_telemetry import quiet
+from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, checked_length
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign
+from meve.types import FloatArray
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+FILES = ("onnx/model.onnx", "model.onnx")
+"""Where in a model's folder the graph may lie; the first one found is used."""
+
+_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class OnnxRuntime:
+    """A loaded ONNX cross-encoder with one label. Safe to share between threads, and runs them side by side.
+
+    Batches are read at the same time, each on one core: that keeps all cores busy where one batch on all of them would
+    have them wait for each other after every step.
+
+    Args:
+        session: a loaded graph, with inputs among input_ids, attention_mask and token_type_ids.
+        windows: its tokenizer.
+        window: tokens that it reads at once, special ones included.
+        name: what it is called, for messages.
+        pad_id: the token that fills up shorter pairs of a batch; it is masked out.
+        threads: how many batches are read at once; 1 or more.
+
+    Raises:
+        ModelError: a graph with other inputs, or without input_ids.
+    """
+
+    def __init__(
+        self,
+        session: "InferenceSession",
+        *,
+        windows: Windows,
+        window: int,
+        name: str,
+        pad_id: int = 0,
+        threads: int = 1,
+    ) -> None:
+        self._threads = threads
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._session = session
+        self._name = name
+        self._pad_id = pad_id
+        self.windows = windows
+        self.window = window
+        self._inputs = [entry.name for entry in session.get_inputs()]
+        strange = [entry for entry in self._inputs if entry not in _KNOWN]
+        if strange or "input_ids" not in self._inputs:
+            raise ModelError(
+                f"the graph of {name} takes {', '.join(self._inputs)}, where {', '.join(_KNOWN)} were due: "
+                "export it again with meve.components.verifiers.export_onnx"
+            )
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, max_length: int | None = None, threads: int | None = None) -> Self:
+        """Load onnx/model.onnx or model.onnx, with the config.json and tokenizer.json beside.
+
+        Args:
+            folder: where the model lies.
+            max_length: tokens to read at once, special ones included; None for all that the model can.
+            threads: how many batches are read at once, each on one core; None for as many as there are cores.
+
+        Raises:
+            ModelNotFoundError: no folder, no graph or no tokenizer.
+            ModelError: several labels, no classifier, or files that can't be read.
+            ConfigurationError: `max_length` or `threads` out of range.
+        """
+        if threads is not None and threads < 1:
+            raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
+        quiet()
+        import onnxruntime
+
+        graph = onnx_file(folder)
+        config = read_json(folder / "config.json")
+        if not config:
+            raise ModelNotFoundError(f"{folder} holds no config.json: put the model's own there, or export it again")
+        check_classifier(config, str(folder))
+        windows = Windows.from_folder(folder)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        with foreign(ModelError, f"loading {graph}"):
+            session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        return cls(
+            session,
+            windows=windows,
+            window=checked_length(max_length, model_window(folder), str(folder)),
+            name=str(folder),
+            pad_id=int(config.get("pad_token_id") or 0),
+            threads=cores() if threads is None else threads,
+        )
+
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        """The model's raw outputs for each batch of n pairs, shape (n,).
+
+        Raises:
+            ModelError: the model failed, or has not one output for each pair.
+        """
+        if self._threads == 1 or len(batches) < 2:
+            return [self._one(pairs) for pairs in batches]
+        if self._pool is None or self._pool[0] != os.getpid():  # a forked process has none of its parent's threads
+            self._pool = (os.getpid(), ThreadPoolExecutor(self._threads, "meve-verifier"))
+        return list(self._pool[1].map(self._one, batches))
+
+    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+            outputs = self._session.run(None, self.feed(pairs))
+        scores = np.asarray(outputs[0], dtype=np.float32)
+        if scores.size != len(pairs):
+            raise ModelError(
+                f"the graph of {self._name} gave an output of shape {scores.shape} for {len(pairs)} pairs, where one "
+                "score each was due: give a cross-encoder with one label"
+            )
+        return scores.reshape(-1)
+
+    def feed(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """What the graph is fed for n pairs that are read together, each array of shape (n, tokens)."""
+        encodings = self.windows.tokenizer.encode_batch(list(pairs))
+        shape = (len(encodings), max(len(e.ids) for e in encodings))
+        made: dict[str, Any] = {
+            "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
+            "attention_mask": np.zeros(shape, dtype=np.int64),
+            "token_type_ids": np.zeros(shape, dtype=np.int64),
+        }
+        for row, encoding in enumerate(encodings):
+            length = len(encoding.ids)
+            made["input_ids"][row, :length] = encoding.ids
+            made["attention_mask"][row, :length] = 1
+            made["token_type_ids"][row, :length] = encoding.type_ids
+        return {entry: made[entry] for entry in self._inputs}
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def onnx_file(folder: Path) -> Path:
+    """The graph in a model's folder.
+
+    Raises:
+        ModelNotFoundError: no such folder, or no graph in it.
+    """
+    if not folder.is_dir():
+        raise ModelNotFoundError(f"no folder {folder}: {CHOICES}")
+    for file in FILES:
+        if (folder / file).is_file():
+            return folder / file
+    raise ModelNotFoundError(
+        f"{folder} holds neither {' nor '.join(FILES)}: make one with "
+        f"meve.components.verifiers.export_onnx({str(folder)!r}, {str(folder)!r})"
+    )
+
+
+def onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
+    """The folder of a model: the one named, or the local copy of a hub model.
+
+    Raises:
+        ModelNotFoundError: no model of that name in reach.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+
+    patterns = [*FILES, *(f"{file}_data" for file in FILES), "*.json"]
+    with loading(name, CHOICES):
+        return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=local_files_only))

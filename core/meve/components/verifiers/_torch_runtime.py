@@ -1,0 +1,127 @@
+"""Runs a cross-encoder on torch, through sentence-transformers."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from meve.components._model_errors import loading
+from meve.components._text_windows import Windows, window_of
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign, missing_extra
+from meve.types import FloatArray
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+CHOICES = 'give a folder that holds the model, or use verifier="cosine", which needs no model of its own'
+
+_TOKENIZER_FILES = (
+    "tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"
+)  # fmt: skip
+
+
+class TorchRuntime:
+    """A loaded cross-encoder with one label. Calls are made one after the other, since tokenizers can't be shared.
+
+    Args:
+        model: a loaded model.
+        name: what it is called, for messages.
+        max_length: tokens that it reads at once, special ones included; None for all that it can.
+
+    Raises:
+        ModelError: several labels, or a tokenizer that can't say where its tokens stand.
+        ConfigurationError: `max_length` out of range.
+    """
+
+    def __init__(self, model: "CrossEncoder", *, name: str, max_length: int | None = None) -> None:
+        from torch.nn import Identity
+
+        settings = model.config.to_dict() if model.config is not None else {}
+        check_classifier(settings, name)
+        self._model = model
+        self._name = name
+        self._identity = Identity()
+        self._lock = threading.Lock()
+        self.windows = Windows.from_tokenizer(model.tokenizer)
+        own = window_of(settings, getattr(model.tokenizer, "model_max_length", None), name)
+        self.window = checked_length(max_length, own, name)
+        model.max_seq_length = self.window
+
+    @classmethod
+    def from_name(
+        cls, name: str, *, max_length: int | None = None, device: str | None = None, local_files_only: bool = False
+    ) -> Self:
+        """Load by hub name or folder, after checking that the model is a classifier of pairs with one label.
+
+        Raises:
+            MissingExtraError: sentence-transformers isn't installed.
+            ModelNotFoundError: no model of that name in reach, or no tokenizer in the folder.
+            ModelError: several labels, no classifier, or a model that can't be loaded.
+            ConfigurationError: `max_length` out of range.
+        """
+        try:
+            from sentence_transformers import CrossEncoder
+            from transformers import AutoConfig
+        except ImportError as cause:
+            raise missing_extra("sentence_transformers", "models", f"the verifier {name!r}") from cause
+        folder = Path(name)
+        if folder.is_dir() and not any((folder / file).is_file() for file in _TOKENIZER_FILES):
+            raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")
+        with loading(name, CHOICES):
+            config = AutoConfig.from_pretrained(name, local_files_only=local_files_only)
+            check_classifier(config.to_dict() | {"num_labels": config.num_labels}, name)
+            model = CrossEncoder(name, device=device, local_files_only=local_files_only)
+        return cls(model, name=name, max_length=max_length)
+
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        """The model's raw outputs for each batch of n pairs, shape (n,).
+
+        Raises:
+            ModelError: the model failed.
+        """
+        return [self._one(pairs) for pairs in batches]
+
+    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        with self._lock, foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+            scores = self._model.predict(
+                list(pairs),
+                batch_size=len(pairs),
+                activation_fn=self._identity,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        return np.asarray(scores, dtype=np.float32)
+
+
+def check_classifier(config: dict[str, Any], name: str) -> None:
+    """Refuse a model whose head isn't one score for a pair; a missing head would be made up at random, unsaid.
+
+    Raises:
+        ModelError: no sequence classifier, or several labels.
+    """
+    kinds = config.get("architectures") or []
+    if not any(str(kind).endswith("ForSequenceClassification") for kind in kinds):
+        raise ModelError(
+            f"{name!r} isn't a cross-encoder: its config names {', '.join(map(str, kinds)) or 'no architecture'}, not "
+            "one that ends in ForSequenceClassification; give a model trained to score pairs"
+        )
+    labels = config.get("num_labels") or len(config.get("id2label") or (0, 1))  # what transformers takes for granted: 2
+    if labels != 1:
+        raise ModelError(
+            f"{name!r} has {labels} labels, and a verifier needs one score: give a cross-encoder trained for relevance"
+        )
+
+
+def checked_length(given: int | None, own: int, name: str) -> int:
+    """The window to use: what was given, if the model can read that much, else the model's own.
+
+    Raises:
+        ConfigurationError: more than the model reads, or under 8.
+    """
+    if given is None:
+        return own
+    if not 8 <= given <= own:
+        raise ConfigurationError(f"max_length is {given}, but {name} reads from 8 to {own} tokens at once")
+    return given

@@ -1,0 +1,25 @@
+"""The tree-sitter grammars that source code is split by, loaded when the first file needs one."""
+
+from functools import lru_cache
+from typing import Any
+
+from meve.errors import IngestError, foreign
+
+
+@lru_cache(maxsize=32)
+def grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, which has no type
+    """The grammar of a language, or None where it isn't installed.
+
+    Args:
+        language: as in `meve.ingest._file_kinds.LANGUAGES`.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    module, function = (
+        ("typescript", f"language_{language}") if language in {"typescript", "tsx"} else (language, "language")
+    )
+    if find_spec(f"tree_sitter_{module}") is None:
+        return None
+    with foreign(IngestError, f"loading the grammar of {language}"):
+        return getattr(import_module(f"tree_sitter_{module}"), function)()

@@ -1,0 +1,1 @@
+"""Share code between the LangChain and LlamaIndex wrappers."""

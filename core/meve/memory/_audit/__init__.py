@@ -1,0 +1,1 @@
+"""Record every change in a hash-chained log, and report from it."""

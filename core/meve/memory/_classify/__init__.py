@@ -1,0 +1,1 @@
+"""Classify what is added: tags, and facts stated in a turn."""

@@ -1,0 +1,1 @@
+"""Detect contradictions between statements."""

@@ -1,0 +1,1 @@
+"""Adjust scores after an answer."""

@@ -1,0 +1,1 @@
+"""Expire, prune, merge, summarise and archive records."""

@@ -1,0 +1,1 @@
+"""Search one user's memories."""

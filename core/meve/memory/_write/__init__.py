@@ -1,0 +1,1 @@
+"""Add, update, delete, forget, hold and release records."""

@@ -1,0 +1,1 @@
+"""Record the turns of a conversation as memories."""

@@ -1,0 +1,1 @@
+"""Keep values under keys in namespaces."""

@@ -1,0 +1,1 @@
+"""Keep the messages of conversations, word for word."""

@@ -1,0 +1,1 @@
+"""The five phases in a row: retrieve, verify, fall back, prioritise, budget; with their settings, context and trace."""

@@ -1,0 +1,207 @@
+"""What a saved retriever consists of: which files hold what, and how they're read back."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meve._formulas import cosines
+from meve._vectors import checked_vectors
+from meve._version import __version__
+from meve.calibration.maps import calibration_from_dict
+from meve.clock import Clock, SystemClock
+from meve.errors import (
+    IndexCorruptError,
+    IndexMismatchError,
+    MeveError,
+    ModelError,
+    PassageError,
+    ValidationError,
+    foreign,
+)
+from meve.pipeline.config import RetrieverConfig
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
+from meve.retrieval._corpus import Corpus, Entry
+from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
+from meve.types import Passage
+
+PASSAGES, EXTRA = "passages.jsonl", "extra.json"
+
+AGREEMENT = 0.99
+"""The least cosine between a stored vector and the one that the embedder at hand makes of the same passage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """An index as it was read from disk, its models still to be found."""
+
+    corpus: Corpus
+    config: RetrieverConfig
+    embedder: str
+    dimension: int
+    verifier: str
+    calibration: Calibration
+    tokens: str
+    generation: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def save_corpus(
+    path: Path,
+    corpus: Corpus,
+    *,
+    config: RetrieverConfig,
+    embedder: Embedder,
+    verifier: Verifier,
+    tokens: TokenCounter,
+    extra: Mapping[str, Any],
+    clock: Clock | None = None,
+    replacing: str | None = None,
+) -> str:
+    """Write a corpus and the names of its models, atomically; returns the name of the new generation.
+
+    Raises:
+        StorageError: as `write_snapshot`; what was there before is kept.
+    """
+    kind = corpus.lexical_kinds[0]
+    about = {
+        "meve": __version__,
+        "created": (clock or SystemClock()).now().isoformat(),
+        "passages": len(corpus),
+        "next_row": corpus.next_row,
+        "next_id": corpus.next_id,
+        "embedder": {"name": embedder.name, "dimension": embedder.dimension, "similarity": embedder.similarity},
+        "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
+        "tokens": {"name": tokens.name},
+        "dense": {"kind": corpus.dense.kind},
+        "lexical": {"kind": kind},
+        "config": config.to_dict(),
+    }
+    writers: dict[str, Writer] = {
+        PASSAGES: lambda file: _write_passages(file, corpus.entries),
+        f"dense.{corpus.dense.kind}": corpus.dense.save,
+        f"lexical.{kind}": corpus.primary_lexical.save,
+        EXTRA: lambda file: _write_json(file, extra),
+    }
+    return write_snapshot(path, writers, about, replacing=replacing)
+
+
+def load_corpus(
+    path: Path,
+    dense: Callable[[str, Path], DenseIndex],
+    lexical: Callable[[str, Path], LexicalIndex],
+) -> Saved:
+    """Read what `save_corpus` wrote, checked whole.
+
+    Args:
+        path: the index's folder.
+        dense: reads a dense index of that kind from that file.
+        lexical: the same for the keyword index.
+
+    Raises:
+        StorageError: as `read_snapshot`.
+        IndexCorruptError: files that don't fit together.
+    """
+
+    def read(folder: Path, about: dict[str, Any]) -> Saved:
+        try:
+            return _read(folder, about, dense, lexical)
+        except MeveError:
+            raise
+        except (KeyError, TypeError, ValueError) as cause:
+            raise IndexCorruptError(f"the index at {path} can't be read ({cause!r}): index the texts again") from cause
+
+    return read_snapshot(path, read)
+
+
+def _read(
+    folder: Path,
+    about: Mapping[str, Any],
+    read_dense: Callable[[str, Path], DenseIndex],
+    read_lexical: Callable[[str, Path], LexicalIndex],
+) -> Saved:
+    kinds = {part: str(about[part]["kind"]) for part in ("dense", "lexical")}
+    names = {part: f"{part}.{kind}" for part, kind in kinds.items()}
+    unchecked = [name for name in (*names.values(), PASSAGES, EXTRA) if name not in about["files"]]
+    if unchecked:
+        raise IndexCorruptError(f"the manifest of {folder.parent} lacks {unchecked[0]!r}: index the texts again")
+    dense = read_dense(kinds["dense"], folder / names["dense"])
+    lexical = read_lexical(kinds["lexical"], folder / names["lexical"])
+    entries = dict(_read_passages(folder / PASSAGES))
+    if not len(dense) == len(lexical) == len(entries) == about["passages"]:
+        raise IndexCorruptError(
+            f"{folder} holds {len(entries)} passages, {len(dense)} vectors and {len(lexical)} word lists, where "
+            f"{about['passages']} were saved: index the texts again"
+        )
+    corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
+    corpus.next_row = max(corpus.next_row, int(about["next_row"]))
+    corpus.next_id = max(corpus.next_row, int(about["next_id"]))
+    return Saved(
+        corpus=corpus,
+        config=RetrieverConfig.from_dict(about["config"]),
+        embedder=about["embedder"]["name"],
+        dimension=about["embedder"]["dimension"],
+        verifier=about["verifier"]["name"],
+        calibration=calibration_from_dict(about["verifier"]["calibration"]),
+        tokens=about["tokens"]["name"],
+        generation=about["generation"],
+        extra=json.loads((folder / EXTRA).read_text(encoding="utf-8")),
+    )
+
+
+def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
+    """Make sure that an embedder is the one that an index was made with: by name, dimension, and by trying it.
+
+    Raises:
+        IndexMismatchError: another model, or the same name over other weights.
+    """
+    if (embedder.name, embedder.dimension) != (saved.embedder, saved.dimension):
+        raise IndexMismatchError(
+            f"the index at {path} was made with embedder {saved.embedder!r} of {saved.dimension} dimensions, "
+            f"not {embedder.name!r} of {embedder.dimension}: give that one, or index the texts again"
+        )
+    row = min(saved.corpus.entries, default=None)
+    if row is None:
+        return
+    stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
+    with foreign(ModelError, f"embedding a passage with {embedder.name!r}"):
+        vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
+    made = checked_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
+    if stored.any() and made.any() and float(cosines(stored, made)[0]) < AGREEMENT:
+        raise IndexMismatchError(
+            f"embedder {embedder.name!r} makes other vectors than those in the index at {path}: its weights have "
+            "changed; give the old ones, or index the texts again"
+        )
+
+
+def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
+    with file.open("w", encoding="utf-8") as out:
+        for row in sorted(entries):
+            p = entries[row].passage
+            line = {"row": row, "id": p.id, "tokens": entries[row].tokens, "title": p.title, "text": p.text}
+            try:
+                out.write(
+                    json.dumps({**line, "metadata": dict(p.metadata)}, ensure_ascii=False, allow_nan=False) + "\n"
+                )
+            except (TypeError, ValueError) as cause:
+                raise PassageError(f"passage {p.id!r} can't be saved, its metadata was changed: {cause}") from cause
+
+
+def _read_passages(file: Path) -> Iterator[tuple[int, Entry]]:
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            data = json.loads(line)
+            passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
+            yield data["row"], Entry(passage=passage, tokens=data["tokens"])
+
+
+def _write_json(file: Path, data: Mapping[str, Any]) -> None:
+    try:
+        if not isinstance(data, Mapping):
+            raise TypeError(f"it is {type(data).__name__}, not a mapping")
+        file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    except (TypeError, ValueError) as cause:
+        raise ValidationError(f"extra data can't be saved as JSON: {cause}") from cause

@@ -1,0 +1,231 @@
+"""Changes to the graph of a fused BERT that leave what it says as it is, and make it quicker, or easier to quantise."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from meve.components.verifiers._onnx_telemetry import quiet
+from meve.types import FloatArray
+
+APART = 4
+"""Channels of each product's input that stay in fp32: those of the largest activations."""
+EXACT = "exact_"
+"""How the names of nodes begin that are not to be quantised."""
+
+_ATTENTION = "MultiHeadAttention"
+
+
+def first_token_only(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
+    """Have the last layer read on for the first token alone, where nothing but that one is asked of it.
+
+    Of the last attention only the first token's query is needed, and what follows works token by token, up to a head
+    that takes the first: so all others are left out.
+
+    Returns:
+        Whether there was something to leave out.
+    """
+    from onnx import TensorProto, helper
+
+    graph = model.graph
+    nodes = list(graph.node)
+    attention = [n for n, node in enumerate(nodes) if node.op_type == _ATTENTION]
+    if not attention or not _reads_first_token(graph, nodes[attention[-1] + 1 :]):
+        return False
+    at = attention[-1]
+    query = next(node for node in nodes if node.output[0] == nodes[at].input[0])
+    read = query.input[0]
+    graph.initializer.append(helper.make_tensor("meve_first_token", TensorProto.INT64, [1], [0]))
+    for node in (query, *nodes[at + 1 :]):
+        for place, name in enumerate(node.input):
+            if name == read:
+                node.input[place] = f"{read}_first"
+    gather = helper.make_node("Gather", [read, "meve_first_token"], [f"{read}_first"], name=f"{EXACT}first", axis=1)
+    nodes.insert(next(n for n, node in enumerate(nodes) if node is query), gather)
+    _replace_nodes(graph, nodes)
+    return True
+
+
+def _reads_first_token(graph: Any, rest: Sequence[Any]) -> bool:  # noqa: ANN401
+    """Whether what follows the last attention goes token by token into one node that takes the first, and nowhere."""
+    from onnx import numpy_helper
+
+    constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
+    by_token = ("MatMul", "SkipLayerNormalization", "BiasGelu", "Gelu", "Add")
+    taken = [n for n, node in enumerate(rest) if node.op_type == "Gather"]
+    if len(taken) != 1 or not all(node.op_type in by_token for node in rest[: taken[0]]):
+        return False
+    gather = rest[taken[0]]
+    axis = next((a.i for a in gather.attribute if a.name == "axis"), 0)
+    index = constants.get(gather.input[1])
+    inner = {name for node in rest[: taken[0]] for name in node.output}
+    outside = {name for node in rest[taken[0] + 1 :] for name in node.input} | {o.name for o in graph.output}
+    return axis == 1 and index is not None and not np.any(index) and not inner & outside
+
+
+def embeddings_by_row(model: Any) -> None:  # noqa: ANN401
+    """Store the vectors of words and positions in eight bits, each by its own scale, and sum them in fp32.
+
+    A scale for all of them is set by the largest, and most are small.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph, nodes = model.graph, []
+    stored = {c.name: c for c in graph.initializer}
+    for node in graph.node:
+        if node.op_type != "EmbedLayerNormalization" or len(node.input) < 8:
+            nodes.append(node)
+            continue
+        words, kinds, word, position, kind, gamma, beta, mask = node.input[:8]
+        for name, constant in (("zero", np.int64(0)), ("one", np.int64(1)), ("second_axis", np.array([1]))):
+            graph.initializer.append(numpy_helper.from_array(np.asarray(constant, np.int64), f"meve_{name}"))
+        nodes += [
+            helper.make_node("Shape", [words], ["meve_length"], name="meve_length", start=1, end=2),
+            helper.make_node("Squeeze", ["meve_length"], ["meve_tokens"], name="meve_tokens"),
+            helper.make_node("Range", ["meve_zero", "meve_tokens", "meve_one"], ["meve_places"], name="meve_places"),
+        ]
+        for table, rows in ((word, words), (position, "meve_places")):
+            values = numpy_helper.to_array(stored[table])
+            scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, 1e-12).astype(np.float32)
+            stored[table].CopyFrom(numpy_helper.from_array(np.round(values / scale).astype(np.int8), table))
+            graph.initializer.append(numpy_helper.from_array(scale, f"{table}_scale"))
+            names = [f"{EXACT}{table}{end}" for end in ("_rows", "_scales", "_cast", "")]
+            nodes += [
+                helper.make_node("Gather", [table, rows], [names[0]], name=names[0]),
+                helper.make_node("Gather", [f"{table}_scale", rows], [names[1]], name=names[1]),
+                helper.make_node("Cast", [names[0]], [names[2]], name=names[2], to=TensorProto.FLOAT),
+                helper.make_node("Mul", [names[2], names[1]], [names[3]], name=names[3]),
+            ]
+        epsilon = next(a.f for a in node.attribute if a.name == "epsilon")
+        normed = [f"{EXACT}{word}", "meve_rest", gamma, beta]
+        nodes += [
+            helper.make_node("Gather", [kind, kinds], ["meve_kinds"], name=f"{EXACT}kinds"),
+            helper.make_node("Add", ["meve_kinds", f"{EXACT}{position}"], ["meve_rest"], name="meve_rest"),
+            helper.make_node(
+                "SkipLayerNormalization", normed, [node.output[0]], "meve_normed", domain="com.microsoft",
+                epsilon=epsilon,
+            ),
+            helper.make_node("ReduceSum", [mask, "meve_second_axis"], [node.output[1]], "meve_lengths", keepdims=0),
+        ]  # fmt: skip
+    _replace_nodes(graph, nodes)
+
+
+def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
+    """Part each product in two: the few channels of the largest activations in fp32, and all others.
+
+    The sum is the same. But the few no longer set the step for all others when these are quantised together.
+
+    Args:
+        model: an onnx.ModelProto, changed in place.
+        samples: what the graph is fed, to see how large activations get.
+
+    Source: Dettmers et al., LLM.int8() (2022), section 3.2, with channels that are chosen ahead.
+    """
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    largest = _largest(model, sorted({node.input[0] for node in _products(graph)}), samples)
+    stored = {c.name: c for c in graph.initializer}
+    parted: set[str] = set()
+
+    def apart(node: Any) -> list[Any]:  # noqa: ANN401
+        read, made, weight = node.input[0], node.output[0], stored[node.input[1]]
+        values = numpy_helper.to_array(weight).astype(np.float32)
+        few = np.sort(np.argsort(-largest[read])[:APART])
+        before = []
+        if read not in parted:
+            parted.add(read)
+            rest = np.ones(len(values), np.float32)
+            rest[few] = 0
+            graph.initializer.append(numpy_helper.from_array(rest, f"{read}_is_rest"))
+            graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{read}_are_few"))
+            before = [
+                helper.make_node("Mul", [read, f"{read}_is_rest"], [f"{read}_rest"], name=f"{read}_rest"),
+                helper.make_node("Gather", [read, f"{read}_are_few"], [f"{read}_few"], name=f"{EXACT}{read}", axis=-1),
+            ]
+        graph.initializer.append(numpy_helper.from_array(values[few], f"{weight.name}_few"))
+        values = values.copy()
+        values[few] = 0
+        weight.CopyFrom(numpy_helper.from_array(values, weight.name))
+        node.input[0], node.output[0] = f"{read}_rest", f"{made}_rest"
+        few_in = [f"{read}_few", f"{weight.name}_few"]
+        exact = helper.make_node("MatMul", few_in, [f"{made}_few"], name=f"{EXACT}{made}")
+        both = helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")
+        return [*before, node, exact, both]
+
+    _each_product(graph, apart)
+
+
+def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
+    """Divide each token's activations by their largest before a product, and multiply what comes out by it.
+
+    What comes out is the same. But a token of large activations no longer sets the step for all others when they are
+    quantised together.
+    """
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    graph.initializer.append(numpy_helper.from_array(np.array(1e-12, np.float32), "meve_least"))
+    scaled: set[str] = set()
+
+    def by_scale(node: Any) -> list[Any]:  # noqa: ANN401
+        read, made = node.input[0], node.output[0]
+        before = []
+        if read not in scaled:
+            scaled.add(read)
+            top = f"{read}_top"
+            before = [
+                helper.make_node("Abs", [read], [f"{read}_size"], name=f"{read}_size"),
+                helper.make_node(
+                    "ReduceMax", [f"{read}_size"], [f"{top}most"], name=f"{top}most", axes=[-1], keepdims=1
+                ),
+                helper.make_node("Max", [f"{top}most", "meve_least"], [top], name=top),  # a token may be all zeros
+                helper.make_node("Div", [read, top], [f"{read}_scaled"], name=f"{read}_scaled"),
+            ]
+        node.input[0], node.output[0] = f"{read}_scaled", f"{made}_scaled"
+        return [*before, node, helper.make_node("Mul", [*node.output, f"{read}_top"], [made], name=f"{made}_whole")]
+
+    _each_product(graph, by_scale)
+
+
+def _products(graph: Any) -> list[Any]:  # noqa: ANN401
+    """The products of activations of (batch, tokens, channels) with weights that no other node uses."""
+    used = Counter(name for node in graph.node for name in node.input)
+    stored = {c.name for c in graph.initializer if used[c.name] == 1 and len(c.dims) == 2}
+    return [
+        node for node in graph.node
+        if node.op_type == "MatMul" and node.input[1] in stored and not node.name.startswith(EXACT)
+    ]  # fmt: skip
+
+
+def _each_product(graph: Any, changed: Callable[[Any], list[Any]]) -> None:  # noqa: ANN401
+    chosen = _products(graph)
+    nodes = []
+    for node in graph.node:
+        nodes += changed(node) if any(node is each for each in chosen) else [node]
+    _replace_nodes(graph, nodes)
+
+
+def _largest(model: Any, names: Sequence[str], samples: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:  # noqa: ANN401
+    """The largest magnitude of each channel of these activations, over all samples and tokens."""
+    quiet()
+    import onnxruntime
+    from onnx import ModelProto, TensorProto, helper
+
+    watched = ModelProto()
+    watched.CopyFrom(model)
+    watched.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    session = onnxruntime.InferenceSession(watched.SerializeToString(), providers=["CPUExecutionProvider"])
+    found: dict[str, FloatArray] = {}
+    for sample in samples:
+        for name, values in zip(names, session.run(list(names), dict(sample)), strict=True):
+            top = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
+            found[name] = np.maximum(found[name], top) if name in found else top
+    return found
+
+
+def _replace_nodes(graph: Any, nodes: Sequence[Any]) -> None:  # noqa: ANN401
+    kept = list(nodes)
+    del graph.node[:]
+    graph.node.extend(kept)

@@ -1,0 +1,237 @@
+"""Dense indexes: the contract on every one, and what only FAISS can get wrong."""
+
+import _thread
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from meve.components.dense import FLAT_UP_TO, HNSW_UP_TO, dense_class, make_dense
+from meve.components.dense import _faiss_index as dense_base
+from meve.components.dense.flat import FlatIndex
+from meve.components.dense.hnsw import HnswIndex
+from meve.components.dense.ivf import IvfIndex
+from meve.errors import ConfigurationError, IndexMismatchError, VectorError
+from meve.testing.dense_contract import DenseIndexContract
+
+
+class TestFlat(DenseIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return FlatIndex
+
+
+class TestHnsw(DenseIndexContract):
+    exact = False
+
+    @pytest.fixture
+    def make_index(self):
+        return HnswIndex
+
+
+class TestHnswAlone(DenseIndexContract):
+    """The graph without its exact stand-in for small cases, which would hide it from the small tests."""
+
+    exact = exact_when_small = False
+
+    @pytest.fixture
+    def make_index(self, monkeypatch):
+        monkeypatch.setattr(dense_base, "EXACT_ROWS", 0)
+        monkeypatch.setattr(dense_base, "EXACT_SHARE", 0)
+        return HnswIndex
+
+
+class TestIvf(DenseIndexContract):
+    exact = False
+    interrupted_size = 310
+
+    @pytest.fixture
+    def make_index(self):
+        return lambda dimension: IvfIndex(dimension, lists=8, probes=4)
+
+
+class TestIvfUntrained(DenseIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return IvfIndex
+
+
+def clustered(count, dimension=8, seed=0):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(30, dimension))
+    return (centres[random.integers(0, 30, count)] + 0.5 * random.normal(size=(count, dimension))).astype(np.float32)
+
+
+def test_flat_is_exact_at_a_tied_cut_off():
+    """Of equal vectors far more than k, a large flat index returns those of the smallest rows."""
+    index = FlatIndex(4)
+    keys = np.random.default_rng(0).permutation(5000)
+    index.add(keys, np.ones((5000, 4), dtype=np.float32))
+    assert index.search(np.ones(4, dtype=np.float32), 5)[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_equal_vectors_tie_wherever_they_stand():
+    """Copies of a vector score alike at every position, where a matrix product rounds some of them differently."""
+    for dimension in (33, 100, 385):
+        index = FlatIndex(dimension)
+        index.add(np.arange(999), np.tile(clustered(1, dimension), (999, 1)))
+        assert len(set(index.search(clustered(1, dimension, seed=1)[0], 999)[1].tolist())) == 1
+
+
+def test_a_large_filter_brings_nothing_removed_back():
+    """Allowed rows that were removed stay away, however many are allowed."""
+    index = FlatIndex(4)
+    index.add(np.arange(6000), clustered(6000, 4))
+    index.remove(np.arange(100))
+    rows, _ = index.search(np.ones(4, dtype=np.float32), 5000, np.arange(5000))
+    assert sorted(rows.tolist()) == list(range(100, 5000))
+
+
+def test_lists_that_hold_too_few_don_t_come_back_short():
+    """Where the probed lists hold fewer than k, all vectors are compared."""
+    index = IvfIndex(8, lists=8, probes=1)
+    index.add(np.arange(3000), clustered(3000))
+    assert len(index.search(clustered(1)[0], 1400)[0]) == 1400
+
+
+def test_a_filter_widens_the_search_of_the_graph(monkeypatch):
+    """The fewer rows are allowed, the more nodes are visited, so that recall doesn't fall."""
+    import meve.components.dense.hnsw as module
+
+    widths = []
+    parameters = module.faiss.SearchParametersHNSW
+    monkeypatch.setattr(
+        module.faiss, "SearchParametersHNSW", lambda **given: widths.append(given["efSearch"]) or parameters(**given)
+    )
+    index = HnswIndex(8, ef_search=50)
+    index.add(np.arange(20_000), clustered(20_000))
+    index.search(clustered(1)[0], 5)
+    index.search(clustered(1)[0], 5, np.arange(2_000))
+    assert widths == [50, 500]
+
+
+def test_equal_vectors_score_equally_everywhere():
+    """The same vector has the same score in every index, filtered or not, to the last bit."""
+    vectors, query = clustered(3000, 33), clustered(1, 33, seed=1)[0]
+    scores = set()
+    for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8)):
+        index.add(np.arange(3000), vectors)
+        best = int(index.search(query, 1)[0][0])
+        scores |= {index.search(query, 1)[1].item(), index.search(query, 1, np.array([best]))[1].item()}
+    assert len(scores) == 1
+
+
+def test_tombstones_never_exceed_their_share():
+    """Removing rebuilds the index before the dead are more than the documented share."""
+    index = HnswIndex(8)
+    index.add(np.arange(400), clustered(400))
+    for row in range(300):
+        index.remove(np.array([row]))
+        assert index._rows.dead <= dense_base.DEAD_SHARE * index._rows.size
+    assert index._index.ntotal < 200
+
+
+def test_ivf_trains_itself():
+    """Exact until it has enough vectors, then trained; and, left to itself, trained again as it grows."""
+    index = IvfIndex(8)
+    index.add(np.arange(9_999), clustered(9_999))
+    assert not index.trained
+    index.add(np.array([9_999]), clustered(1))
+    assert index.trained
+    lists = index._index.nlist
+    index.add(np.arange(10_000, 41_000), clustered(31_000, seed=2))
+    assert index._index.nlist > lists
+    assert index.vectors(np.array([12_345])).tolist() == clustered(31_000, seed=2)[2_345:2_346].tolist()
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises, also where the tests run in the background, whose jobs a shell has ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
+def test_an_add_that_is_interrupted_inside_faiss_is_not_made(make, tmp_path):
+    """FAISS looks for Ctrl-C while it links or trains, and leaves off in the middle; nothing may be lost then."""
+    vectors = clustered(60_000, 32)
+    index = make(32)
+    index.add(np.arange(1500), vectors[:1500])
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the next line is where it comes, or the one after
+        timer.start()
+        for start in range(1500, 60_000, 30_000):
+            index.add(np.arange(start, min(60_000, start + 30_000)), vectors[start : start + 30_000])
+        timer.join()
+        time.sleep(0.1)
+    timer.join()
+    held = len(index)
+    index.save(tmp_path / "index")
+    for whole in (index, type(index).load(tmp_path / "index")):
+        whole.add(np.array([70_000]), 9 * vectors[:1])
+        assert len(whole) == held + 1
+        assert whole.search(vectors[0], 1)[0].tolist() == [70_000]
+        for row in range(0, held, 100):
+            assert row in whole.search(vectors[row], 50)[0].tolist() or held > 2000
+        assert (whole.vectors(np.arange(1500)) == vectors[:1500]).all()
+
+
+def test_searching_leaves_the_graph_settings_alone():
+    """A search with a large k doesn't widen the searches of other threads."""
+    index = HnswIndex(8, ef_search=16)
+    index.add(np.arange(3000), clustered(3000))
+    before = index._index.hnsw.efSearch
+    index.search(clustered(1)[0], 200)
+    assert index._index.hnsw.efSearch == before
+
+
+def test_settings_survive_saving(tmp_path):
+    """A loaded index has the settings of the saved one."""
+    HnswIndex(4, m=8, ef_search=33).save(tmp_path / "hnsw")
+    assert HnswIndex.load(tmp_path / "hnsw")._options() == {"m": 8, "ef_construction": 200, "ef_search": 33}
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    """A file of another kind is named for what it is."""
+    FlatIndex(4).save(tmp_path / "index")
+    with pytest.raises(IndexMismatchError, match="'flat', and not 'hnsw'"):
+        HnswIndex.load(tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    ("expected", "kind"), [(0, "flat"), (FLAT_UP_TO, "flat"), (FLAT_UP_TO + 1, "hnsw"), (HNSW_UP_TO + 1, "ivf")]
+)
+def test_auto_chooses_by_size(expected, kind):
+    """The larger the corpus, the more approximate the index."""
+    assert make_dense("auto", 4, expected).kind == kind
+
+
+def test_make_dense_takes_kinds_and_indexes():
+    """A kind gives a new index, an index itself; what doesn't fit is refused."""
+    ready = FlatIndex(4)
+    assert make_dense(ready, 4, 0) is ready
+    assert make_dense("ivf", 4, 0).dimension == 4
+    assert dense_class("hnsw") is HnswIndex
+    with pytest.raises(ConfigurationError, match="4 values, the embedder makes 5"):
+        make_dense(ready, 5, 0)
+    with pytest.raises(ConfigurationError, match="'annoy'"):
+        dense_class("annoy")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: HnswIndex(4, m=1), lambda: HnswIndex(4, ef_search=0), lambda: IvfIndex(4, lists=0)]
+)
+def test_bad_settings_are_refused(make):
+    """A setting that FAISS would crash on is a clear error."""
+    with pytest.raises(ConfigurationError):
+        make()
+
+
+def test_a_dimension_of_zero_is_refused():
+    """Vectors have at least one value."""
+    with pytest.raises(VectorError):
+        FlatIndex(0)

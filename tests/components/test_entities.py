@@ -1,0 +1,243 @@
+"""Entity detectors: the contract on every one, and what each is for."""
+
+import pytest
+
+from meve.components.entities import resolve_entities
+from meve.components.entities.composite import SeveralEntities
+from meve.components.entities.patterns import PatternEntities
+from meve.errors import ConfigurationError, MissingExtraError, ModelNotFoundError
+from meve.testing.entities_contract import EntityDetectorContract
+from meve.types import Entity
+
+
+def found(detector, text):
+    return [(entity.kind, entity.text) for entity in detector.detect([text])[0]]
+
+
+class TestPatterns(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        return PatternEntities()
+
+
+class TestPatternsWithConcepts(EntityDetectorContract):
+    known = "The METFORMIN again."
+
+    @pytest.fixture
+    def detector(self):
+        return PatternEntities(["metformin", "(a+)+$"])
+
+
+class TestDates(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
+        return resolve_entities("dates")
+
+
+class TestSpacyRules(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+        return resolve_entities("spacy-rules")
+
+
+class TestSpacyModel(EntityDetectorContract):
+    """A model in a folder; those that spaCy trains are loaded the same way."""
+
+    @pytest.fixture
+    def detector(self, tmp_path):
+        spacy = pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+        nlp = spacy.blank("en")
+        nlp.add_pipe("entity_ruler").add_patterns([{"label": "GPE", "pattern": "Jane"}])
+        nlp.to_disk(tmp_path / "model")
+        return resolve_entities(str(tmp_path / "model"))
+
+
+class TestSeveral(EntityDetectorContract):
+    @pytest.fixture
+    def detector(self):
+        return resolve_entities(["patterns", PatternEntities(["moon"])])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("He came on 2024-02-15.", "date", "2024-02-15"),
+        ("He came on 15/02/2024.", "date", "15/02/2024"),
+        ("in February 2024 it was", "date", "February 2024"),
+        ("see you next Tuesday", "date", "next Tuesday"),
+        ("we met two years ago", "date", "two years ago"),
+        ("we met yesterday", "date", "yesterday"),
+        ("at 9:30 then", "date", "9:30"),
+        ("2024年2月15日に", "date", "2024年2月15日"),
+        ("it costs $3,000 now", "quantity", "$3,000"),
+        ("20 mg a day", "quantity", "20 mg"),
+        ("we have three dogs", "quantity", "three dogs"),
+        ("I took 20. Then I slept.", "quantity", "20"),
+        ("it was 3.", "quantity", "3"),
+        ("I live in Oslo now", "name", "Oslo"),
+        ("Jane Smith called.", "name", "Jane Smith"),
+        ("with Dr. Jane Smith today", "name", "Dr. Jane Smith"),
+        ("он живёт в Москве", "name", "Москве"),
+        ("I read “The Trial” again", "name", "The Trial"),
+        ("I'm allergic to peanuts.", "concept", "peanuts"),
+        ("Jane stopped smoking", "concept", "smoking"),
+        ("my favourite food is soup", "concept", "food"),
+    ],
+)
+def test_patterns_find(text, kind, named):
+    """Dates, quantities, names and what somebody tells of himself."""
+    assert (kind, named) in found(PatternEntities(), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("我每天吃20毫克", "quantity", "20"),
+        ("私は3個買った", "quantity", "3"),
+        ("１５日に", "quantity", "１５"),
+        ("2024년 2월 15일에 이사", "date", "2024년 2월 15일"),
+        ("2월 15일에", "date", "2월 15일"),
+        ("20개를", "quantity", "20"),
+        ("กินยา20มก.ทุกวัน", "quantity", "20"),
+        ("กินยา ๒๐ มก.", "quantity", "๒๐"),
+        ("فبراير ٢٠٢٤ في", "quantity", "٢٠٢٤"),
+        ("الساعة٩", "quantity", "٩"),
+        ("फरवरी २०२४ में", "quantity", "२०२४"),
+        ("לפני 3ימים", "quantity", "3"),
+        ("20мг аспирина", "quantity", "20"),
+        ("в феврале 2024 года", "date", "2024"),
+        ("🌍20🚀", "quantity", "20"),
+        ("15/02/2024에", "date", "15/02/2024"),
+        ("住在2024-2-15前", "date", "2024-2-15"),
+        ("٢٠٢٤-٠٢-١٥", "date", "٢٠٢٤-٠٢-١٥"),
+    ],
+)
+def test_numbers_are_seen_in_every_script(text, kind, named):
+    """Also where no space stands between words."""
+    assert found(PatternEntities(), text) == [(kind, named)]
+
+
+@pytest.mark.parametrize("text", ["the 2nd", "mp3 v2 3x", "q1-2b", "А4 β2", "第", "년 월"])
+def test_what_is_part_of_a_word_is_no_number(text):
+    """Nor is a sign that counts without a number."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok", "Thanks a lot!", "What do you think?", "Really? Wow. Great!", "I don't know. It's fine.", "haha yes",
+        "May I ask?", "We may march on.", "He said: Sure.", "so it goes…", "هذا جيد", "よかったです",
+    ],
+)  # fmt: skip
+def test_patterns_find_nothing_in_pleasantries(text):
+    """A capital at the beginning of a sentence is no name, and no month is meant by `may`."""
+    assert found(PatternEntities(), text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("yaşıyorum İstanbul", "İstanbul"), ("şehir İstanbul", "İstanbul"), ("mieszkam w Łodzi", "Łodzi"),
+        ("ζω στην Αθήνα", "Αθήνα"), ("живу в Киеве", "Киеве"), ("ապրում եմ Երևան", "Երևան"),
+    ],
+)  # fmt: skip
+def test_names_in_other_scripts_with_capitals(text, name):
+    """Each begins with its capital."""
+    assert found(PatternEntities(), text) == [("name", name)]
+
+
+@pytest.mark.parametrize("text", ["서울에 살아요", "ผมอยู่กรุงเทพ", "मैं दिल्ली में रहता हूँ", "住在东京", "אני גר בתל אביב"])
+def test_names_in_scripts_without_capitals_are_not_seen(text):
+    """As the documentation says."""
+    assert found(PatternEntities(), text) == []
+
+
+def test_versions_are_no_dates():
+    """2.6.8 is no day."""
+    assert not [f for f in found(PatternEntities(), "kernel 2.6.8.1-3-686 and 1.2.3-rc1") if f[0] == "date"]
+
+
+def test_of_two_that_overlap_the_earlier_named_stays():
+    """And in the order of the text."""
+
+    class One:
+        def __init__(self, *entities):
+            self.name, self._entities = "one", entities
+
+        def detect(self, texts):
+            return [self._entities for _ in texts]
+
+    first, over, apart = (Entity(kind="a", text=t, start=s) for t, s in (("cde", 2), ("ef", 4), ("a", 0)))
+    assert SeveralEntities([One(first), One(over, apart)]).detect(["abcdefg"]) == [(apart, first)]
+
+
+@pytest.mark.parametrize("wrong", ["", " ", [], 7, PatternEntities, object()])
+def test_what_is_no_detector_is_refused(wrong):
+    """With a word on what would do."""
+    with pytest.raises(ConfigurationError):
+        resolve_entities(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["moon", [""], [7]])
+def test_concepts_are_a_list_of_words(wrong):
+    """A single text would be taken for its letters."""
+    with pytest.raises(ConfigurationError, match="concepts"):
+        PatternEntities(wrong)
+
+
+@pytest.mark.parametrize(
+    ("concept", "text"),
+    [
+        ("二甲双胍", "我每天吃二甲双胍吗"), ("메트포르민", "메트포르민을 먹어요"), ("เมตฟอร์มิน", "ฉันกินเมตฟอร์มินทุกวัน"),
+        ("متفورمين", "آخذ المتفورمين"), ("metformin", "我吃metformin吗"), ("Метформин", "пью метформин."),
+    ],
+)  # fmt: skip
+def test_concepts_are_found_where_no_space_stands_between_words(concept, text):
+    """Whatever their case."""
+    assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in found(PatternEntities([concept]), text)]
+
+
+@pytest.mark.parametrize(("concept", "text"), [("ham", "hamster"), ("ам", "там"), ("ham", "sham2"), ("ham", "ham_1")])
+def test_concepts_are_whole_words_where_spaces_stand(concept, text):
+    """Not parts of others."""
+    assert found(PatternEntities([concept]), text) == []
+
+
+def test_a_model_that_is_not_installed_is_named():
+    """Without spaCy, its pip line is."""
+    with pytest.raises((ModelNotFoundError, MissingExtraError), match=r"no_such_model|meve\[spacy\]"):
+        resolve_entities("no_such_model")
+
+
+def test_a_misspelt_detector_is_told_which_there_are():
+    """A name that is none of ours is a model's."""
+    pytest.importorskip("spacy")
+    with pytest.raises(ModelNotFoundError, match="download patern, or take 'patterns', 'dates' or 'spacy-rules'"):
+        resolve_entities("patern")
+
+
+def test_rules_of_ones_own():
+    """In spaCy's notation; what it doesn't know is an error."""
+    pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+    from meve.components.entities.spacy import SpacyEntities
+
+    mine = SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"LOWER": "metformin"}]}], language="xx")
+    assert found(mine, "Metformin helps") == [("drug", "Metformin")]
+    with pytest.raises(ConfigurationError, match="rules"):
+        SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"NO_SUCH": 1}]}])
+    with pytest.raises(ConfigurationError, match="'qq'"):
+        SpacyEntities.from_rules(language="qq")
+
+
+def test_dates_in_other_languages():
+    """Those that were named."""
+    pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
+    from meve.components.entities.dates import DateEntities
+
+    assert ("date", "3. März 2021") in [
+        (k, t.removeprefix("am ")) for k, t in found(DateEntities(["de"]), "am 3. März 2021")
+    ]
+    assert found(DateEntities(["en"]), "I may go to the march") == []

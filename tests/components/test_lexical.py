@@ -1,0 +1,266 @@
+"""Lexical indexes: the contract on every one, the formula by hand, and the agreement with `rank_bm25`."""
+
+import builtins
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+
+from meve.components.lexical import _postings as lexical_postings
+from meve.components.lexical import _ranking as lexical_ranking
+from meve.components.lexical import lexical_class, make_lexical
+from meve.components.lexical.analyzers import content_words, whitespace, words
+from meve.components.lexical.bm25 import Bm25Index
+from meve.components.lexical.rank_bm25 import RankBm25Index
+from meve.errors import ConfigurationError, IndexMismatchError, MissingExtraError
+from meve.testing.lexical_contract import LexicalIndexContract
+
+
+class TestBm25(LexicalIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return Bm25Index
+
+
+class TestBm25InManyBlocks(LexicalIndexContract):
+    """A tail of two texts and bulk adds from three on, so that small stories too merge, and merge again."""
+
+    @pytest.fixture
+    def make_index(self, monkeypatch):
+        monkeypatch.setattr(lexical_postings, "TAIL_TEXTS", 2)
+        monkeypatch.setattr("meve.components.lexical.bm25._BULK", 3)
+        monkeypatch.setattr("meve.components.lexical.bm25._BLOCK_WORDS", 4)
+        return Bm25Index
+
+
+class TestRankBm25(LexicalIndexContract):
+    @pytest.fixture
+    def make_index(self):
+        return RankBm25Index
+
+
+def filled(index, texts):
+    index.add(np.arange(len(texts)), texts)
+    return index
+
+
+def answers(index, query, k=10):
+    rows, scores = index.search(query, k)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def test_the_score_by_hand():
+    """One term, three texts: idf ln(1 + 2.5/1.5), and 2·2.5/(2 + 1.5·(0.25 + 0.75·3/2)) for two of three words."""
+    index = filled(Bm25Index(), ["cat cat dog", "dog", "bird fish"])
+    idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    saturation = 2 * 2.5 / (2 + 1.5 * (1 - 0.75 + 0.75 * 3 / 2))
+    assert answers(index, "cat") == {0: pytest.approx(idf * saturation, rel=1e-6)}
+
+
+def test_only_the_idf_tells_it_from_rank_bm25():
+    """For a single term the two scores stand in the ratio of the two idfs, in every text."""
+    texts = ["cat cat dog", "dog cow", "bird fish", "cat bird cow cow", "cow ant", "bee", "fly fly", "owl"]
+    ours, theirs = filled(Bm25Index(analyzer=whitespace), texts), filled(RankBm25Index(), texts)
+    ratio = math.log(1 + 6.5 / 2.5) / math.log(6.5 / 2.5)
+    expected = {row: pytest.approx(ratio * score, rel=1e-5) for row, score in answers(theirs, "cat").items()}
+    assert answers(ours, "cat") == expected
+
+
+def test_a_word_in_most_texts_never_counts_against_one():
+    """Unlike rank_bm25's bare logarithm, the idf stays above zero even for a word in every text."""
+    index = filled(Bm25Index(), ["moon cat", "moon dog", "moon"])
+    assert min(answers(index, "moon").values()) > 0
+
+
+def overlap(texts, queries, analyzer):
+    """The mean share of rank_bm25's ten best that ours has too, over the same words."""
+    ours, theirs = filled(Bm25Index(analyzer=analyzer), texts), filled(RankBm25Index(analyzer=analyzer), texts)
+    shares = []
+    for query in queries:
+        expected = set(theirs.search(query, 10)[0].tolist())
+        if expected:
+            shares.append(len(expected & set(ours.search(query, 10)[0].tolist())) / len(expected))
+    assert len(shares) > 0.9 * len(queries)
+    return sum(shares) / len(shares)
+
+
+def test_it_ranks_as_rank_bm25_does():
+    """On the paragraphs of Python's own manual, top-10 overlap with rank_bm25 is at least 0.9."""
+    from pydoc_data import topics
+
+    parts = [part for topic in topics.topics.values() for part in topic.split("\n\n") if len(part.split()) >= 5]
+    texts = list(dict.fromkeys(parts))
+    queries = [" ".join(text.split(". ")[0].split()[:12]) for text in texts[:: len(texts) // 200]][:200]
+    assert overlap(texts, queries, content_words) >= 0.9
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["hotpotqa", "2wiki", "nq_open"])
+def test_it_ranks_as_rank_bm25_does_on_real_questions(shared, name):
+    """Top-10 overlap is at least 0.9 over 200 questions; with function words in it is less, for rank_bm25's floor."""
+    with gzip.open(shared / "data" / name / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [f"{passage['title']}\n{passage['text']}" for passage in map(json.loads, lines)]
+    with (shared / "data" / name / "questions.jsonl").open(encoding="utf-8") as lines:
+        queries = [json.loads(line)["question"] for line in lines][:200]
+    assert overlap(texts, queries, content_words) >= 0.9
+    assert 0.75 <= overlap(texts, queries, whitespace) < overlap(texts, queries, content_words)
+
+
+def test_large_batches_and_single_adds_make_the_same_index():
+    """Texts added in one go, in small lots and one by one are scored alike."""
+    random = np.random.default_rng(0)
+    texts = [" ".join(f"w{n}" for n in random.zipf(1.3, 12) % 500) for _ in range(700)]
+    whole = filled(Bm25Index(), texts)
+    parts = Bm25Index()
+    for start, stop in [(0, 1), (1, 300), (300, 310), (310, 600)]:
+        parts.add(np.arange(start, stop), texts[start:stop])
+    for row in range(600, 700):
+        parts.add(np.array([row]), [texts[row]])
+    for query in texts[:50]:
+        assert answers(parts, query, 700) == answers(whole, query, 700)
+
+
+def test_a_removed_text_leaves_the_memory():
+    """Once enough texts are gone, their postings and words are dropped."""
+    index = filled(Bm25Index(), [f"word{i} shared" for i in range(100)])
+    index.remove(np.arange(80))
+    assert len(index._held.vocabulary) <= 1 + 20 / (1 - 0.25) + 1
+    assert index._held.rows.size < 30
+
+
+def test_a_word_that_fills_a_text_doesn_t_overflow():
+    """More repetitions than the counter holds score like very many, and never like few."""
+    index = filled(Bm25Index(b=0), ["moon " * 65_537, "moon " * 30_000, "moon sun", *["sun"] * 97])
+    index.add(np.array([100]), ["moon " * 65_537])
+    scores = answers(index, "moon")
+    assert scores[0] >= scores[1] > scores[2]
+    assert scores[100] == scores[0]
+
+
+def test_only_the_postings_of_the_query_are_read(monkeypatch):
+    """A query looks up its own distinct terms, and nothing else."""
+    index = filled(Bm25Index(), [f"word{i} shared" for i in range(1000)])
+    asked = []
+    of = lexical_postings.Postings.of
+    monkeypatch.setattr(lexical_postings.Postings, "of", lambda self, term: asked.append(term) or of(self, term))
+    index.search("word5 word5 word7 unheard", 3)
+    assert sorted(asked) == sorted(index._held.vocabulary[word] for word in ("word5", "word7"))
+
+
+def test_shares_are_scores_by_the_most_there_can_be():
+    """Of every text with a word of the query; a word that no text holds makes the most larger."""
+    index = Bm25Index()
+    index.add(np.array([7, 3, 5, 9]), ["red moon", "blue moon", "green sun", "red red moon"])
+    rows, scores = index.search("red moon", 10)
+    found, shares = index.shares("red moon")
+    ranked = dict(zip(found.tolist(), shares.tolist(), strict=True))
+    assert sorted(ranked) == sorted(rows.tolist())
+    ratios = [ranked[row] / score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+    assert ratios == pytest.approx([ratios[0]] * 3)
+    assert 0 < min(ranked.values()) <= max(ranked.values()) <= 1
+    unheard = dict(zip(*(each.tolist() for each in index.shares("red moon unheard")), strict=True))
+    assert all(unheard[row] < ranked[row] for row in ranked)
+    index.remove(np.array([9]))
+    assert sorted(index.shares("red moon")[0].tolist()) == [3, 7]
+    assert index.shares("nothing of it")[0].tolist() == []
+
+
+def test_a_large_filter_brings_nothing_removed_back():
+    """Allowed rows that were removed stay away, however many are allowed."""
+    index = filled(Bm25Index(), ["moon"] * 6000)
+    index.remove(np.arange(100))
+    assert index.search("moon", 1, np.arange(5000))[0].tolist() == [100]
+
+
+def own(text):
+    return text.split("-")
+
+
+@pytest.mark.parametrize("kind", [Bm25Index, RankBm25Index])
+def test_an_analyzer_of_your_own_must_be_given_again(kind, tmp_path):
+    """A file knows which analyzer built it; another, or none where it can't know, is refused."""
+    filled(kind(analyzer=own), ["a-b", "c-d", "e-f"]).save(tmp_path / "own")
+    assert list(answers(kind.load(tmp_path / "own", analyzer=own), "b")) == [0]
+    with pytest.raises(ConfigurationError, match="custom:own"):
+        kind.load(tmp_path / "own")
+    with pytest.raises(IndexMismatchError, match="custom:own"):
+        kind.load(tmp_path / "own", analyzer=words)
+
+
+def test_settings_survive_saving(tmp_path):
+    """k1, b and the analyzer come back."""
+    index = filled(Bm25Index(k1=0.9, b=0.4, analyzer=whitespace), ["Moon?", "sun moon", "\ud800 odd"])
+    index.save(tmp_path / "index")
+    loaded = Bm25Index.load(tmp_path / "index")
+    assert (loaded._k1, loaded._b, loaded._analyzer) == (0.9, 0.4, whitespace)
+    assert answers(loaded, "moon? \ud800") == answers(index, "moon? \ud800")
+
+
+@pytest.mark.parametrize("settings", [{"k1": -1}, {"b": 1.5}, {"k1": math.nan}])
+def test_bad_settings_are_refused(settings):
+    """k1 is not negative, b a fraction."""
+    with pytest.raises(ConfigurationError):
+        Bm25Index(**settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't panic: C++ and C# in 3.11!", ["don't", "panic", "c++", "and", "c#", "in", "3.11"]),
+        ("Einstein’s 1,000 well-known snake_cases.", ["einstein", "1,000", "well", "known", "snake_cases"]),
+        ("Straße ＦＵＬＬ cafe\u0301", ["strasse", "full", "caf\u00e9"]),
+        ("東京タワー in नमस्ते", ["東", "京", "タ", "ワ", "ー", "in", "नमस्ते"]),
+        ("meve.errors end.Start", ["meve", "errors", "end", "start"]),
+        ("", []),
+    ],
+)
+def test_words(text, expected):
+    """Words as documented, in several scripts."""
+    assert words(text) == expected
+
+
+def test_make_lexical_takes_kinds_and_indexes():
+    """A kind gives a new index, an index itself; an unknown kind is refused."""
+    ready = Bm25Index()
+    assert make_lexical(ready) is ready
+    assert make_lexical("rank_bm25").kind == "rank_bm25"
+    assert lexical_class("bm25") is Bm25Index
+    with pytest.raises(ConfigurationError, match="'tantivy'"):
+        lexical_class("tantivy")
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    """Without rank_bm25 installed, the error says how to install it."""
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "rank_bm25":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"meve\[reference\]"):
+        RankBm25Index()
+
+
+def test_reading_long_postings_only_as_far_as_needed_changes_no_answer(monkeypatch):
+    """Whatever is pruned: the same rows and the same scores, to the bit, ties and filters included."""
+    random = np.random.default_rng(3)
+    texts = [" ".join(f"w{n}" for n in np.minimum(random.zipf(1.25, 25), 3000)) for _ in range(3000)]
+    index = filled(Bm25Index(), texts)
+    index.remove(np.arange(0, 3000, 11))
+    allowed = np.arange(0, 3000, 3)
+    queries = [" ".join(random.permutation(text.split())[:6]) for text in texts[:150]]
+    pruned: list[int] = []
+    whole = lexical_ranking._completed
+    monkeypatch.setattr(lexical_ranking, "_completed", lambda *a: pruned.append(1) or whole(*a))
+    found = [[index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)] for query in queries]
+    assert len(pruned) > 50
+    monkeypatch.setattr(lexical_ranking, "_LONG", 10**9)
+    for query, answers_ in zip(queries, found, strict=True):
+        expected = [index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)]
+        for (rows, scores), (true_rows, true_scores) in zip(answers_, expected, strict=True):
+            assert rows.tolist() == true_rows.tolist()
+            assert scores.tolist() == true_scores.tolist()

@@ -1,0 +1,88 @@
+"""Remembered scores: never another pair's, never more than the bound, and no pair read twice."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from meve.calibration.maps import PlattCalibration
+from meve.components.verifiers._score_cache import ScoreCache
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.errors import ConfigurationError
+from tests.runtimes import ByWords
+
+
+class Counting(ByWords):
+    """The logit is the length of the passage; what it reads is taken down."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = []
+
+    def logits(self, batches):
+        self.read += [pair for pairs in batches for pair in pairs]
+        return [np.array([len(passage) for _, passage in pairs], dtype=np.float32) for pairs in batches]
+
+
+@pytest.fixture
+def runtime():
+    return Counting()
+
+
+def test_a_pair_is_read_once_however_often_it_is_asked_for(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting")
+    assert verifier.raw_scores("q", ["aa", "b", "aa"]).tolist() == [2, 1, 2]
+    assert verifier.raw_scores("q", ["ccc", "b"]).tolist() == [3, 1]
+    assert sorted(runtime.read) == [("q", "aa"), ("q", "b"), ("q", "ccc")]
+    verifier.raw_scores("other", ["b"])
+    assert len(runtime.read) == 4
+
+
+def test_another_calibration_reads_nothing_again(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting")
+    before = verifier.score("q", ["aa"])
+    after = verifier.with_calibration(PlattCalibration(slope=0.1)).score("q", ["aa"])
+    assert after != before
+    assert len(runtime.read) == 1
+
+
+def test_without_a_cache_every_pair_is_read(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting").with_cache(0)
+    for _ in range(2):
+        assert verifier.raw_scores("q", ["aa"]).tolist() == [2]
+    assert len(runtime.read) == 2
+    with pytest.raises(ConfigurationError, match="cache_size is -1"):
+        CrossEncoderVerifier(runtime, name="counting", cache_size=-1)
+
+
+def test_the_bound_holds_and_the_oldest_goes_first(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting", cache_size=2)
+    verifier.raw_scores("q", ["a", "bb"])
+    verifier.raw_scores("q", ["a"])
+    verifier.raw_scores("q", ["ccc"])
+    assert len(verifier._cache) == 2
+    runtime.read.clear()
+    verifier.raw_scores("q", ["a", "ccc"])
+    assert runtime.read == []
+    verifier.raw_scores("q", ["bb"])
+    assert runtime.read == [("q", "bb")]
+
+
+def test_no_pair_is_taken_for_another():
+    cache = ScoreCache(10)
+    cache.keep("ab", ["c"], [1.0])
+    assert cache.known("a", ["bc"]) == [None]
+    assert cache.known("ab", ["c"]) == [1.0]
+    assert cache.known("", ["abc"]) == [None]
+
+
+def test_threads_get_what_one_gets(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting", cache_size=5)
+    texts = ["x" * n for n in range(1, 20)]
+
+    def ask(n):
+        return verifier.raw_scores(f"q{n % 3}", texts).tolist() == [len(t) for t in texts]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(60)))
+    assert len(verifier._cache) <= 5

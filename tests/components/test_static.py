@@ -1,0 +1,101 @@
+"""The static embedder: the contract on the one that ships, and what only such a model can get wrong."""
+
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meve.components.embedders import resolve_embedder
+from meve.components.embedders.static import SHIPPED, StaticEmbedder, shipped_folder
+from meve.errors import ModelError, ModelNotFoundError, PassageError, QueryError
+from meve.ports import Embedder
+from meve.testing.embedder_contract import EmbedderContract
+
+LIMIT = 10 * 2**20
+
+
+@pytest.fixture(scope="module")
+def shipped() -> StaticEmbedder:
+    return StaticEmbedder.shipped()
+
+
+class TestShipped(EmbedderContract):
+    refuses_long_queries = False
+
+    @pytest.fixture
+    def embedder(self, shipped: StaticEmbedder) -> Embedder:
+        return shipped
+
+
+def test_names_resolve_to_it_and_back(shipped: StaticEmbedder) -> None:
+    """`static`, its own name, and a copy in a folder."""
+    assert (shipped.name, shipped.dimension, shipped.similarity) == (SHIPPED, 256, "cosine")
+    assert resolve_embedder("static").name == resolve_embedder(SHIPPED).name == SHIPPED
+    by_folder = resolve_embedder(str(shipped_folder()))
+    assert isinstance(by_folder, StaticEmbedder)
+    assert by_folder.name == str(shipped_folder())
+    np.testing.assert_array_equal(by_folder.embed_query("the moon"), shipped.embed_query("the moon"))
+
+
+def test_it_is_small_and_tells_nothing_of_where_it_was_made() -> None:
+    """At most 10 MB in all; its configuration names models, and no folder."""
+    files = [file for file in shipped_folder().rglob("*") if file.is_file()]
+    assert sum(file.stat().st_size for file in files) <= LIMIT
+    assert {file.name for file in files} == {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
+    assert "/" not in (shipped_folder() / "config.json").read_text("utf-8")
+
+
+def test_it_loads_without_torch() -> None:
+    """Nor transformers, nor sentence-transformers: a plain install has none of them. And it says nothing."""
+    code = (
+        "import sys; from meve.components.embedders import resolve_embedder; resolve_embedder('static').embed_query('moon');"
+        "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_a_text_without_a_known_token_is_like_nothing(shipped: StaticEmbedder) -> None:
+    """Its vector is zero, not NaN."""
+    vectors = shipped.embed_passages(["", "the moon"])
+    assert not vectors[0].any()
+    assert float(np.linalg.norm(vectors[1])) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_no_text_is_cut(shipped: StaticEmbedder) -> None:
+    """The last word of a hundred thousand counts as much as the first."""
+    one, other = shipped.embed_passages(["moon " * 100_000 + "bread " * 50_000, "bread " * 50_000 + "moon " * 100_000])
+    np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_threads_of_long_and_short_texts_take_turns(shipped: StaticEmbedder) -> None:
+    """Encoding sets limits on the tokenizer, which none may find half set."""
+    texts = ["moon " * n for n in (1, 3_000)] * 40
+    alone = shipped.embed_passages(texts[:2])
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(shipped.embed_query, texts))
+    np.testing.assert_allclose(together, np.tile(alone, (40, 1)), atol=1e-5)
+
+
+def test_what_is_no_text_is_refused(shipped: StaticEmbedder) -> None:
+    """A single text would be read letter by letter."""
+    with pytest.raises(PassageError, match="in a list"):
+        shipped.embed_passages("moon")
+    with pytest.raises(PassageError, match="texts"):
+        shipped.embed_passages(["moon", 3])  # type: ignore[list-item]
+    with pytest.raises(QueryError, match="int"):
+        shipped.embed_query(3)  # type: ignore[arg-type]
+
+
+def test_folders_without_a_model_are_named(tmp_path: Path) -> None:
+    """One that isn't there, and one that is broken; neither is looked for on a hub."""
+    with pytest.raises(ModelNotFoundError, match=r"no folder .*nowhere.*embedder='static'"):
+        StaticEmbedder.from_folder(tmp_path / "nowhere")
+    shutil.copytree(shipped_folder(), tmp_path / "broken")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"other")
+    with pytest.raises(ModelError, match=r"loading the static embedder .*broken"):
+        resolve_embedder(str(tmp_path / "broken"))

@@ -1,0 +1,102 @@
+"""Sufficiency: an estimate that learns what tells good contexts from bad ones, and calls an empty one insufficient."""
+
+import numpy as np
+import pytest
+
+from meve.calibration.thresholds import choose_balanced
+from meve.components.sufficiency import FEATURES, SufficiencyEstimator, features, fit_sufficiency
+from meve.errors import CalibrationError, ConfigurationError
+from meve.types import ContextPassage, Passage
+
+
+def passage(score, text="text", verified=None, n=0):
+    verified = score >= 0.5 if verified is None else verified
+    return ContextPassage(
+        passage=Passage(id=f"p{n}", text=text), score=score, verified=verified, origin="dense", tokens=3
+    )
+
+
+def contexts(count, seed=0):
+    """Good ones hold a high score and the question's words more often than bad ones."""
+    rng = np.random.default_rng(seed)
+    made, labels = [], []
+    for n in range(count):
+        good = n % 2 == 0
+        score = float(np.clip(rng.normal(0.8 if good else 0.4, 0.15), 0.01, 0.99))
+        text = "glass tower" if rng.random() < (0.9 if good else 0.2) else "else"
+        made.append(("how high is the glass tower", [passage(score, text), passage(0.2, n=1)]))
+        labels.append(good)
+    return made, labels
+
+
+def test_features_by_hand():
+    found = features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
+    assert found["best"] == pytest.approx(np.log(9))
+    assert found["second"] == pytest.approx(np.log(0.25))
+    assert found["verified"] == pytest.approx(np.log(2))
+    assert found["sum"] == pytest.approx(np.log(2.1))
+    assert found["coverage"] == found["best_coverage"] == pytest.approx(1 / 3)
+    assert found["asked"] == pytest.approx(np.log(4))
+    assert tuple(found) == FEATURES
+    assert all(np.isfinite(list(features("the", []).values())))
+
+
+def test_it_learns_what_tells_them_apart():
+    made, labels = contexts(200)
+    estimator = fit_sufficiency(made, labels, name="e", verifier="v", fitted_on="made up")
+    tested, truth = contexts(200, seed=1)
+    said = [estimator.estimate(q, p) >= estimator.threshold for q, p in tested]
+    assert np.mean([a == b for a, b in zip(said, truth, strict=True)]) > 0.9
+    assert (estimator.contexts, estimator.fitted_on, estimator.verifier) == (200, "made up", "v")
+
+
+def test_an_empty_context_is_never_sufficient():
+    estimator = SufficiencyEstimator(name="e", verifier="v", weights=dict.fromkeys(FEATURES, 0.0), intercept=9.0)
+    assert estimator.estimate("q", [passage(0.1)]) > 0.99
+    assert estimator.estimate("q", []) == 0.0
+
+
+def test_it_comes_back_from_plain_data():
+    made, labels = contexts(60)
+    estimator = fit_sufficiency(made, labels, name="e", verifier="v")
+    assert SufficiencyEstimator.from_dict(estimator.to_dict()) == estimator
+    for broken in ({}, {**estimator.to_dict(), "weights": {"best": 1.0}}, {**estimator.to_dict(), "extra": 1}):
+        with pytest.raises(ConfigurationError):
+            SufficiencyEstimator.from_dict(broken)
+
+
+def test_too_little_to_learn_from_is_refused():
+    made, labels = contexts(60)
+    with pytest.raises(CalibrationError, match="too few"):
+        fit_sufficiency(made[:20], labels[:20], name="e", verifier="v")
+    with pytest.raises(CalibrationError, match="too few"):
+        fit_sufficiency(made, [True] * 60, name="e", verifier="v")
+    empty = [("q", []) for _ in made]
+    with pytest.raises(CalibrationError, match="0 contexts"):
+        fit_sufficiency(empty, labels, name="e", verifier="v")
+
+
+@pytest.mark.parametrize(
+    ("p", "y", "best"),
+    [
+        ([0.9, 0.1], [True, False], 0.5),
+        ([0.3, 0.3, 0.9], [False, True, True], 0.6),
+        ([0.5, 0.5], [False, True], None),
+    ],
+)
+def test_the_balanced_threshold(p, y, best):
+    found = choose_balanced(p, y)
+    if best is not None:
+        assert found == pytest.approx(best)
+    else:
+        assert found in (0.0, 1.0), "equal scores can't be told apart"
+
+
+def test_empty_contexts_count_where_the_threshold_is_chosen():
+    """They change no weight: who is mostly asked in vain calls enough what else would be in doubt."""
+    made, labels = contexts(60)
+    noise = [not label if n % 4 == 0 else label for n, label in enumerate(labels)]
+    alone = fit_sufficiency(made, noise, name="e", verifier="v")
+    both = fit_sufficiency([*made, *[("who?", [])] * 60], [*noise, *[False] * 60], name="e", verifier="v")
+    assert both.weights == alone.weights
+    assert both.threshold <= alone.threshold

@@ -1,0 +1,229 @@
+"""Token counters: the contract on every one, tables that aren't there, and counts known from elsewhere."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import NFKC
+from tokenizers.pre_tokenizers import ByteLevel, Whitespace
+
+from meve.components.embedders.minilm import minilm_folder
+from meve.components.tokenizers import resolve_tokens
+from meve.components.tokenizers.function import FunctionTokens
+from meve.components.tokenizers.huggingface import HuggingFaceTokens, minilm_tokens
+from meve.components.tokenizers.tiktoken import TiktokenTokens, cache_folder
+from meve.errors import ConfigurationError, TokenizerUnavailableError
+from meve.testing.fakes import WordCounter
+from meve.testing.tokens_contract import TokenCounterContract
+
+TABLES = Path(__file__).parents[3] / "shared" / "data" / "tokenizers" / "tiktoken_cache"
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """tiktoken's tables, from the folder beside the project."""
+    if not TABLES.is_dir():
+        pytest.skip(f"no tiktoken tables at {TABLES}")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(TABLES))
+
+
+@pytest.fixture
+def no_tables(monkeypatch, tmp_path):
+    """No tables, no encoding loaded yet, and no network: opening a connection fails the test."""
+    from tiktoken import registry
+
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(registry, "ENCODINGS", {})
+
+    def refuse(*args, **kwargs):
+        pytest.fail("tried to reach a network")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return tmp_path
+
+
+def padded_and_cut():
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "moon": 1, "light": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_padding(length=8)
+    tokenizer.enable_truncation(4)
+    return tokenizer
+
+
+class TestMiniLM(TokenCounterContract):
+    @pytest.fixture
+    def counter(self):
+        return minilm_tokens()
+
+
+class TestHuggingFace(TokenCounterContract):
+    @pytest.fixture
+    def counter(self):
+        return HuggingFaceTokens(padded_and_cut(), "words")
+
+
+class TestFunction(TokenCounterContract):
+    @pytest.fixture
+    def counter(self):
+        return FunctionTokens(lambda text: len(text.split()), "words")
+
+
+class TestWordCounter(TokenCounterContract):
+    @pytest.fixture
+    def counter(self):
+        return WordCounter()
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_base"])
+class TestTiktoken(TokenCounterContract):
+    @pytest.fixture
+    def counter(self, encoding, tables):
+        return TiktokenTokens(encoding)
+
+
+def test_the_given_tokenizer_stays_as_it_is():
+    """Padding and truncation are switched off on a copy."""
+    tokenizer = padded_and_cut()
+    assert HuggingFaceTokens(tokenizer, "words").count("moon " * 9) == 9
+    assert len(tokenizer.encode("moon " * 9).ids) == 8
+
+
+def test_minilm_counts_word_pieces():
+    """The WordPiece that ships cuts as BERT's does: em ##bed ##ding ##s; and adds no [CLS]."""
+    assert minilm_tokens().count("Embeddings!") == 5
+
+
+def test_minilm_counts_as_the_model_reads():
+    """The table that ships is that of the published all-MiniLM-L6-v2."""
+    published = HuggingFaceTokens.from_file(minilm_folder())
+    texts = ["Zürich's café, 50 % off!", "naïve 東京 ﬁne", "x" * 150, "[SEP] tabs\tand\nlines", ""]
+    assert minilm_tokens().count_many(texts) == published.count_many(texts)
+
+
+def test_a_tokenizer_that_reads_across_white_space_does_not_say_that_counts_add_up():
+    """Byte pairs with the space before a word, or a normalizer that looks at neighbours."""
+    words = {"[UNK]": 0, "moon": 1}
+    spaced = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    spaced.pre_tokenizer = Whitespace()
+    assert HuggingFaceTokens(spaced, "words").adds_up
+    spaced.normalizer = NFKC()
+    assert not HuggingFaceTokens(spaced, "normalized").adds_up
+    bytewise = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    assert not HuggingFaceTokens(bytewise, "whole").adds_up
+    bytewise.pre_tokenizer = ByteLevel()
+    assert not HuggingFaceTokens(bytewise, "bytes").adds_up
+
+
+def test_counting_imports_no_torch():
+    """The default counter doesn't load torch or sentence-transformers."""
+    code = "import sys; from meve.components.tokenizers import resolve_tokens as r; r(None).count('a'); "
+    code += "print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])
+def test_a_table_that_isn_t_here_is_never_fetched(no_tables, encoding):
+    """Without its table, an encoding is an error that names it, the folder and the choices; the network stays alone."""
+    with pytest.raises(TokenizerUnavailableError, match=rf"{encoding}.*TIKTOKEN_CACHE_DIR.*WordPiece that ships"):
+        TiktokenTokens(encoding)
+
+
+def test_a_wrong_table_is_never_fetched_anew(no_tables):
+    """A cached table that isn't the published one would make tiktoken delete it and ask the network: it is refused."""
+    with pytest.raises(TokenizerUnavailableError) as refused:
+        TiktokenTokens("cl100k_base")
+    key = str(refused.value).split("(file ")[1].split(")")[0]
+    (no_tables / key).write_bytes(b"dG9rZW4= 0\n")
+    with pytest.raises(TokenizerUnavailableError, match=key):
+        TiktokenTokens("cl100k_base")
+    assert (no_tables / key).exists()
+
+
+def test_an_empty_cache_setting_is_no_table(no_tables, monkeypatch):
+    """TIKTOKEN_CACHE_DIR="" tells tiktoken to cache nothing, so no table can be there."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    assert cache_folder() is None
+    with pytest.raises(TokenizerUnavailableError, match="is empty"):
+        TiktokenTokens("gpt2")
+
+
+def test_downloading_must_be_asked_for(no_tables, monkeypatch):
+    """Only with allow_download is the network tried, and what goes wrong there is ours."""
+
+    def offline(*args, **kwargs):
+        raise OSError("no route")
+
+    monkeypatch.setattr("tiktoken.load.read_file", offline)
+    with pytest.raises(TokenizerUnavailableError, match="no route"):
+        TiktokenTokens("cl100k_base", allow_download=True)
+
+
+def test_an_unknown_encoding_lists_the_known():
+    """A wrong name is answered with the right ones."""
+    with pytest.raises(TokenizerUnavailableError, match=r"'klingon'.*cl100k_base"):
+        TiktokenTokens("klingon")
+
+
+@pytest.mark.shared
+def test_special_tokens_in_a_text_are_plain_text(tables):
+    """A text can't smuggle a control token in: its letters are counted."""
+    assert TiktokenTokens("gpt2").count("<|endoftext|>") > 1
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, None, True, "3"])
+def test_a_function_must_return_a_count(bad):
+    """Anything but a whole number of at least 0 is refused."""
+    with pytest.raises(TokenizerUnavailableError, match="mine"):
+        FunctionTokens(lambda text: bad, "mine").count("a")
+
+
+def test_resolving(tmp_path):
+    """None, a counter, a function, a path and a folder each mean what they look like."""
+    assert resolve_tokens(None).name == "all-MiniLM-L6-v2 (WordPiece)" == resolve_tokens(resolve_tokens(None).name).name
+    counter = FunctionTokens(len, "letters")
+    assert resolve_tokens(counter) is counter
+    assert resolve_tokens(len).count("abc") == 3
+    padded_and_cut().save(str(tmp_path / "tokenizer.json"))
+    for spec in (tmp_path, tmp_path / "tokenizer.json", str(tmp_path / "tokenizer.json")):
+        assert resolve_tokens(spec).count("moon light") == 2
+        assert resolve_tokens(spec).name == tmp_path.name
+    with pytest.raises(ConfigurationError, match="42"):
+        resolve_tokens(42)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "encoding"), [("gpt2", "gpt2"), ("o200k_base", "o200k_base"), ("gpt-4o", "o200k_base")]
+)
+def test_resolving_encodings(tables, name, encoding):
+    """Encodings and the models that read with them are tiktoken's."""
+    assert resolve_tokens(name).name == encoding
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
+    """A missing or foreign file is an error that names it."""
+    (tmp_path / "other.json").write_text(json.dumps({"a": 1}))
+    for file in ("other.json", "nowhere.json"):
+        with pytest.raises(TokenizerUnavailableError, match=file):
+            resolve_tokens(str(tmp_path / file))
+
+
+def test_a_model_out_of_reach_is_named(monkeypatch):
+    """A Hugging Face name that can't be loaded is an error that names it and the choices."""
+
+    class Offline:
+        @staticmethod
+        def from_pretrained(name):
+            raise OSError("offline")
+
+    monkeypatch.setattr("tokenizers.Tokenizer", Offline)
+    with pytest.raises(TokenizerUnavailableError, match=r"nobody/nothing.*WordPiece that ships"):
+        resolve_tokens("nobody/nothing")

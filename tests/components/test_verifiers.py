@@ -1,0 +1,403 @@
+"""Verifiers: the contract on every one, and what only cross-encoders and calibrated cosines can get wrong."""
+
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from meve.calibration.maps import IsotonicCalibration, PlattCalibration
+from meve.components._text_windows import Windows
+from meve.components.embedders.minilm import minilm
+from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
+from meve.components.verifiers import SHIPPED, export_onnx, resolve_verifier
+from meve.components.verifiers._onnx_runtime import OnnxRuntime
+from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.errors import (
+    CalibrationError,
+    ConfigurationError,
+    MissingExtraError,
+    ModelError,
+    ModelNotFoundError,
+    PassageError,
+    QueryError,
+    VectorError,
+)
+from meve.ports import VectorVerifier, Verifier
+from meve.testing.fakes import OverlapVerifier, WordEmbedder
+from meve.testing.models import LENGTH, tiny_model
+from meve.testing.verifier_contract import PASSAGES, QUERY, VerifierContract
+from meve.types import FloatArray
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|transformers|sentence_transformers)")
+
+PAIRS = [(QUERY, text) for text in PASSAGES]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export_onnx(folder, tmp_path_factory.mktemp("models") / "onnx")
+
+
+@pytest.fixture(scope="module")
+def torch_verifier(folder: Path) -> CrossEncoderVerifier:
+    return CrossEncoderVerifier.from_name(str(folder), device="cpu", batch_size=3)
+
+
+@pytest.fixture(scope="module")
+def onnx_verifier(exported: Path) -> CrossEncoderVerifier:
+    return CrossEncoderVerifier.from_name(str(exported), backend="onnx", threads=1, batch_size=3)
+
+
+@pytest.fixture(scope="module")
+def bundled() -> SentenceTransformerEmbedder:
+    return minilm(device="cpu")
+
+
+class TestTorch(VerifierContract):
+    tells_relevance = False
+    long_words = 80
+
+    @pytest.fixture
+    def verifier(self, torch_verifier: CrossEncoderVerifier) -> Verifier:
+        return torch_verifier
+
+
+class TestOnnx(VerifierContract):
+    tells_relevance = False
+    long_words = 80
+
+    @pytest.fixture
+    def verifier(self, onnx_verifier: CrossEncoderVerifier) -> Verifier:
+        return onnx_verifier
+
+
+class TestOnnxSideBySide(VerifierContract):
+    """Several batches at the same time."""
+
+    tells_relevance = False
+    long_words = 80
+
+    @pytest.fixture
+    def verifier(self, exported: Path) -> Verifier:
+        return CrossEncoderVerifier.from_name(str(exported), backend="onnx", threads=3, batch_size=1)
+
+
+def test_onnx_reads_as_many_batches_at_once_as_it_may(exported: Path) -> None:
+    """All three are begun before any is ended; each pair keeps its place."""
+    runtime = OnnxRuntime.from_folder(exported, threads=3)
+    together, inner = threading.Barrier(3, timeout=30), runtime._one
+
+    def one(pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        together.wait()
+        return inner(pairs)
+
+    passages = ["the moon", "the harbour", "bread"]
+    alone = [inner([("what orbits the earth", passage)]).item() for passage in passages]
+    runtime._one = one  # type: ignore[method-assign]
+    verifier = CrossEncoderVerifier(runtime, name="three", batch_size=1)
+    assert verifier.raw_scores("what orbits the earth", passages).tolist() == alone
+
+
+class TestCosineOfMiniLM(VerifierContract):
+    long_words = 300
+
+    @pytest.fixture
+    def verifier(self, bundled: SentenceTransformerEmbedder) -> Verifier:
+        return CosineVerifier.minilm(bundled)
+
+
+class TestCosineOfWords(VerifierContract):
+    tells_relevance = False
+    refuses_long_queries = False
+
+    @pytest.fixture
+    def verifier(self) -> Verifier:
+        return CosineVerifier(WordEmbedder(), PlattCalibration())
+
+
+class TestOverlap(VerifierContract):
+    refuses_long_queries = False
+
+    @pytest.fixture
+    def verifier(self) -> Verifier:
+        return OverlapVerifier()
+
+
+class Scripted:
+    """A runtime whose logit is what a function says of the pair, and which records its batches."""
+
+    def __init__(self, windows: Windows, score: Any, window: int = LENGTH) -> None:
+        self.windows, self.window, self.score, self.batches = windows, window, score, []
+
+    def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
+        self.batches += [[passage for _, passage in pairs] for pairs in batches]
+        return [np.array([self.score(*pair) for pair in pairs], dtype=np.float32) for pairs in batches]
+
+
+@pytest.fixture
+def windows(folder: Path) -> Windows:
+    return Windows.from_folder(folder)
+
+
+class TestCrossEncoder:
+    def test_raw_scores_are_the_logits_of_plain_predict(
+        self, folder: Path, torch_verifier: CrossEncoderVerifier
+    ) -> None:
+        """What sentence-transformers' own predict gives, before its sigmoid."""
+        import torch
+        from sentence_transformers import CrossEncoder
+
+        model = CrossEncoder(str(folder), device="cpu")
+        short = [(QUERY, "the moon"), (QUERY, "a cat is the bread ."), (QUERY, "earth")]
+        plain = model.predict(short, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        raw = torch_verifier.raw_scores(QUERY, [passage for _, passage in short])
+        np.testing.assert_allclose(raw, plain, atol=1e-4)
+        probabilities = model.predict(short, show_progress_bar=False)
+        np.testing.assert_allclose(torch_verifier.score(QUERY, [p for _, p in short]), probabilities, atol=1e-4)
+
+    def test_onnx_gives_what_torch_gives(
+        self, torch_verifier: CrossEncoderVerifier, onnx_verifier: CrossEncoderVerifier
+    ) -> None:
+        """Both backends agree, on batches of mixed length, on long passages, and on text out of the vocabulary."""
+        passages = [*PASSAGES, "harbour cat " * 60, "", "Ünïcödé 日本 & <b>", "a"]
+        ours, theirs = (v.raw_scores(QUERY, passages) for v in (onnx_verifier, torch_verifier))
+        assert np.ptp(theirs) > 0.01
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+    def test_a_long_passage_scores_as_its_best_stretch(self, windows: Windows) -> None:
+        """The one stretch that holds the answer decides, wherever it stands; and every pair fits the window."""
+        runtime = Scripted(windows, lambda _, passage: 5.0 if "moon" in passage else -1.0)
+        verifier = CrossEncoderVerifier(runtime, name="scripted")
+        texts = [f"{'cat ' * n}moon {'cat ' * (100 - n)}" for n in (0, 30, 50, 100)]
+        assert verifier.raw_scores("what orbits", ["cat " * 100, *texts]).tolist() == [-1.0, 5.0, 5.0, 5.0, 5.0]
+        most = max(windows.count(passage) for batch in runtime.batches for passage in batch)
+        assert most + windows.count("what orbits") + windows.special(pair=True) <= LENGTH
+
+    def test_pairs_are_batched_by_length(self, windows: Windows) -> None:
+        """Longest first, `batch_size` at a time, and the answer in the order of the question."""
+        runtime = Scripted(windows, lambda _, passage: len(passage.split()))
+        verifier = CrossEncoderVerifier(runtime, name="scripted", batch_size=2)
+        passages = ["cat " * n for n in (2, 5, 1, 4, 3)]
+        assert verifier.raw_scores("moon", passages).tolist() == [2, 5, 1, 4, 3]
+        assert [[len(p.split()) for p in batch] for batch in runtime.batches] == [[5, 4], [3, 2], [1]]
+
+    def test_a_query_may_take_half_of_the_window(self, torch_verifier: CrossEncoderVerifier) -> None:
+        """24 of 48 tokens are fine; one more is refused, with the numbers."""
+        torch_verifier.raw_scores("moon " * 24, ["harbour " * 60])
+        with pytest.raises(QueryError, match=r"25 tokens and leaves 20 .* of the 48"):
+            torch_verifier.raw_scores("moon " * 25, ["cat"])
+
+    def test_the_window_can_be_made_smaller_but_not_larger(self, folder: Path) -> None:
+        """`max_length` up to what the model reads."""
+        assert CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=32).window == 32
+        with pytest.raises(ConfigurationError, match=r"max_length is 49.*8 to 48"):
+            CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=49)
+
+    def test_nan_is_an_error(self, windows: Windows) -> None:
+        """A model that gives NaN has failed, and says for how many pairs."""
+        verifier = CrossEncoderVerifier(Scripted(windows, lambda *_: float("nan")), name="broken")
+        with pytest.raises(ModelError, match="broken gave NaN or infinity for 2 of 2"):
+            verifier.score("moon", ["a", "b"])
+
+    def test_what_is_no_text_is_refused(self, torch_verifier: CrossEncoderVerifier) -> None:
+        """A single text would be read letter by letter."""
+        with pytest.raises(PassageError, match="in a list"):
+            torch_verifier.score("moon", "text")
+        with pytest.raises(QueryError, match="NoneType"):
+            torch_verifier.score(None, ["text"])  # type: ignore[arg-type]
+
+    def test_the_calibration_beside_the_model_is_used(self, exported: Path, tmp_path: Path) -> None:
+        """calibration.json is read; one given by hand goes before it; without either, the plain sigmoid."""
+        home = tmp_path / "model"
+        shutil.copytree(exported, home)
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == PlattCalibration()
+        stored, given = PlattCalibration(slope=2.0, intercept=1.0, fitted_on="x", pairs=30), PlattCalibration(slope=3.0)
+        (home / "calibration.json").write_text(json.dumps(stored.to_dict()))
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == stored
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx", calibration=given).calibration == given
+        written = {"verifier": "x", "threshold": 0.4, "calibration": stored.to_dict()}
+        (home / "calibration.json").write_text(json.dumps(written))
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == stored
+        for bad in ('{"method": "magic"}', '{"calibration": {"method": "magic"}}', '{"calibration": 3}'):
+            (home / "calibration.json").write_text(bad)
+            with pytest.raises(CalibrationError, match=r"calibration.json can't be used .*meve calibrate"):
+                CrossEncoderVerifier.from_name(str(home), backend="onnx")
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"backend": "tpu"}, "backend is 'tpu'"),
+            ({"backend": "onnx", "device": "cuda"}, "runs on the CPU"),
+            ({"threads": 2}, "set_num_threads"),
+            ({"backend": "onnx", "threads": 0}, "threads is 0"),
+            ({"batch_size": 0, "backend": "onnx"}, "batch_size is 0"),
+        ],
+    )
+    def test_options_that_a_backend_lacks_are_refused(self, exported: Path, options: Any, says: str) -> None:
+        """Never ignored."""
+        with pytest.raises(ConfigurationError, match=says):
+            CrossEncoderVerifier.from_name(str(exported), **options)
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnx"])
+class TestBrokenModels:
+    def test_a_missing_folder(self, backend: Any) -> None:
+        """A name that isn't there is a ModelNotFoundError that names it and the choices."""
+        with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*cosine"):
+            CrossEncoderVerifier.from_name("no/such-model", backend=backend, local_files_only=True)
+
+    def test_no_tokenizer(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
+        """Without a tokenizer, transformers would make up an empty one."""
+        home = tmp_path / "model"
+        shutil.copytree(exported if backend == "onnx" else folder, home)
+        for file in ("tokenizer.json", "vocab.txt"):
+            (home / file).unlink(missing_ok=True)
+        with pytest.raises(ModelNotFoundError, match="no tokenizer"):
+            CrossEncoderVerifier.from_name(str(home), backend=backend)
+
+    @pytest.mark.parametrize(("labels", "kind", "says"), [(3, "classifier", "3 labels"), (1, "encoder", "BertModel")])
+    def test_no_single_score(
+        self, backend: Any, labels: int, kind: str, says: str, exported: Path, tmp_path: Path
+    ) -> None:
+        """Several labels, or no head at all (which transformers would make up at random), can't verify."""
+        home = tiny_model(tmp_path / "model", labels=labels, kind=kind)
+        shutil.copytree(exported / "onnx", home / "onnx")
+        with pytest.raises(ModelError, match=says):
+            CrossEncoderVerifier.from_name(str(home), backend=backend)
+
+    def test_cut_weights(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
+        """A file that was cut short is a ModelError, whatever the library underneath raises."""
+        home = tmp_path / "model"
+        shutil.copytree(exported if backend == "onnx" else folder, home)
+        file = home / ("onnx/model.onnx" if backend == "onnx" else "model.safetensors")
+        file.write_bytes(file.read_bytes()[:500])
+        with pytest.raises(ModelError, match="loading"):
+            CrossEncoderVerifier.from_name(str(home), backend=backend)
+
+    def test_no_config(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
+        """Without config.json nobody knows what the model is."""
+        home = tmp_path / "model"
+        shutil.copytree(exported if backend == "onnx" else folder, home)
+        (home / "config.json").unlink()
+        with pytest.raises(ModelError):
+            CrossEncoderVerifier.from_name(str(home), backend=backend)
+
+
+def test_torch_that_is_not_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error prints the pip line."""
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'meve\[models\]'"):
+        CrossEncoderVerifier.from_name(str(folder))
+
+
+class TestOnnxFiles:
+    def test_a_missing_graph_names_the_next_step(self, folder: Path) -> None:
+        """It says how to make one."""
+        with pytest.raises(ModelNotFoundError, match=r"onnx/model\.onnx.*export_onnx"):
+            CrossEncoderVerifier.from_name(str(folder), backend="onnx")
+
+    def test_a_graph_at_the_top_of_the_folder_is_found(self, exported: Path, tmp_path: Path) -> None:
+        """model.onnx does as well as onnx/model.onnx."""
+        home = tmp_path / "model"
+        shutil.copytree(exported, home)
+        (home / "onnx" / "model.onnx").rename(home / "model.onnx")
+        assert CrossEncoderVerifier.from_name(str(home), backend="onnx").raw_scores("moon", ["cat"]).shape == (1,)
+
+    def test_a_graph_that_differs_from_the_model_is_not_left_behind(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The export proves its work, and removes what fails."""
+        monkeypatch.setattr("meve.components.verifiers._onnx_export.TOLERANCE", -1.0)
+        with pytest.raises(ModelError, match="differs from the model"):
+            export_onnx(folder, tmp_path / "out")
+        assert not list((tmp_path / "out" / "onnx").iterdir())
+
+    def test_several_labels_are_not_exported(self, tmp_path: Path) -> None:
+        """What can't verify isn't made into a graph."""
+        with pytest.raises(ModelError, match="3 labels"):
+            export_onnx(tiny_model(tmp_path / "three", labels=3), tmp_path / "out")
+
+
+class TestCosine:
+    def test_the_shipped_calibration_makes_sense(self) -> None:
+        """A cosine near 0 is no answer, one near 1 is; the file says where it comes from."""
+        calibration = shipped_calibration()
+        low, middle, high = calibration.apply(np.array([0.1, 0.5, 0.9], dtype=np.float32))
+        assert low < 0.05 < middle < 0.5 < 0.9 < high
+        data = calibration.to_dict()
+        assert data["pairs"] > 10_000
+        assert "negatives" in data["fitted_on"]
+        assert data["error"] < 0.05
+
+    def test_ranks_the_answer_first(self, bundled: SentenceTransformerEmbedder) -> None:
+        """With the real model: of ten passages, the one that answers leads, with the only high probability."""
+        passages = [
+            "The Eiffel Tower is 330 metres tall.", "The Louvre is a museum in Paris.", "Bread is made from flour.",
+            "Mount Everest is 8,849 metres high.", "Cats sleep most of the day.", "Python is a language.",
+            "Rain fell all week.", "The Seine flows through Paris.", "Gustave Eiffel was an engineer.", "A red car.",
+        ]  # fmt: skip
+        scores = CosineVerifier.minilm(bundled).score("How tall is the Eiffel Tower?", passages)
+        assert int(np.argmax(scores)) == 0
+        assert scores[0] > 0.5
+        assert scores[[2, 4, 5, 6, 9]].max() < 0.05
+
+    def test_it_takes_vectors(self, bundled: SentenceTransformerEmbedder) -> None:
+        """It is a VectorVerifier, refuses vectors of other shapes, and shows its embedder."""
+        verifier = CosineVerifier.minilm(bundled)
+        assert isinstance(verifier, VectorVerifier)
+        assert verifier.embedder is bundled
+        with pytest.raises(VectorError, match=r"\(3,\).*\(2, 4\)"):
+            verifier.score_vectors(np.zeros(3, np.float32), np.zeros((2, 4), np.float32))
+
+    def test_lengths_do_not_matter(self) -> None:
+        """A cosine is taken, also of vectors that are longer than 1."""
+        verifier = CosineVerifier(WordEmbedder(), IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0)))
+        query, passages = np.array([3.0, 0.0], np.float32), np.array([[5.0, 0.0], [3.0, 4.0], [0, 0]], np.float32)
+        np.testing.assert_allclose(verifier.score_vectors(query, passages), [1.0, 0.6, 0.0], atol=1e-6)
+
+    def test_another_embedder_has_no_shipped_calibration(self) -> None:
+        """A cosine of another model means something else, so the error says what to give."""
+        with pytest.raises(ConfigurationError, match=r"words-by-initial.*cross-encoder.*fit_calibration"):
+            resolve_verifier("cosine", WordEmbedder())
+
+
+def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder: Path) -> None:
+    """None means the one that ships, `cosine` the calibrated cosine, a folder that cross-encoder; objects pass."""
+    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED
+    assert resolve_verifier("cosine", bundled).name == "cosine"
+    by_path = resolve_verifier(str(folder), bundled)
+    assert by_path.name == str(folder)
+    own = OverlapVerifier()
+    assert resolve_verifier(own, bundled) is own
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(SimpleNamespace(name="x", score=0), "lacks calibration, raw_scores, with_calibration"),
+     (OverlapVerifier, "is a class"), ("", "empty"), (3, "lacks name")],
+)  # fmt: skip
+def test_what_is_no_verifier_is_refused(given: object, says: str) -> None:
+    """The error names what is missing."""
+    with pytest.raises(ConfigurationError, match=says):
+        resolve_verifier(given, WordEmbedder())  # type: ignore[arg-type]
+
+
+def test_a_folder_with_nothing_but_a_graph_runs_on_onnx(exported: Path, folder: Path) -> None:
+    """Its name is enough to find it again, also from a saved index."""
+    resolved = resolve_verifier(str(exported), WordEmbedder())
+    on_torch = resolve_verifier(str(folder), WordEmbedder())
+    passages = ["red moon", "a green sun and a red moon"]
+    assert np.allclose(resolved.score("red", passages), on_torch.score("red", passages), atol=1e-4)

@@ -1,0 +1,68 @@
+"""The rules of LangGraph stores, on ours, opened in both ways, and on LangGraph's own, which break some of them."""
+
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+
+pytest.importorskip("langgraph.store.sqlite", reason="needs langgraph-checkpoint-sqlite, of the dev extra")
+
+from langchain_meve import MeVeStore
+from langchain_meve.testing import GraphStoreContract
+from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+from tests.langchain_integration import graph_stores
+
+TTL = {"omit_expired": True, "refresh_on_read": True}
+
+
+class TestMeVeStoreOfOneOwner(GraphStoreContract):
+    options: ClassVar = {"owner": "alice"}
+
+    @pytest.fixture
+    def clock(self):
+        return FakeClock()
+
+    @pytest.fixture
+    def wait(self, clock):
+        return lambda seconds: clock.advance(timedelta(seconds=seconds))
+
+    @pytest.fixture
+    def store(self, tmp_path, clock):
+        parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "clock": clock}
+        self.present = clock.now
+        with GovernedMemory.open(tmp_path / "memory.db", **parts) as memory:
+            yield MeVeStore(memory, **self.options)
+
+
+class TestMeVeStore(TestMeVeStoreOfOneOwner):
+    options: ClassVar = {}
+    root = ("memories", "alice")
+
+
+class TestInMemoryStore(GraphStoreContract):
+    fails = graph_stores.IN_MEMORY_FAILS
+
+    @pytest.fixture
+    def store(self):
+        return graph_stores.in_memory()
+
+
+class TestSqliteStore(GraphStoreContract):
+    fails = graph_stores.SQLITE_FAILS
+    sides = ("sync",)
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        with graph_stores.sqlite(str(tmp_path / "store.db"), ttl=TTL) as store:
+            yield store
+
+
+class TestAsyncSqliteStore(GraphStoreContract):
+    fails = graph_stores.ASYNC_SQLITE_FAILS
+    sides = ("async",)
+
+    @pytest.fixture
+    def store(self, tmp_path, runner):
+        with graph_stores.async_sqlite(runner, tmp_path / "store.db", ttl=TTL) as store:
+            yield store

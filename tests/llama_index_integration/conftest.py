@@ -1,0 +1,81 @@
+"""Nodes, and parts that are quick and sure."""
+
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+
+from meve import RetrieverConfig
+from meve.components.embedders import resolve_embedder
+from meve.memory import GovernedMemory
+from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+
+
+def uid(name):
+    """An id that every store takes."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+
+
+def node(name, text, **metadata):
+    made = TextNode(id_=uid(name), text=text, metadata=metadata)
+    made.excluded_embed_metadata_keys = made.excluded_llm_metadata_keys = list(metadata)
+    made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc-{name}")
+    return made
+
+
+class Listener(BaseEventHandler):
+    heard: list = []  # noqa: RUF012 - pydantic's
+
+    def handle(self, event, **kwargs):
+        self.heard.append(event)
+
+
+@contextmanager
+def listening(listener):
+    """A listener at the root, as tracers are."""
+    root = get_dispatcher()
+    root.add_event_handler(listener)
+    try:
+        yield listener
+    finally:
+        root.event_handlers.remove(listener)
+
+
+@pytest.fixture
+def nodes():
+    return [
+        node("sky", "A blue sky today.", lang="en", year=2001, tags=["air"]),
+        node("sea", "The wide sea is blue.", lang="en", year=1999, tags=["water", "salt"]),
+        node("zebra", "Zebra facts for you.", lang="de", year=2010, tags=["animal"]),
+        node("grass", "Grass under an open sky.", lang="en", year=2020, tags=[]),
+    ]
+
+
+@pytest.fixture
+def parts():
+    config = RetrieverConfig(redundancy=1.0)
+    return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "config": config}
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+def embedder():
+    """The one that ships, loaded once."""
+    return resolve_embedder(None)
+
+
+@pytest.fixture
+def memory(tmp_path, clock, embedder):
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder) as opened:
+        yield opened

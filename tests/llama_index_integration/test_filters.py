@@ -1,0 +1,56 @@
+"""Every operator of LlamaIndex's filters, nested, on metadata that may lack the key."""
+
+import pytest
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+from llama_index_meve._metadata_filters import admits
+from meve.errors import ConfigurationError
+
+ROWS = [
+    {"lang": "en", "year": 2001, "tags": ["air"]},
+    {"lang": "EN-gb", "year": 1999, "tags": []},
+    {"year": 2010, "tags": ["animal", "air"]},
+    {},
+]
+CASES = [
+    ("lang", FilterOperator.EQ, "en"), ("lang", FilterOperator.NE, "en"), ("year", FilterOperator.GT, 2001),
+    ("year", FilterOperator.GTE, 2001), ("year", FilterOperator.LT, 2001), ("year", FilterOperator.LTE, 2001),
+    ("lang", FilterOperator.IN, ["en", "de"]), ("lang", FilterOperator.NIN, ["en"]),
+    ("tags", FilterOperator.CONTAINS, "air"), ("tags", FilterOperator.ALL, ["air", "animal"]),
+    ("tags", FilterOperator.ANY, ["animal", "x"]), ("lang", FilterOperator.TEXT_MATCH, "n"),
+    ("lang", FilterOperator.TEXT_MATCH_INSENSITIVE, "en"), ("tags", FilterOperator.IS_EMPTY, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "operator", "value"), CASES)
+def test_each_operator_says_what_llamaindex_says(key, operator, value):
+    filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
+    theirs = build_metadata_filter_fn(lambda n: ROWS[int(n)], filters)
+    ours = admits(filters)
+    said = [ours(row) for row in ROWS]
+    assert said == [bool(theirs(str(n))) for n in range(len(ROWS))]
+    assert True in said
+    assert False in said
+
+
+def test_conditions_nest():
+    """Theirs refuses that."""
+    english = MetadataFilter(key="lang", value="en")
+    old = MetadataFilter(key="year", operator=FilterOperator.LT, value=2000)
+    either = MetadataFilters(filters=[english, old], condition=FilterCondition.OR)
+    neither = MetadataFilters(filters=[either], condition=FilterCondition.NOT)
+    assert [admits(either)(row) for row in ROWS] == [True, True, False, False]
+    assert [admits(neither)(row) for row in ROWS] == [False, False, True, True]
+    dated = MetadataFilter(key="year", operator=FilterOperator.GT, value=0)
+    both = MetadataFilters(filters=[neither, dated], condition=FilterCondition.AND)
+    assert [admits(both)(row) for row in ROWS] == [False, False, True, False]
+    assert all(admits(MetadataFilters(filters=[]))(row) for row in ROWS)
+
+
+def test_what_cannot_be_asked_is_named():
+    with pytest.raises(ConfigurationError, match="MetadataFilters"):
+        admits({"lang": "en"})
+    wrong = admits(MetadataFilters(filters=[MetadataFilter(key="lang", operator=FilterOperator.GT, value=3)]))
+    with pytest.raises(ConfigurationError, match="the filter lang > 3 can't be asked of 'en'"):
+        wrong(ROWS[0])

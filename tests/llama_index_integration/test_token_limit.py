@@ -1,0 +1,159 @@
+"""The token limit is hard, whatever was said, in whatever blocks, with whatever is remembered."""
+
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    CacheControl,
+    CachePoint,
+    ChatMessage,
+    CitableBlock,
+    CitationBlock,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    VideoBlock,
+)
+
+from llama_index_meve import MeVeMemory
+from llama_index_meve._token_limit import MessageCounter
+from llama_index_meve._turns import answered_call, calls, role_of
+from meve.components.tokenizers.function import FunctionTokens
+from meve.memory import GovernedMemory
+from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.llama_index_integration.chats import CAT, QUESTION
+
+MEDIA = {"image": 9, "audio": 11, "video": 13, "document": 15}
+COUNTERS = {"words": WordCounter(), "letters": FunctionTokens(len)}
+
+WORDS = st.sampled_from(["", " ", "cat", "cat cat", "a\x00b", "\ud800", "word " * 40, "x" * 90, "<memory>", QUESTION])
+URL = "http://x/y"
+PLAIN = st.one_of(
+    WORDS.map(lambda text: TextBlock(text=text)),
+    st.just(ImageBlock(url=URL)),
+    st.just(DocumentBlock(url=URL, title="a title")),
+)
+BLOCK = st.one_of(
+    PLAIN,
+    st.just(AudioBlock(url=URL)),
+    st.just(VideoBlock(url=URL)),
+    st.just(CachePoint(cache_control=CacheControl(type="ephemeral"))),
+    st.builds(lambda text, n: ThinkingBlock(content=text, num_tokens=n), WORDS, st.sampled_from([None, 3, 60])),
+    st.builds(lambda text: ThinkingBlock(content=None, additional_information={"signature": text}), WORDS),
+    st.builds(lambda text, inner: CitableBlock(title=text, source=text, content=[inner]), WORDS, PLAIN),
+    st.builds(
+        lambda text, inner: CitationBlock(
+            cited_content=inner, source=text, title=text, additional_location_info={"page": 1}
+        ),
+        WORDS,
+        WORDS.map(lambda text: TextBlock(text=text)),
+    ),
+)
+CALL = st.builds(
+    lambda name, text: ToolCallBlock(tool_call_id=name, tool_name="look", tool_kwargs={"at": text}),
+    st.sampled_from(["1", "2", None]),
+    WORDS.filter(lambda text: "\ud800" not in text),
+)
+KWARGS = st.sampled_from([{}, {}, {"name": "somebody or other"}, {"deep": {"n": [1, 2, 3]}}])
+
+
+def message(role, blocks, kwargs):
+    return ChatMessage(role=role, blocks=blocks, additional_kwargs=dict(kwargs))
+
+
+SAID = st.one_of(
+    st.builds(message, st.sampled_from(["user", "system", "developer"]), st.lists(BLOCK, max_size=3), KWARGS),
+    st.builds(message, st.sampled_from(["assistant", "model"]), st.lists(st.one_of(BLOCK, CALL), max_size=3), KWARGS),
+    st.builds(
+        lambda name, blocks: message("tool", blocks, {"tool_call_id": name} if name else {}),
+        st.sampled_from(["1", "2", None]),
+        st.lists(BLOCK, max_size=2),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A memory that knows some cats."""
+    file = tmp_path_factory.mktemp("limit") / "memory.db"
+    with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+        for fact in (CAT, *(f"My cat number {n} is called Tom{n}." for n in range(9))):
+            memory.add(fact, user_id="alice", source="doc", policy_class="canonical")
+        yield memory
+
+
+NO_TEXT = {"block_type", "cache_control", "role", "url", "tool_call_id"}
+"""What names kinds and places."""
+
+
+def strings(value):
+    """All the text that a value holds, wherever it stands."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        value = [each for name, each in value.items() if name not in NO_TEXT]
+    return [text for each in value for text in strings(each)] if isinstance(value, list) else []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
+@given(
+    said=st.lists(SAID, max_size=8),
+    limit=st.integers(1, 400),
+    taken=st.sampled_from([None, 0, 7, 500]),
+    asked=st.sampled_from([None, QUESTION, "cat?", " "]),
+    unit=st.sampled_from(sorted(COUNTERS)),
+    method=st.sampled_from(["system", "user"]),
+)
+def test_whatever_was_said_the_limit_holds(shared, said, limit, taken, asked, unit, method):
+    options = {
+        "insert_method": method,
+        "token_limit": limit,
+        "tokens": COUNTERS[unit],
+        "media_tokens": MEDIA,
+        "remember": None,
+    }
+    chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
+    chat.put_messages(said)
+    shown = chat.get(asked) if taken is None else chat.get(asked, initial_token_count=taken)
+    room = max(0, limit - (taken or 0))
+    assert sum(map(MessageCounter(COUNTERS[unit], MEDIA).message, shown)) <= room
+    assert sum(COUNTERS[unit].count(text) for m in shown for text in strings(m.model_dump())) <= room
+    media = [block.block_type for m in shown for block in m.blocks if block.block_type in MEDIA]
+    assert sum(MEDIA[kind] for kind in media) <= room
+    instructions = [m for m in shown if role_of(m) == "system"]
+    assert instructions == shown[: len(instructions)]
+    assert len(instructions) <= 1
+    turns = shown[len(instructions) :]
+    assert [role_of(m) for m in turns[:1]] in ([], ["user"])
+    wanted = set()
+    for n, each in enumerate(turns):
+        if role_of(each) == "tool":
+            assert calls(turns[n - 1]) or role_of(turns[n - 1]) == "tool"
+            assert not answered_call(each) or answered_call(each) in wanted or "" in wanted
+        else:
+            wanted = set(calls(each))
+
+
+def test_what_is_remembered_is_among_what_the_limit_is_tried_with(shared):
+    """Or the rule above would hold of nothing."""
+    chat = MeVeMemory(shared, user_id="alice", token_limit=200, tokens=WordCounter())
+    assert CAT in chat.get(QUESTION)[0].content
+
+
+@pytest.mark.parametrize("method", ["system", "user"])
+@pytest.mark.parametrize("said", [[], [ChatMessage("Be brief.", role="system")], [ChatMessage("Hello!")]])
+def test_what_is_remembered_fits_to_the_token(shared, said, method):
+    shown = {}
+    options = {"tokens": WordCounter(), "remember": None, "insert_method": method, "search": {"limit": None}}
+    for limit in range(1, 200):
+        options["token_limit"] = limit
+        chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
+        chat.put_messages(said)
+        shown[limit] = chat.get(QUESTION)
+        assert sum(map(MessageCounter(WordCounter()).message, shown[limit])) <= limit
+    assert str(shown[199]).count("My cat number") > 5

@@ -1,0 +1,158 @@
+"""A verification that need not be exact: what it leaves out, what it never does, and what the trace says of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from meve import Retriever
+from meve.components.prior import FEATURES, FittedPrior, signs
+from meve.errors import ConfigurationError, ModelError
+from meve.pipeline.phases import cascade, verify
+from meve.pipeline.phases.cascade import ROUND
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.types import Candidate, Passage, Query
+
+QUERY = Query(text="q", vector=np.array([1.0, 0.0], np.float32))
+
+
+class Told:
+    """Scores by id, and remembers whom it scored."""
+
+    name = "verifier"
+
+    def __init__(self, **scores):
+        self.scores = scores
+        self.asked = []
+
+    def score(self, query, candidates):
+        self.asked += [c.id for c in candidates]
+        return np.array([self.scores.get(c.id, 0.0) for c in candidates], dtype=np.float32)
+
+
+class Chances:
+    name, least = "chances", 0.2
+
+    def __init__(self, **chances):
+        self.given = chances
+
+    def chances(self, query, candidates):
+        return np.array([self.given.get(c.id, 1.0) for c in candidates], dtype=np.float32)
+
+
+def candidate(name, vector=None):
+    return Candidate(
+        passage=Passage(id=name, text=name),
+        origin="dense",
+        vector=None if vector is None else np.array(vector, np.float32),
+    )
+
+
+def apart(n):
+    """n candidates at right angles to each other."""
+    return [candidate(f"c{i}", np.eye(n)[i]) for i in range(n)]
+
+
+def fates(selection):
+    return [c.id for c in selection.kept], {d.candidate.id: d.reason for d in selection.dropped}
+
+
+def test_with_no_copies_and_no_prior_it_is_exact():
+    """Verdicts, order and reasons are those of `verify`."""
+    found = apart(20)
+    scores = {c.id: (i * 7 % 20) / 20 for i, c in enumerate(found)}
+    ours = cascade(QUERY, found, Told(**scores), 0.5, redundancy=0.85, prior=None)
+    exact = verify(QUERY, found, Told(**scores), 0.5)
+    assert fates(ours) == fates(exact)
+    assert [c.score for c in ours.kept] == [c.score for c in exact.kept]
+
+
+def test_what_stands_no_chance_is_not_scored():
+    """At the least chance it still is."""
+    scorer = Told(a=0.9, b=0.9, c=0.9)
+    prior = Chances(a=0.19, b=0.2, c=0.9)
+    selection = cascade(QUERY, [candidate(i) for i in "abc"], scorer, 0.5, redundancy=0.85, prior=prior)
+    assert scorer.asked == ["c", "b"], "the likeliest first"
+    assert fates(selection) == (["b", "c"], {"a": "out_of_reach"})
+    assert selection.dropped[0].candidate.score is None
+
+
+def test_a_copy_of_a_verified_one_is_not_scored_once_that_is_known():
+    """One of the same round is; a copy of one that was turned down is scored like any other."""
+    others = apart(ROUND)
+    late = [candidate("copy", np.eye(ROUND)[0]), candidate("again", np.eye(ROUND)[1])]
+    scorer = Told(c0=0.9, c1=0.1, copy=0.9, again=0.9)
+    selection = cascade(QUERY, [*others, *late], scorer, 0.5, redundancy=0.85, prior=None)
+    kept, dropped = fates(selection)
+    assert kept == ["again", "c0"]
+    assert dropped["copy"] == "copy_of:c0"
+    assert "copy" not in scorer.asked
+
+
+@pytest.mark.parametrize(("cosine", "copied"), [(0.84, False), (0.86, True)])
+def test_a_copy_is_what_prioritisation_takes_for_one(cosine, copied):
+    """Above the cosine θ."""
+    first = [candidate("first", [1.0, 0.0]), *(candidate(f"o{i}", [0.0, 1.0]) for i in range(ROUND - 1))]
+    last = candidate("last", [cosine, -np.sqrt(1 - cosine**2)])
+    selection = cascade(QUERY, [*first, last], Told(first=0.9), 0.5, redundancy=0.85, prior=None)
+    assert (fates(selection)[1]["last"] == "copy_of:first") is copied
+
+
+def test_nothing_in_nothing_out():
+    assert cascade(QUERY, [], Told(), 0.5, redundancy=0.85, prior=Chances()).kept == []
+
+
+PRIOR = FittedPrior(
+    name="p", embedder="e", verifier="v", weights=dict.fromkeys(FEATURES, 1.0), intercept=-2.0, least=0.3
+)
+
+
+def test_the_fitted_prior_goes_by_vectors_and_words():
+    """Cosine, its share of the best; the keyword score's share; the question's words that are covered."""
+    query = Query(text="blue sky", vector=np.array([1.0, 0.0], np.float32))
+    found = [
+        replace(candidate("a", [1.0, 0.0]), passage=Passage(id="a", text="The blue sky."), scores={"lexical": 4.0}),
+        replace(candidate("b", [0.6, 0.8]), passage=Passage(id="b", text="A blue car."), scores={"lexical": 1.0}),
+        replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread.")),
+    ]
+    expected = [[1.0, 1.0, 1.0, 1.0], [0.6, 0.6, 0.25, 0.5], [0.0, 0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(signs(query, found), expected, atol=1e-6)
+    chances = PRIOR.chances(query, found)
+    np.testing.assert_allclose(chances, 1 / (1 + np.exp(2 - np.sum(expected, axis=1))), atol=1e-6)
+    assert PRIOR.chances(query, []).shape == (0,)
+    assert FittedPrior.from_dict(PRIOR.to_dict()) == PRIOR
+
+
+def test_a_prior_that_cannot_be_is_refused():
+    for wrong in ({"least": 1.5}, {"weights": {"cosine": 1.0}}, {"intercept": float("nan")}):
+        with pytest.raises(ConfigurationError, match="the prior 'p'"):
+            replace(PRIOR, **wrong)
+    with pytest.raises(ConfigurationError, match="unheard_of"):
+        FittedPrior.from_dict({"unheard_of": 1})
+
+
+def test_the_trace_says_what_was_skipped_and_by_what():
+    """In the whole pipeline: copies that are left when one is verified get no verdict; the exact mode gives it them."""
+    retriever = Retriever.from_texts(
+        ["blue sky today"] * (ROUND + 2), embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
+    )
+    quick, exact = (retriever.retrieve("blue sky today", exact=e).trace for e in (False, True))
+    assert quick.phases[1].settings["exact"] is False
+    skipped = [c for c in quick.candidates if c.reason.startswith("copy_of:")]
+    assert len(skipped) == 2
+    assert not any("verifier" in c.scores for c in skipped)
+    assert all("verifier" in c.scores for c in exact.candidates)
+
+
+@pytest.mark.parametrize("chances", [[0.9, float("nan"), 0.9], [0.9, 0.9], [0.9] * 4])
+def test_a_prior_that_does_not_say_one_number_each_is_named(chances):
+    """Nothing vanishes for it."""
+
+    class Odd:
+        name, least = "odd", 0.2
+
+        def chances(self, query, candidates):
+            return np.array(chances)
+
+    with pytest.raises(ModelError, match="prior 'odd' returned chances"):
+        cascade(QUERY, [candidate(i) for i in "abc"], Told(), 0.5, redundancy=0.85, prior=Odd())

@@ -1,0 +1,134 @@
+"""Threads share a retriever: right answers, never a torn one."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from meve import Passage, Retriever
+from meve._locks import ReadWriteLock
+from meve.errors import RetrievalError
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+
+PAIRS = 40
+READERS = 16
+
+
+def half(pair, side, generation):
+    return Passage(
+        id=f"{pair:02d}-{side}",
+        text=f"pair{pair} {side} generation{generation} " + ("left leaning" if side == "left" else "right quite over"),
+        metadata={"generation": generation},
+    )
+
+
+@pytest.mark.parametrize("dense", ["flat", "hnsw"])
+def test_no_retrieval_sees_half_of_a_change(dense):
+    """Each update replaces both halves of a pair: a reader sees both, and of the same generation."""
+    passages = [half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
+    retriever = Retriever.from_passages(
+        passages, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), dense=dense
+    )
+    stop = threading.Event()
+    faults: list[str] = []
+    reads = [0] * READERS
+    oldest = [0] * PAIRS
+
+    def read(reader: int) -> None:
+        rng = random.Random(reader)
+        while not stop.is_set():
+            pair = rng.randrange(PAIRS)
+            at_least = oldest[pair]
+            try:
+                context = retriever.retrieve(
+                    f"pair{pair}", candidates=100, redundancy=1.0, mode=rng.choice(["full", "no_fallback"])
+                )
+            except Exception as error:
+                faults.append(repr(error))
+                return
+            found = {p.passage.id: p.passage.metadata["generation"] for p in context.passages}
+            if set(found) != {f"{pair:02d}-left", f"{pair:02d}-right"} or len(set(found.values())) != 1:
+                faults.append(f"torn: {found}")
+            elif min(found.values()) < at_least:
+                faults.append(f"stale: {found}, {at_least} had been written before")
+            reads[reader] += 1
+
+    def write() -> None:
+        rng = random.Random(99)
+        for generation in range(1, 120):
+            pair = rng.randrange(PAIRS)
+            sides = ("left", "right")
+            retriever.update(
+                add=[half(pair, side, generation) for side in sides], remove=[f"{pair:02d}-{side}" for side in sides]
+            )
+            oldest[pair] = generation
+            time.sleep(0.005)
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(READERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        write()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert not faults, faults[:3]
+    assert min(reads) > 0
+    assert len(retriever) == 2 * PAIRS
+
+
+def test_a_waiting_writer_gets_in_before_new_readers():
+    """A steady stream of readers doesn't starve it."""
+    lock = ReadWriteLock()
+    order: list[str] = []
+    first = threading.Event()
+    release = threading.Event()
+
+    def early() -> None:
+        with lock.reading():
+            first.set()
+            release.wait(10)
+
+    def writer() -> None:
+        with lock.writing():
+            order.append("writer")
+
+    def late() -> None:
+        with lock.reading():
+            order.append("reader")
+
+    threads = [threading.Thread(target=early)]
+    threads[0].start()
+    first.wait(10)
+    for target in (writer, late):
+        threads.append(threading.Thread(target=target))
+        threads[-1].start()
+        time.sleep(0.1)
+    assert order == []
+    release.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["writer", "reader"]
+
+
+def test_a_reader_may_read_again_while_a_writer_waits():
+    """A retrieval inside a retrieval doesn't wait for a writer that waits for it."""
+    lock = ReadWriteLock()
+    done = threading.Event()
+
+    def writer() -> None:
+        with lock.writing():
+            done.set()
+
+    with lock.reading():
+        thread = threading.Thread(target=writer)
+        thread.start()
+        time.sleep(0.1)
+        with lock.reading():
+            assert not done.is_set()
+        with pytest.raises(RetrievalError, match="inside a retrieval"), lock.writing():
+            pass
+    thread.join(10)
+    assert done.is_set()
