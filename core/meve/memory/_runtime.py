@@ -1,10 +1,9 @@
-"""The parts that everything in a memory works with, and the two things that all of it makes: stored records, events."""
+"""The components of a memory, and what all its parts make with them: stored records, query vectors, log events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,21 +17,51 @@ from meve.memory._audit.chain import Action, Chain, Event
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
+from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import shown
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, StoredRecord, checked_text
+from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
-from meve.memory.stores.sqlite.store import SqliteStore
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.types import FloatArray
 
 
+class MemoryOptions(TypedDict, total=False):
+    """What `GovernedMemory.open` takes by name beside the place; None, or leaving it out, gives the default."""
+
+    policy: Policy | None
+    """The policy that governs the memory."""
+    embedder: Embedder | str | None
+    """As for a `Retriever`: the bundled model by default."""
+    verifier: Verifier | str | None
+    """As for a `Retriever`; judges where a search asks for `verify`."""
+    tokens: TokenCounter | str | None
+    """Counts budgets, as for a `Retriever`."""
+    clock: Clock | None
+    """The source of the time."""
+    audit_key: bytes | None
+    """Signs the audit log: 16 bytes or more, kept elsewhere. Without it the log shows accidents, but no intent."""
+    contradiction: Contradiction | None
+    """Judges whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
+    usage: UsageJudge | None
+    """Judges what an answer used of its memories; rules by default."""
+    classifier: Classifier | None
+    """Chooses the class of a record that is added without one."""
+    tagger: Tagger | None
+    """Chooses the tags of a record that is added without any; by the policy's words by default."""
+    summariser: Summariser | None
+    """Writes one text for related memories, or for older turns; extracts sentences by default."""
+    verify_threshold: float
+    """The probability from which on a verifier lets a memory through, in [0, 1]; 0.5 by default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """What a memory is made of."""
+    """The components of a memory."""
 
-    store: MemoryStore
+    store: RecordStore
     policy: Policy
     embedder: Embedder
     verifier: Verifier
@@ -45,58 +74,44 @@ class Kit:
     usage: UsageJudge
     classifier: Classifier
     tagger: Tagger
+    summariser: Summariser
 
     @classmethod
-    def open(
-        cls,
-        file: str | Path,
-        *,
-        policy: Policy | None,
-        embedder: Embedder | str | None,
-        verifier: Verifier | str | None,
-        tokens: TokenCounter | str | None,
-        clock: Clock | None,
-        audit_key: bytes | None,
-        contradiction: Contradiction | None,
-        usage: UsageJudge | None,
-        classifier: Classifier | None,
-        tagger: Tagger | None,
-        verify_threshold: float,
-    ) -> Self:
-        """Over a file; what isn't given is that which ships. See `GovernedMemory.open`.
+    def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
+        """Resolve the components, and open the records of a back end. See `GovernedMemory.open`.
 
         Raises:
-            StorageError: the file can't be opened, is damaged, or of a newer version.
-            AuditError: its log hangs on another key.
-            ConfigurationError: a part that can't be, or another embedder than the file was made with.
+            AuditError: another key signs the audit log.
+            ConfigurationError: a component is invalid, or the store was made with another embedder.
         """
-        found = resolve_embedder(embedder)
-        rules = policy or Policy()
-        judge = contradiction or RuleContradiction()
-        chain = Chain(audit_key)
-        store = SqliteStore.open(file, chain)
-        try:
-            store.claim_embedder(found.name, found.dimension)
-            return cls(
-                store=store,
-                policy=rules,
-                embedder=found,
-                verifier=resolve_verifier(verifier, found),
-                verify_threshold=verify_threshold,
-                tokens=resolve_tokens(tokens),
-                clock=clock or SystemClock(),
-                chain=chain,
-                contradiction=judge,
-                usage=usage or RuleUsageJudge(embedder=found, contradiction=judge),
-                classifier=classifier or SourceClassifier(),
-                tagger=tagger or PolicyTagger(rules.tagging, found),
-            )
-        except BaseException:
-            store.close()
-            raise
+        unknown = options.keys() - MemoryOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"open() got an unexpected keyword argument {min(unknown)!r}")
+        get = options.get
+        embedder = resolve_embedder(get("embedder"))
+        policy = get("policy") or Policy()
+        contradiction = get("contradiction") or RuleContradiction()
+        chain = Chain(get("audit_key"))
+        store = RecordStore.open(backend, chain)
+        store.claim_embedder(embedder.name, embedder.dimension)
+        return cls(
+            store=store,
+            policy=policy,
+            embedder=embedder,
+            verifier=resolve_verifier(get("verifier"), embedder),
+            verify_threshold=get("verify_threshold", 0.5),
+            tokens=resolve_tokens(get("tokens")),
+            clock=get("clock") or SystemClock(),
+            chain=chain,
+            contradiction=contradiction,
+            usage=get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
+            classifier=get("classifier") or SourceClassifier(),
+            tagger=get("tagger") or PolicyTagger(policy.tagging, embedder),
+            summariser=get("summariser") or ExtractiveSummariser(embedder.embed_passages),
+        )
 
     def stored(self, record: MemoryRecord) -> StoredRecord:
-        """A record with its vector and its tokens.
+        """Return a record with its vector and tokens.
 
         Raises:
             ModelError: the embedder failed.
@@ -104,31 +119,31 @@ class Kit:
         return self.stored_all([record])[0]
 
     def stored_all(self, records: Sequence[MemoryRecord]) -> list[StoredRecord]:
-        """Records with their vectors and tokens; one without text has a zero vector, and no tokens.
+        """Return records with their vectors and tokens; without text, a zero vector and no tokens.
 
         Raises:
             ModelError: the embedder failed.
         """
-        spoken = [r for r in records if r.text]
+        with_text = [r for r in records if r.text]
         d = self.embedder.dimension
-        made = np.zeros((len(records), d), dtype=np.float32)
-        if spoken:
+        vectors = np.zeros((len(records), d), dtype=np.float32)
+        if with_text:
             with foreign(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-                vectors = self.embedder.embed_passages([r.text for r in spoken])
-            made[[bool(r.text) for r in records]] = checked_vectors(
-                vectors, (len(spoken), d), f"embedder {self.embedder.name!r}"
+                embedded = self.embedder.embed_passages([r.text for r in with_text])
+            vectors[[bool(r.text) for r in records]] = checked_vectors(
+                embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
             )
-        tokens = iter(self.tokens.count_many([shown(r.text, r.source, r.created_at) for r in spoken]))
+        tokens = iter(self.tokens.count_many([shown(r.text, r.source, r.created_at) for r in with_text]))
         return [
             StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
-            for record, vector in zip(records, made, strict=True)
+            for record, vector in zip(records, vectors, strict=True)
         ]
 
-    def asked(self, query: str) -> FloatArray:
-        """A question's vector, shape (d,).
+    def embed_query(self, query: str) -> FloatArray:
+        """Return a query's vector, shape (d,).
 
         Raises:
-            QueryError: it is longer than the model's window.
+            QueryError: the query is longer than the model's window.
             ModelError: the embedder failed.
         """
         with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
@@ -144,15 +159,15 @@ class Kit:
         now: datetime,
         **detail: Any,  # noqa: ANN401
     ) -> Event:
-        """What happens to a record, for the log: its class, a keyed hash of its text, and what else there is to tell.
+        """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash.
 
         Raises:
-            PassageError: a reason that is no text, or blank.
+            PassageError: the reason is blank or no text.
         """
-        told = {"class": record.policy_class, **self.recognised("content", record.text), **detail}
+        all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
         because = checked_text(reason, "reason")  # anything else would be read back as something else
-        return Event(at=now, user=user, record=record.id, action=action, reason=because, detail=told)
+        return Event(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
-    def recognised(self, name: str, text: str) -> dict[str, str]:
-        """A text's keyed hash for the log, under that name; nothing without a key, since a bare hash can be guessed."""
+    def content_hash(self, name: str, text: str) -> dict[str, str]:
+        """Return a text's keyed hash under a name; nothing without a key, since a bare hash can be guessed."""
         return {name: self.chain.content(text)} if self.chain.keyed else {}

@@ -1,17 +1,22 @@
-"""What is remembered: one record, its owner, and the checks that anything must pass to become one."""
+"""The records of a memory, their owners' keys, and the checks of their values."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias, get_args
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, get_args
 
 from meve.errors import PassageError, ValidationError
+from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, Source
 from meve.types import FloatArray
 
 UserId: TypeAlias = str | int
 """Who a memory belongs to; 1 and "1" are two."""
+
+Kind: TypeAlias = Literal["fact", "item", "message", "summary"]
+"""A fact is added by `memory.add`, an item put under a key by `memory.items`, a message kept by `memory.messages`; a
+summary stands for several facts."""
 
 SHARED = ""
 """The key of the space that every user recalls from; no user's key is empty."""
@@ -34,6 +39,7 @@ class MemoryRecord:
     created_at: datetime
     expires_at: datetime | None
     """From this moment on it is never handed out; None for never."""
+    kind: Kind = "fact"
     session_id: str | None = None
     tags: tuple[str, ...] = ()
     """Sorted, in lower case, each once."""
@@ -55,57 +61,65 @@ class MemoryRecord:
     """Why nothing may erase it; empty where something may."""
     derived_from: tuple[str, ...] = ()
     """The ids of the memories that it was merged, summarised or otherwise made from."""
+    archived: bool = False
+    """Whether it is put away: no search finds it, and lists hold it on request."""
     version: int = 1
     """Rises with each change."""
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
-        return self.expires_at is not None and now >= self.expires_at
+        """Return whether its expiry has passed."""
+        return has_passed(self.expires_at, now)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data, times in ISO 8601."""
-        made: dict[str, Any] = {}
+        """Return JSON-ready data, times in ISO 8601."""
+        data: dict[str, Any] = {}
         for name in self.__slots__:
             value = getattr(self, name)
-            made[name] = value.isoformat() if isinstance(value, datetime) else value
-        return {**made, "tags": list(self.tags), "derived_from": list(self.derived_from), "metadata": {**self.metadata}}
+            data[name] = value.isoformat() if isinstance(value, datetime) else value
+        return {**data, "tags": list(self.tags), "derived_from": list(self.derived_from), "metadata": {**self.metadata}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """A record with what is computed of it."""
+    """A record with its embedding and its size."""
 
     record: MemoryRecord
     vector: FloatArray
-    """Its embedding, shape (d,)."""
+    """The embedding of its text, shape (d,)."""
     tokens: int
-    """Of its text, by the memory's own tokenizer."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Message:
-    """What was said once. It is a copy: what becomes of it changes nothing that is stored."""
-
-    id: str
-    session_id: str
-    value: dict[str, Any]
-    place: int
-    """Rises from each message that is added to the next, and stays."""
-    archived: bool
-    """Whether it is put away."""
-    added_at: datetime
-    expires_at: datetime | None
-    """From this moment on it is never handed out; None for never."""
+    """The number of tokens of its text, by the memory's tokenizer."""
+    row: int = 0
+    """The number that the store gave it: rises from each new record to the next, and is never given again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinion:
-    """What one user's answers made of a shared record."""
+    """How useful a shared record has been to one user."""
 
     reflection: float
     touched_at: datetime | None = None
     used_at: datetime | None = None
     uses: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """The size of a memory."""
+
+    records: int
+    """Active records."""
+    archived: int
+    users: int
+    """Users that have a record, archived or not; the shared space is no user."""
+    events: int
+    """Entries of the audit log."""
+    bytes: int
+    """The size of the store's files."""
+
+
+def kind_of(source: Source) -> Kind:
+    """Return the kind of a record of this source."""
+    return source if source in ("item", "message", "summary") else "fact"
 
 
 def user_key(user_id: object) -> str:
@@ -209,33 +223,3 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as cause:
         raise PassageError(f"metadata {metadata!r:.120} can't be stored as JSON: {cause}") from cause
     return made
-
-
-def checked_moment(value: object, name: str) -> datetime:
-    """A moment in UTC.
-
-    Raises:
-        ValidationError: no datetime, one without a time zone, or one that no calendar has in UTC.
-    """
-    if not isinstance(value, datetime):
-        raise ValidationError(f"{name} is {value!r:.80}: give a datetime with a time zone")
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise ValidationError(f"{name} is {value.isoformat()} without a time zone: give one, such as datetime.now(UTC)")
-    try:
-        return value.astimezone(UTC)
-    except OverflowError as cause:
-        raise ValidationError(f"{name} is {value.isoformat()}: in UTC that is beyond any calendar") from cause
-
-
-def ago(now: datetime, length: object, name: str) -> datetime | None:
-    """The moment so long before now; None where that is before any calendar.
-
-    Raises:
-        ValidationError: no length of time, or a negative one.
-    """
-    if not isinstance(length, timedelta) or length < timedelta(0):
-        raise ValidationError(f"{name} is {length!r:.80}: give a timedelta that isn't negative")
-    try:
-        return now - length
-    except OverflowError:
-        return None

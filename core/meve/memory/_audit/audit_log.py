@@ -7,15 +7,17 @@ from datetime import datetime, timedelta
 from meve.clock import Clock
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action, AuditEvent, Head, Verification
-from meve.memory.records import UserId, ago, checked_choice, checked_moment, checked_text, user_key
-from meve.memory.stores.protocol import MemoryStore
+from meve.memory._timestamps import ago, checked_moment, to_micros
+from meve.memory.records import UserId, checked_choice, checked_text, user_key
+from meve.memory.stores._record_store import RecordStore
+from meve.memory.stores.protocol import EventQuery
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLog:
     """Append-only; an entry is written in the same transaction as what it tells of. Holds ids, and no content."""
 
-    store: MemoryStore
+    store: RecordStore
     clock: Clock
 
     def events(
@@ -43,11 +45,13 @@ class AuditLog:
         actions = [checked_choice(each, "action", Action) for each in asked]
         return list(
             self.store.events(
-                user=None if user_id is None else user_key(user_id),
-                record=None if record_id is None else checked_text(record_id, "record_id"),
-                actions=actions,
-                since=self._moment(since),
-                until=None if until is None else checked_moment(until, "until"),
+                EventQuery(
+                    user=None if user_id is None else user_key(user_id),
+                    record=None if record_id is None else checked_text(record_id, "record_id"),
+                    actions=actions,
+                    since=self._micros(since),
+                    until=None if until is None else to_micros(checked_moment(until, "until")),
+                )
             )
         )
 
@@ -70,7 +74,9 @@ class AuditLog:
             raise ValidationError(f"{head!r:.60} is no head: give what head() told")
         return self.store.verify(head)
 
-    def _moment(self, since: timedelta | datetime | None) -> datetime | None:
+    def _micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):
-            return ago(self.clock.now(), since, "since")
-        return None if since is None else checked_moment(since, "since")
+            moment = ago(self.clock.now(), since, "since")
+        else:
+            moment = None if since is None else checked_moment(since, "since")
+        return None if moment is None else to_micros(moment)

@@ -121,9 +121,10 @@ class Reflector:
                 verdict = judged[old.id]
                 key = SHARED if old.user_id is None else user
                 found = transaction.find(key, old.id)
-                if found is None or found.record.expired(now) or found.record.hold or found.record.text != old.text:
+                if found is None or (record := found.record).expired(now) or record.text != old.text:
                     continue
-                record = found.record
+                if record.hold or record.archived:
+                    continue
                 opinion = transaction.opinion(user, old.id) if key == SHARED else None
                 before = decayed(record, kit.policy, now, opinion)
                 after = moved(before, verdict.outcome, kit.policy.reflection)
@@ -133,7 +134,7 @@ class Reflector:
                 used_at = now if used else opinion.used_at if opinion else record.used_at
                 if key == SHARED:
                     rated = Opinion(reflection=after, touched_at=now, used_at=used_at, uses=uses)
-                    transaction.rate(user, old.id, rated)
+                    transaction.put_opinion(user, old.id, rated)
                 else:
                     flagged = "contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged
                     made = replace(

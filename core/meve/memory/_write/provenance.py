@@ -1,4 +1,4 @@
-"""What a memory was made from, and what follows from it: it goes with any of them, and outlives none."""
+"""Derived records: each is erased with any of its origins, and expires no later than any of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -6,82 +6,74 @@ from datetime import datetime
 
 from meve.errors import UnknownIdError, ValidationError
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, checked_text
-from meve.memory.stores.protocol import Transaction
+from meve.memory.stores._record_store import RecordTransaction
 
 SESSIONS = "sessions"
-"""Where a summary's metadata tells which conversations it is of."""
+"""The metadata key under which a summary lists the sessions of its origins."""
 
 
 def checked_origins(ids: object) -> tuple[str, ...]:
-    """Ids of origins, sorted, each once.
+    """Return the ids of origins, sorted, each once.
 
     Raises:
-        ValidationError: not a collection of texts.
+        ValidationError: `ids` is no collection of texts.
     """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ValidationError(f"derived_from is {ids!r:.80}: give a list of ids")
+        raise ValidationError(f"derived_from must be a list of ids, got {ids!r:.80}")
     return tuple(sorted({checked_text(each, "an id in derived_from") for each in ids}))
 
 
-def made_from(
-    transaction: Transaction, user: str, record: MemoryRecord, ids: Sequence[str], now: datetime
+def derive(
+    transaction: RecordTransaction, user: str, record: MemoryRecord, ids: Sequence[str], now: datetime
 ) -> MemoryRecord:
-    """A record that depends on others, and on all that those were made from.
+    """Return a record with its origins, theirs, and an expiry no later than any of theirs.
 
     Raises:
-        UnknownIdError: the user has none of an id, or it is over.
+        UnknownIdError: the user has no record of an id, or it has expired.
     """
     if not ids:
         return record
     origins = []
     for each in ids:
-        found = one(transaction, user, each)
-        if found is None or found.record.expired(now):
-            raise UnknownIdError(f"no memory {each!r:.80} of this user to make another from: it may have gone by now")
-        origins.append(found.record)
+        origin = transaction.find(user, each)
+        if origin is None or origin.record.expired(now):
+            raise UnknownIdError(f"derived_from names {each!r:.80}, which this user doesn't have: it may have expired")
+        origins.append(origin.record)
     every = {each for origin in origins for each in (origin.id, *origin.derived_from)}
-    return bounded(transaction, user, replace(record, derived_from=tuple(sorted(every))))
+    return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
 
 
-def bounded(
-    transaction: Transaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
+def limit_expiry(
+    transaction: RecordTransaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
 ) -> MemoryRecord:
-    """A record that lives no longer than its origins; where one of them is gone, than it was to live before."""
-    found = [one(transaction, user, each) for each in record.derived_from] if user != SHARED else []
-    ends = [record.expires_at, *(origin.record.expires_at for origin in found if origin is not None)]
-    if before is not None and None in found:
-        ends.append(before.expires_at)
-    return replace(record, expires_at=min((end for end in ends if end is not None), default=None))
+    """Return a record that expires no later than its origins; if one is gone, no later than it did before."""
+    origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    limits = [record.expires_at, *(origin.record.expires_at for origin in origins if origin is not None)]
+    if before is not None and None in origins:
+        limits.append(before.expires_at)
+    return replace(record, expires_at=min((each for each in limits if each is not None), default=None))
 
 
-def shortened(transaction: Transaction, user: str, origin: MemoryRecord) -> list[MemoryRecord]:
-    """Let what was made from a record live no longer than it does now; those that this changed."""
+def limit_derived(transaction: RecordTransaction, user: str, origin: MemoryRecord) -> list[MemoryRecord]:
+    """Let the records derived from one expire no later than it. Return those that this changed."""
     changed = []
-    for stored in transaction.holding(user, origin.id):
+    for stored in transaction.with_derived(user, [origin.id]):
         record = stored.record
-        made = bounded(transaction, user, record)
-        if record.id == origin.id or record.hold or made.expires_at == record.expires_at:
+        limited = limit_expiry(transaction, user, record)
+        if record.id == origin.id or record.hold or limited.expires_at == record.expires_at:
             continue
-        made = replace(made, version=record.version + 1)
-        put(transaction, user, replace(stored, record=made))
-        changed.append(made)
+        limited = replace(limited, version=record.version + 1)
+        transaction.replace(user, replace(stored, record=limited))
+        changed.append(limited)
     return changed
 
 
-def of_session(found: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
-    """Of a user's records those of a session, and what was made from any of them."""
-    own = {s.record.id for s in found if session in (s.record.session_id, *s.record.metadata.get(SESSIONS, ()))}
-    return [s for s in found if s.record.id in own or not own.isdisjoint(s.record.derived_from)]
+def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
+    """Return the records of one session, and those derived from them."""
+    ids = {s.record.id for s in records if session in _sessions_of(s.record)}
+    return [s for s in records if s.record.id in ids or not ids.isdisjoint(s.record.derived_from)]
 
 
-def one(transaction: Transaction, user: str, record_id: str) -> StoredRecord | None:
-    """A record, archived or not."""
-    return transaction.find(user, record_id) or transaction.archived(user, record_id)
-
-
-def put(transaction: Transaction, user: str, stored: StoredRecord) -> None:
-    """A record becomes this one where it is: in the archive, or not."""
-    if transaction.archived(user, stored.record.id) is None:
-        transaction.replace(user, stored)
-    else:
-        transaction.archive(user, stored)
+def _sessions_of(record: MemoryRecord) -> list[str | None]:
+    listed = record.metadata.get(SESSIONS) if record.kind == "summary" else None
+    return [record.session_id, *(listed if isinstance(listed, list) else ())]

@@ -1,12 +1,13 @@
-"""From what somebody says to a record: its class, its life, its tags, all checked before anything is written."""
+"""New records from what a caller adds: class, expiry and tags are chosen, every value is checked."""
 
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from meve.errors import ValidationError
 from meve.memory._classify.tags import Tagger
+from meve.memory._expiry import expiry_of
 from meve.memory.policy import CHAT, Policy, PolicyClass, Source
 from meve.memory.records import (
     MemoryRecord,
@@ -14,110 +15,91 @@ from meve.memory.records import (
     checked_choice,
     checked_id,
     checked_metadata,
-    checked_moment,
     checked_tags,
     checked_text,
+    kind_of,
 )
 
 NAME_LENGTH = 2_000
-_ELSEWHERE = {
-    "item": "what lies under a key is put by memory.items.put",
-    "message": "a message is kept by memory.messages.add",
-}
+_OTHER_METHODS = {"item": "memory.items.put", "message": "memory.messages.add"}
+"""The methods that write records of other kinds."""
+
+
+class RecordOptions(TypedDict, total=False):
+    """What `GovernedMemory.add` takes by name beside the text and the user."""
+
+    source: Source
+    """Where the text is from; `chat_user` by default, `doc` for a shared record."""
+    policy_class: PolicyClass | None
+    """The class that governs it; None lets the classifier choose. `canonical` by default for a shared record."""
+    id: str | None
+    """Unique among the user's records; None for a new one."""
+    session_id: str | None
+    """The conversation that it is from."""
+    tags: Iterable[str] | None
+    """What it is about; None lets the tagger choose."""
+    ttl: timedelta | None
+    """How long it lives; None leaves it to its class."""
+    expires_at: datetime | None
+    """When it expires, instead of `ttl`."""
+    metadata: Mapping[str, Any] | None
+    """JSON-plain values of your own."""
 
 
 class Classifier(Protocol):
-    """Tells which class a memory is of, where the caller doesn't."""
+    """Chooses the class of a record that is added without one."""
 
     def classify(self, text: str, source: Source) -> PolicyClass:
-        """Its class."""
+        """Return the class."""
         ...
 
 
 class SourceClassifier:
-    """By where a memory is from: documents and summaries are factual, turns and results of calls bound to an intent."""
+    """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls."""
 
     def classify(self, text: str, source: Source) -> PolicyClass:  # noqa: ARG002
-        """Its class."""
+        """Return the class."""
         return "factual" if source in ("doc", "summary") else "intent_bound"
 
 
-def drafted(
+def make_record(
     text: str,
     *,
     user_id: UserId | None,
-    source: Source,
     policy: Policy,
     now: datetime,
-    policy_class: PolicyClass | None = None,
-    id: str | None = None,
-    session_id: str | None = None,
-    tags: Iterable[str] | None = None,
-    ttl: timedelta | None = None,
-    expires_at: datetime | None = None,
-    metadata: Mapping[str, Any] | None = None,
     classifier: Classifier,
     tagger: Tagger,
+    **options: Unpack[RecordOptions],
 ) -> MemoryRecord:
-    """A record that can be stored.
+    """Return a record that can be stored.
 
     Raises:
-        ValidationError: a text, id, class, tag, life or metadata that can't be; the message names which.
+        ValidationError: a value is invalid.
     """
+    unknown = options.keys() - RecordOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"add() got an unexpected keyword argument {min(unknown)!r}")
+    get = options.get
     text = checked_text(text, "text", policy.limits.text)
-    source = checked_choice(source, "source", Source)
-    if source in _ELSEWHERE:
-        raise ValidationError(f"source is {source!r}: {_ELSEWHERE[source]}")
+    source: Source = checked_choice(get("source", "chat_user"), "source", Source)
+    if source in _OTHER_METHODS:
+        raise ValidationError(f"source {source!r} can't be added here: call {_OTHER_METHODS[source]}")
+    policy_class = get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
-    chat = source in CHAT
+    record_id, session_id, tags = get("id"), get("session_id"), get("tags")
     return MemoryRecord(
-        id=uuid.uuid4().hex if id is None else checked_id(id),
+        id=uuid.uuid4().hex if record_id is None else checked_id(record_id),
+        kind=kind_of(source),
         user_id=user_id,
         text=text,
         source=source,
         policy_class=chosen,
         created_at=now,
-        expires_at=end_of_life(policy, chosen, source, now, ttl, expires_at),
+        expires_at=expiry_of(policy, chosen, source, now, get("ttl"), get("expires_at")),
         session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
         tags=checked_tags(tagger.tags(text) if tags is None else tags),
-        metadata=checked_metadata(metadata),
-        reflection=policy.reflection.chat_start if chat else policy.reflection.start,
+        metadata=checked_metadata(get("metadata")),
+        reflection=policy.reflection.chat_start if source in CHAT else policy.reflection.start,
     )
-
-
-def end_of_life(
-    policy: Policy,
-    policy_class: PolicyClass,
-    source: Source,
-    now: datetime,
-    ttl: timedelta | None = None,
-    expires_at: datetime | None = None,
-) -> datetime | None:
-    """When a memory that is made now expires; None for never.
-
-    Raises:
-        ValidationError: both a length and an end, a length that isn't positive, or an end that has passed.
-    """
-    if ttl is not None and expires_at is not None:
-        raise ValidationError("both ttl and expires_at are given: give one of them")
-    if expires_at is not None:
-        end = checked_moment(expires_at, "expires_at")
-        if end <= now:
-            raise ValidationError(f"expires_at {end.isoformat()} has passed: it is {now.isoformat()} now")
-        return end
-    if ttl is not None:
-        if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-            raise ValidationError(f"ttl is {ttl!r}: give a timedelta longer than nothing")
-        return _after(now, ttl)
-    life = policy.rule(policy_class).ttl
-    if source in CHAT and policy.chat_ttl is not None:
-        life = policy.chat_ttl if life is None else min(life, policy.chat_ttl)
-    return None if life is None else _after(now, life)
-
-
-def _after(now: datetime, life: timedelta) -> datetime | None:
-    try:
-        return now + life
-    except OverflowError:
-        return None

@@ -1,230 +1,190 @@
-"""What a memory needs of a store. Every row and every question is keyed by user, so that tables can be split by it."""
+"""The protocol of a memory back end: implement `MemoryStore`, and run `meve.testing.memory_store_contract` on it.
 
-from collections.abc import Iterator, Sequence
+Whatever these primitives compose to, duplicates, the audit chain, listeners, is shared: see `_record_store`.
+Every row and every query is keyed by user, so that tables can be split by user.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from meve.memory._audit.chain import AuditEvent, Event, Head, Verification
-from meve.memory.records import Message, Opinion, StoredRecord
+from meve.memory._audit.chain import Entry
+from meve.memory.records import Kind, Opinion, StoredRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What became of a user's records since a version."""
+class RecordQuery:
+    """The records to read. A record must meet every condition; None sets no condition."""
 
-    version: int
-    """The user's, now: rises with every change of the user's records."""
-    whole: bool
-    """Whether these are all records there are, since what is gone since that version isn't known any more."""
-    records: Sequence[tuple[int, StoredRecord]]
-    """New and changed ones, by row; a row is never used again."""
-    gone: Sequence[int]
-    """Rows that aren't there any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """How much there is."""
-
-    records: int
-    archived: int
-    users: int
-    """That have a record, archived or not; the shared space is none."""
-    events: int
-    bytes: int
-    """Of the store's files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Which messages of a session. A place is a number that rises from each message that is added to the next."""
-
-    session: str
+    user: str | None
+    """The user's key; None for all users."""
     archived: bool | None = False
-    """Only those that are put away, or only the others; None for either."""
+    """Whether to return archived records or the others; None for both."""
+    ids: Sequence[str] | None = None
+    derived_from: Sequence[str] | None = None
+    """Ids; a record must be derived from at least one of them."""
+    kind: Kind | None = None
+    session_id: str | None = None
+    alive_at: datetime | None = None
+    """Return only records that haven't expired at this moment."""
+    changed_since: int | None = None
+    """A version of the user's; return only active records that changed after it."""
     after: int | None = None
-    """Only those of a place above this one."""
+    """Return only rows above this one. This and the fields below page through messages."""
     before: int | None = None
-    """Only those of a place below this one."""
+    """Return only rows below this one."""
     limit: int | None = None
-    """How many at most; None for all."""
+    """The maximum number of records."""
     offset: int = 0
-    """How many are passed over."""
-    ids: tuple[str, ...] | None = None
-    """Only these; None for any."""
-    newest: bool = False
-    """Whether limit and offset count from the newest one back."""
+    """The number of records to skip."""
+    newest_first: bool = False
+    """Whether limit and offset count from the highest row down, which is then the order, too."""
 
 
-class Transaction(Protocol):
-    """Changes that become true together with their entries in the log, or not at all. Alone while it lasts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventQuery:
+    """The entries of the audit log to read. An entry must meet every condition; None sets no condition."""
 
-    def find(self, user: str, record_id: str) -> StoredRecord | None:
-        """One record that isn't archived, by its user's key and its id."""
-        ...
+    user: str | None = None
+    """The user's key."""
+    record: str | None = None
+    """The record's id."""
+    actions: Sequence[str] = ()
+    """Any of these; empty for all."""
+    since: int | None = None
+    """Microseconds since 1970, inclusive."""
+    until: int | None = None
+    """Microseconds since 1970, exclusive."""
 
-    def records(self, user: str) -> list[StoredRecord]:
-        """All of a user that aren't archived, by id."""
-        ...
 
-    def insert(self, user: str, stored: StoredRecord) -> None:
-        """A new record.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedHead:
+    """The end of the audit log as the store keeps it: the newest entry's place, its digest, and the seal over both."""
 
-        Raises:
-            DuplicateIdError: the user has one of that id, archived or not.
+    seq: int
+    digest: bytes
+    seal: bytes
+
+
+class Snapshot(Protocol):
+    """Reads of one consistent state of the store."""
+
+    def records(self, query: RecordQuery) -> list[StoredRecord]:
+        """Return the matching records, by row.
+
+        Archived records may come after the others, with vectors of half precision and rows of their own. Archived
+        messages are the exception: they keep their rows, and are ordered with the other messages. Reading a page of
+        one session's messages takes time in proportion to the page and the offset, unless `archived` is None.
         """
         ...
 
-    def replace(self, user: str, stored: StoredRecord) -> None:
-        """The record of that id becomes this one."""
+    def count(self, query: RecordQuery) -> int:
+        """Return the number of matching records, whatever the limit and the offset."""
         ...
 
-    def erase(self, user: str, record_id: str) -> bool:
-        """Nothing is left of the record, archived or not; whether there was one."""
+    def version(self, user: str) -> int:
+        """Return a number that rises with each change of the user's records or opinions; 0 for an unknown user."""
         ...
 
-    def archive(self, user: str, stored: StoredRecord) -> None:
-        """The record is compressed, and out of every index."""
+    def removed_rows(self, user: str, since: int) -> list[int] | None:
+        """Return the rows that were removed or archived after a version; None if that is no longer known."""
         ...
 
-    def archived(self, user: str, record_id: str) -> StoredRecord | None:
-        """One archived record."""
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
         ...
 
-    def all_archived(self, user: str) -> list[StoredRecord]:
-        """All archived records of a user, by id."""
+    def users(self) -> list[str]:
+        """Return the keys of all users that have a record, archived or not, sorted."""
         ...
 
-    def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
-        """The records of these ids, and those that were merged or summarised from one; archived or not."""
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """Return a user's opinions of shared records, by record id."""
         ...
 
-    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
-        """Messages that aren't expired, with their places, in the order in which they were added."""
+    def entries(self, query: EventQuery) -> Iterator[Entry]:
+        """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
         ...
 
-    def forget_opinions(self, user: str) -> None:
-        """Nothing is left of what a user's answers made of shared records."""
+    def head(self) -> SealedHead | None:
+        """Return the end of the audit log; None if it was never written, or is missing."""
+        ...
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of a setting; None if it isn't set."""
+        ...
+
+
+class Transaction(Snapshot, Protocol):
+    """Changes that take effect together or not at all. One transaction runs at a time; its reads see its writes."""
+
+    def put(self, user: str, stored: StoredRecord) -> None:
+        """Write a record, in place of the one with its id.
+
+        A new record gets a row above all rows ever given, also above those of removed records. An active record, and
+        a message, keeps its row.
+        """
+        ...
+
+    def remove(self, user: str, record_id: str) -> bool:
+        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
         ...
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """These were recalled then. No change that readers must hear of."""
+        """Set `touched_at` of active records; the user's version stays."""
         ...
 
-    def opinion(self, user: str, record_id: str) -> Opinion | None:
-        """What a user's answers made of a shared record."""
+    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
+        """Write a user's opinion of a shared record; None removes it."""
         ...
 
-    def rate(self, user: str, record_id: str, opinion: Opinion) -> None:
-        """A user's opinion of a shared record becomes this one."""
+    def append(self, entries: Iterable[Entry], head: SealedHead) -> None:
+        """Add entries at the end of the audit log, and replace its head."""
         ...
 
-    def log(self, *events: Event) -> None:
-        """Entries for the log, in this order."""
+    def put_setting(self, name: str, value: str) -> None:
+        """Write a setting."""
         ...
 
 
 class MemoryStore(Protocol):
-    """Keeps records and their log. Safe to share between threads."""
+    """A back end of a memory. Safe to share between threads."""
 
-    def writing(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
-        """A transaction: kept when the block ends, undone when it raises.
+    @property
+    def name(self) -> str:
+        """What error messages call the store, such as its file."""
+        ...
 
-        Args:
-            durable: whether it must survive a power cut; a process that is killed loses nothing either way.
+    def reading(self) -> AbstractContextManager[Snapshot]:
+        """Read one consistent state.
 
         Raises:
-            StoreBusyError: others held the store for too long.
-            StorageError: it can't be written.
+            StorageError: the store is closed, or can't be read.
         """
         ...
 
-    def version(self, user: str) -> int:
-        """Rises with every change of the user's records; 0 for one who has none."""
-        ...
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """Write: commit when the block ends, roll back when it raises.
 
-    def changes(self, user: str, since: int) -> Changes:
-        """What became of a user's records since a version."""
-        ...
+        Args:
+            durable: whether the commit must survive a power cut; it survives a killed process in any case.
 
-    def find(self, user: str, record_id: str) -> StoredRecord | None:
-        """One record, archived or not."""
-        ...
-
-    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
-        """When those of a user's records that were recalled were last, by id: `changes` doesn't tell of recalls."""
-        ...
-
-    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[Message]:
-        """Messages that aren't expired, in the order in which they were added.
-
-        What a page costs grows with what stands on it and is passed over, and not with the session, unless `archived`
-        is None.
+        Raises:
+            StoreBusyError: another writer held the store for too long.
+            StorageError: the store is closed, or can't be written.
         """
-        ...
-
-    def count_messages(self, user: str, stretch: Stretch, now: datetime) -> int:
-        """How many messages that aren't expired a session holds there, whatever the limit and the offset."""
-        ...
-
-    def sessions(self, user: str, now: datetime) -> list[str]:
-        """A user's sessions that hold a message that isn't expired, sorted."""
-        ...
-
-    def opinions(self, user: str) -> dict[str, Opinion]:
-        """What a user's answers made of shared records, by id."""
-        ...
-
-    def archived(self, user: str) -> list[StoredRecord]:
-        """A user's archived records, by id."""
-        ...
-
-    def users(self) -> list[str]:
-        """The keys of all users that have a record."""
-        ...
-
-    def expired(self, now: datetime, most: int) -> list[tuple[str, str]]:
-        """At most so many records whose time is over and that no hold keeps, as (user's key, id)."""
-        ...
-
-    def events(
-        self,
-        *,
-        user: str | None = None,
-        record: str | None = None,
-        actions: Sequence[str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Iterator[AuditEvent]:
-        """The log's entries that match, oldest first."""
-        ...
-
-    def head(self) -> Head:
-        """The newest entry."""
-        ...
-
-    def verify(self, kept: Head | None = None) -> Verification:
-        """Hold the log against itself, and against a head that was kept elsewhere."""
         ...
 
     def scrub(self) -> bool:
-        """Make sure that no file holds what was erased; False while others read, or the disk is full."""
+        """Overwrite what was removed in all files. Return False if other readers or a full disk prevent it."""
         ...
 
-    def claim_embedder(self, name: str, dimension: int) -> None:
-        """Note by which model vectors are made, if it isn't noted yet.
-
-        Raises:
-            IndexMismatchError: the store's vectors are another model's.
-        """
-        ...
-
-    def counts(self) -> Counts:
-        """How much there is."""
+    def size(self) -> int:
+        """Return the size of the store in bytes."""
         ...
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release files and connections."""
         ...

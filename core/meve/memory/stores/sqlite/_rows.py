@@ -1,122 +1,134 @@
-"""Records as rows of a table, and back; archived ones as compressed bytes."""
+"""Records as rows of a table and back; archived records as compressed bytes."""
 
 import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from meve.errors import StoreCorruptError
+from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass, Source
-from meve.memory.records import MemoryRecord, Opinion, StoredRecord, checked_choice, user_of
+from meve.memory.records import Kind, MemoryRecord, Opinion, StoredRecord, checked_choice, kind_of, user_of
 
 COLUMNS = (
-    "id", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection", "touched",
-    "used", "uses", "superseded", "flagged", "hold", "derived", "version", "tokens", "vector",
+    "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
+    "touched", "used", "uses", "superseded", "flagged", "hold", "derived", "archived", "version", "tokens", "vector",
 )  # fmt: skip
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since 1970, exactly."""
-    return (moment - EPOCH) // _MICROSECOND
-
-
-def moment(value: int) -> datetime:
-    """What `micros` was made of."""
-    return EPOCH + timedelta(microseconds=value)
+_COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
+"""Those of version 3 of the schema."""
 
 
 def to_row(stored: StoredRecord) -> tuple[Any, ...]:
-    """The values of `COLUMNS`."""
+    """Return the values of `COLUMNS`."""
     r = stored.record
     return (
-        r.id, r.text, r.source, r.policy_class, micros(r.created_at), _maybe(r.expires_at), r.session_id,
-        json.dumps(r.tags), json.dumps(dict(r.metadata)), r.reflection, _maybe(r.touched_at), _maybe(r.used_at), r.uses,
-        r.superseded_by, r.flagged, r.hold, json.dumps(r.derived_from), r.version, stored.tokens,
-        np.asarray(stored.vector, dtype="<f4").tobytes(),
+        r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), _micros_or_none(r.expires_at),
+        r.session_id, json.dumps(r.tags), json.dumps(dict(r.metadata)), r.reflection, _micros_or_none(r.touched_at),
+        _micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, json.dumps(r.derived_from),
+        int(r.archived), r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
     )  # fmt: skip
 
 
-def from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
-    """A record of a user's, of the values of `COLUMNS`.
+def from_row(user: str, row: int, values: tuple[Any, ...]) -> StoredRecord:
+    """Return a user's record from the values of `COLUMNS`.
 
     Raises:
-        StoreCorruptError: no record's values.
+        StoreCorruptError: a value is invalid.
     """
     with readable():
-        return _from_row(user, row)
+        return _from_row(user, row, values)
 
 
-def _from_row(user: str, row: tuple[Any, ...]) -> StoredRecord:
-    values = dict(zip(COLUMNS, row, strict=True))
-    checked_choice(values["class"], "class", PolicyClass)
-    checked_choice(values["source"], "source", Source)
+def _from_row(user: str, row: int, values: tuple[Any, ...]) -> StoredRecord:
+    (
+        record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
+        used, uses, superseded, flagged, hold, derived, archived, version, tokens, vector,
+    ) = values  # fmt: skip
     record = MemoryRecord(
-        id=values["id"],
+        id=record_id,
+        kind=checked_choice(kind, "kind", Kind),
         user_id=user_of(user),
-        text=values["text"],
-        source=values["source"],
-        policy_class=values["class"],
-        created_at=moment(values["created"]),
-        expires_at=_moment(values["expires"]),
-        session_id=values["session"],
-        tags=_texts(values["tags"]),
-        metadata={} if values["metadata"] == "{}" else json.loads(values["metadata"]),
-        reflection=values["reflection"],
-        touched_at=_moment(values["touched"]),
-        used_at=_moment(values["used"]),
-        uses=values["uses"],
-        superseded_by=values["superseded"],
-        flagged=values["flagged"],
-        hold=values["hold"],
-        derived_from=_texts(values["derived"]),
-        version=values["version"],
+        text=text,
+        source=checked_choice(source, "source", Source),
+        policy_class=checked_choice(policy_class, "class", PolicyClass),
+        created_at=from_micros(created),
+        expires_at=_moment_or_none(expires),
+        session_id=session,
+        tags=_texts(tags),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+        reflection=reflection,
+        touched_at=_moment_or_none(touched),
+        used_at=_moment_or_none(used),
+        uses=uses,
+        superseded_by=superseded,
+        flagged=flagged,
+        hold=hold,
+        derived_from=_texts(derived),
+        archived=bool(archived),
+        version=version,
     )
-    return StoredRecord(record=record, vector=np.frombuffer(values["vector"], dtype="<f4"), tokens=values["tokens"])
+    return StoredRecord(record=record, vector=np.frombuffer(vector, dtype="<f4"), tokens=tokens, row=row)
 
 
 def opinion_row(opinion: Opinion) -> tuple[Any, ...]:
-    """Score, times and uses as they are stored."""
-    return (opinion.reflection, _maybe(opinion.touched_at), _maybe(opinion.used_at), opinion.uses)
+    """Return score, times and uses as they are stored."""
+    return (opinion.reflection, _micros_or_none(opinion.touched_at), _micros_or_none(opinion.used_at), opinion.uses)
 
 
 def opinion_of(row: tuple[Any, ...]) -> Opinion:
-    """What `opinion_row` made."""
-    return Opinion(reflection=row[0], touched_at=_moment(row[1]), used_at=_moment(row[2]), uses=row[3])
+    """Return the opinion that `opinion_row` was given."""
+    return Opinion(
+        reflection=row[0], touched_at=_moment_or_none(row[1]), used_at=_moment_or_none(row[2]), uses=row[3]
+    )  # fmt: skip
 
 
-def packed(stored: StoredRecord) -> bytes:
-    """A record for the archive: compressed, its vector in half precision."""
+def pack(stored: StoredRecord) -> bytes:
+    """Compress a record for the archive, its vector in half precision."""
     *values, vector = to_row(stored)
+    return _pack(values, np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes())
+
+
+def unpack(user: str, row: int, body: bytes) -> StoredRecord:
+    """Return the record that `pack` was given.
+
+    Raises:
+        StoreCorruptError: these bytes are no packed record.
+    """
+    with readable():
+        values, halves = _unpack(body)
+        vector = np.frombuffer(halves, dtype="<f2").astype("<f4").tobytes()
+        return _from_row(user, row, (*values, vector))
+
+
+def repack_version_3(body: bytes) -> bytes:
+    """Return an archived record of version 3 of the schema as one of version 4."""
+    values, halves = _unpack(body)
+    named = dict(zip(_COLUMNS_3, values, strict=False))  # without the vector
+    named |= {"kind": kind_of(named["source"]), "archived": 1}
+    return _pack([named[name] for name in COLUMNS[:-1]], halves)
+
+
+def _pack(values: list[Any], halves: bytes) -> bytes:
     body = json.dumps(values, ensure_ascii=False).encode()
-    halves = np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes()
     return zlib.compress(len(body).to_bytes(4, "big") + body + halves)
 
 
-def unpacked(user: str, body: bytes) -> StoredRecord:
-    """What `packed` made.
-
-    Raises:
-        StoreCorruptError: something else.
-    """
-    with readable():
-        data = zlib.decompress(body)
-        at = 4 + int.from_bytes(data[:4], "big")
-        vector = np.frombuffer(data[at:], dtype="<f2").astype("<f4").tobytes()
-        return _from_row(user, (*json.loads(data[4:at]), vector))
+def _unpack(body: bytes) -> tuple[list[Any], bytes]:
+    data = zlib.decompress(body)
+    end = 4 + int.from_bytes(data[:4], "big")
+    return json.loads(data[4:end]), data[end:]
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """What can't be read is damage.
+    """Report values that can't be read as damage.
 
     Raises:
-        StoreCorruptError: it says what was found.
+        StoreCorruptError: the block met an invalid value.
     """
     try:
         yield
@@ -130,9 +142,9 @@ def _texts(stored: str) -> tuple[str, ...]:
     return () if stored == "[]" else tuple(json.loads(stored))
 
 
-def _maybe(value: datetime | None) -> int | None:
-    return None if value is None else micros(value)
+def _micros_or_none(value: datetime | None) -> int | None:
+    return None if value is None else to_micros(value)
 
 
-def _moment(value: int | None) -> datetime | None:
-    return None if value is None else moment(value)
+def _moment_or_none(value: int | None) -> datetime | None:
+    return None if value is None else from_micros(value)

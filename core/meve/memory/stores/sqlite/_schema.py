@@ -7,6 +7,7 @@ other.
 import sqlite3
 
 from meve.errors import StoreCorruptError, StoreVersionError
+from meve.memory.stores.sqlite._rows import repack_version_3
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -93,6 +94,15 @@ MIGRATIONS: tuple[str, ...] = (
     """
     CREATE INDEX memories_message ON memories (user, session, tags, row, expires) WHERE source = 'message';
     """,
+    """
+    ALTER TABLE memories ADD COLUMN kind TEXT NOT NULL DEFAULT 'fact';
+    ALTER TABLE memories ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+    UPDATE memories SET kind = source WHERE source IN ('item', 'message', 'summary');
+    UPDATE memories SET archived = 1, tags = '[]' WHERE kind = 'message' AND tags = '["archived"]';
+    UPDATE archive SET body = repack_version_3(body);
+    DROP INDEX memories_message;
+    CREATE INDEX memories_message ON memories (user, session, archived, row, expires) WHERE kind = 'message';
+    """,
 )
 """From nothing to version 1, from 1 to 2, and so on."""
 
@@ -108,6 +118,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> int:
         StoreVersionError: the file is of a newer version than this one.
     """
     had = _version(connection)
+    connection.create_function("repack_version_3", 1, repack_version_3, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,216 +1,218 @@
-"""One transaction on a memory's file, and what it shares with those who only read."""
+"""The reads and writes of a memory's file, over one connection that is in a transaction."""
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
-from meve.errors import DuplicateIdError, StorageError
-from meve.memory._audit.chain import Chain, Event
+from meve.memory._audit.chain import Entry
+from meve.memory._timestamps import to_micros
 from meve.memory.records import SHARED, Opinion, StoredRecord
-from meve.memory.stores.protocol import Stretch
-from meve.memory.stores.sqlite._messages import records_in
-from meve.memory.stores.sqlite._rows import COLUMNS, from_row, micros, opinion_of, opinion_row, packed, to_row, unpacked
+from meve.memory.stores.protocol import EventQuery, RecordQuery, SealedHead
+from meve.memory.stores.sqlite._record_query import count_records, read_records
+from meve.memory.stores.sqlite._rows import COLUMNS, opinion_of, opinion_row, pack, to_row
 
-REMEMBERED = 10_000
-"""How many rows that are gone a user's readers are told of one by one; beyond, they read all anew."""
+MAX_REMOVED_ROWS = 10_000
+"""The number of a user's removed rows that are known one by one; beyond it, readers start anew."""
 
-OPINION = "reflection, touched, used, uses"
-ALL = ", ".join(COLUMNS)
-_INSERT = f"INSERT INTO memories (user, changed, {ALL}) VALUES (?, ?{', ?' * len(COLUMNS)})"
-_REPLACE = f"UPDATE memories SET changed = ?, {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE user = ? AND id = ?"
+_USER = "user = (SELECT no FROM users WHERE key = ?)"
+_PUT = (
+    f"INSERT INTO memories (user, changed, {', '.join(COLUMNS)}) VALUES (?, ?{', ?' * len(COLUMNS)}) "
+    f"ON CONFLICT (user, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ('changed', *COLUMNS))}"
+)
 
 
-class SqliteTransaction:
-    """See `meve.memory.stores.protocol.Transaction`."""
+class SqliteSnapshot:
+    """See `meve.memory.stores.protocol.Snapshot`.
 
-    def __init__(self, connection: sqlite3.Connection, chain: Chain) -> None:
+    Args:
+        connection: in a transaction.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._chain = chain
-        self._versions: dict[str, tuple[int, int]] = {}
-        self._events: list[Event] = []
 
-    def find(self, user: str, record_id: str) -> StoredRecord | None:
-        """One record that isn't archived."""
-        return found_in(self._connection, user, record_id)
+    def records(self, query: RecordQuery) -> list[StoredRecord]:
+        """Return the matching records, by row."""
+        return read_records(self._connection, query)
 
-    def records(self, user: str) -> list[StoredRecord]:
-        """All of a user that aren't archived, by id."""
+    def count(self, query: RecordQuery) -> int:
+        """Return the number of matching records, whatever the limit and the offset."""
+        return count_records(self._connection, query)
+
+    def version(self, user: str) -> int:
+        """Return the version of a user's records; 0 for an unknown user."""
+        row = self._connection.execute("SELECT version FROM users WHERE key = ?", (user,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def removed_rows(self, user: str, since: int) -> list[int] | None:
+        """Return the rows that were removed or archived after a version; None if that is no longer known."""
+        row = self._connection.execute("SELECT no, complete_from FROM users WHERE key = ?", (user,)).fetchone()
+        if row is None or since < row[1]:
+            return None
+        rows = self._connection.execute("SELECT row FROM gone WHERE user = ? AND changed > ?", (row[0], since))
+        return [number for (number,) in rows.fetchall()]
+
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
         rows = self._connection.execute(
-            f"SELECT {ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
+            f"SELECT DISTINCT session FROM memories WHERE kind = 'message' AND {_USER} "
+            "AND (expires IS NULL OR expires > ?) ORDER BY session",
+            (user, to_micros(now)),
+        )
+        return [session for (session,) in rows.fetchall()]
+
+    def users(self) -> list[str]:
+        """Return the keys of all users that have a record, archived or not, sorted."""
+        rows = self._connection.execute(
+            "SELECT key FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE user = no) ORDER BY key"
+        )
+        return [key for (key,) in rows.fetchall()]
+
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """Return a user's opinions of shared records, by record id."""
+        rows = self._connection.execute(
+            f"SELECT id, reflection, touched, used, uses FROM opinions WHERE {_USER}", (user,)
         ).fetchall()
-        return [from_row(user, row) for row in rows]
+        return {row[0]: opinion_of(row[1:]) for row in rows}
 
-    def insert(self, user: str, stored: StoredRecord) -> None:
-        """A new record.
+    def entries(self, query: EventQuery) -> Iterator[Entry]:
+        """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
+        conditions: list[tuple[str, Any]] = [
+            ("user = ?", query.user),
+            ("record = ?", query.record),
+            ("at >= ?", query.since),
+            ("at < ?", query.until),
+            ("action IN (SELECT value FROM json_each(?))", json.dumps(list(query.actions)) if query.actions else None),
+        ]
+        given = [(clause, value) for clause, value in conditions if value is not None]
+        where = f"WHERE {' AND '.join(clause for clause, _ in given)}" if given else ""
+        self._connection.text_factory = _decode
+        try:
+            for row in self._connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", [v for _, v in given]):
+                yield Entry(*row)
+        finally:
+            self._connection.text_factory = str
 
-        Raises:
-            DuplicateIdError: the user has one of that id, archived or not.
-        """
-        taken = self.archived(user, stored.record.id)
-        if taken is None:
-            no, version = self._changing(user)
-            try:
-                self._connection.execute(_INSERT, (no, version, *to_row(stored)))
-            except sqlite3.IntegrityError as cause:
-                raise _taken(stored.record.id) from cause
-            return
-        raise _taken(stored.record.id)
+    def head(self) -> SealedHead | None:
+        """Return the end of the audit log; None if it was never written, or is missing."""
+        row = self._connection.execute("SELECT seq, digest, seal FROM audit_head").fetchone()
+        return None if row is None else SealedHead(seq=row[0], digest=row[1], seal=row[2])
 
-    def replace(self, user: str, stored: StoredRecord) -> None:
-        """The record of that id becomes this one."""
-        no, version = self._changing(user)
-        done = self._connection.execute(_REPLACE, (version, *to_row(stored), no, stored.record.id))
-        if done.rowcount != 1:
-            raise StorageError(f"no record {stored.record.id!r} to replace")
+    def setting(self, name: str) -> str | None:
+        """Return the value of a setting; None if it isn't set."""
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
 
-    def erase(self, user: str, record_id: str) -> bool:
-        """Nothing is left of the record, archived or not; whether there was one."""
-        no, version = self._changing(user)
-        gone = self._connection.execute("DELETE FROM memories WHERE user = ? AND id = ? RETURNING row", (no, record_id))
-        rows = gone.fetchall()
-        self._connection.executemany("INSERT INTO gone VALUES (?, ?, ?)", [(no, version, row) for (row,) in rows])
+
+class SqliteTransaction(SqliteSnapshot):
+    """See `meve.memory.stores.protocol.Transaction`.
+
+    Args:
+        connection: in a transaction that may write.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._versions: dict[str, tuple[int, int]] = {}
+
+    def put(self, user: str, stored: StoredRecord) -> None:
+        """Write a record, in place of the one with its id."""
+        no, version = self._next_version(user)
+        record = stored.record
+        if record.archived:
+            self._note_removal(user, record.id)
+        if record.archived and record.kind != "message":
+            self._delete(no, record.id)
+            expires = None if record.expires_at is None else to_micros(record.expires_at)
+            self._connection.execute(
+                "INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)",
+                (no, record.id, expires, bool(record.hold), pack(stored), json.dumps(record.derived_from)),
+            )
+        else:
+            self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record.id))
+            self._connection.execute(_PUT, (no, version, *to_row(stored)))
+
+    def remove(self, user: str, record_id: str) -> bool:
+        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
+        self._note_removal(user, record_id)
         if user == SHARED:
             self._connection.execute("DELETE FROM opinions WHERE id = ?", (record_id,))
-        kept = self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record_id)).rowcount
-        return bool(rows or kept)
-
-    def archive(self, user: str, stored: StoredRecord) -> None:
-        """The record is compressed, and out of every index."""
-        record = stored.record
-        self.erase(user, record.id)
-        no, _ = self._changing(user)
-        expires = None if record.expires_at is None else micros(record.expires_at)
-        self._connection.execute(
-            "INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)",
-            (no, record.id, expires, bool(record.hold), packed(stored), json.dumps(record.derived_from)),
-        )
-
-    def archived(self, user: str, record_id: str) -> StoredRecord | None:
-        """One archived record."""
-        return archived_in(self._connection, user, record_id)
-
-    def all_archived(self, user: str) -> list[StoredRecord]:
-        """All archived records of a user, by id."""
-        return all_archived_in(self._connection, user)
-
-    def holding(self, user: str, *record_ids: str) -> list[StoredRecord]:
-        """The records of these ids, and those that were merged or summarised from one; archived or not."""
-        mine, asked = "user = (SELECT no FROM users WHERE key = ?1)", "(SELECT value FROM json_each(?2))"
-        made_of_it = f"EXISTS (SELECT 1 FROM json_each(derived) WHERE value IN {asked})"
-        given = (user, json.dumps(record_ids))
-        rows = self._connection.execute(
-            f"SELECT {ALL} FROM memories WHERE {mine} AND id IN {asked} UNION SELECT {ALL} FROM memories "
-            f"WHERE {mine} AND derived <> '[]' AND {made_of_it}",
-            given,
-        ).fetchall()
-        bodies = self._connection.execute(
-            f"SELECT body FROM archive WHERE {mine} AND id IN {asked} UNION SELECT body FROM archive WHERE {mine} "
-            f"AND (derived IS NULL OR derived <> '[]') AND (derived IS NULL OR {made_of_it})",
-            given,
-        ).fetchall()
-        archived = [unpacked(user, body) for (body,) in bodies]
-        wanted = set(record_ids)
-        kept = [s for s in archived if not wanted.isdisjoint((s.record.id, *s.record.derived_from))]
-        return [*(from_row(user, row) for row in rows), *kept]
-
-    def messages(self, user: str, stretch: Stretch, now: datetime) -> list[tuple[int, StoredRecord]]:
-        """Messages that aren't expired, with their places, in the order in which they were added."""
-        return records_in(self._connection, user, stretch, now)
-
-    def forget_opinions(self, user: str) -> None:
-        """Nothing is left of what a user's answers made of shared records."""
-        self._connection.execute("DELETE FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
+        return self._delete(self._next_version(user)[0], record_id)
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """These were recalled then. No change that readers must hear of."""
+        """Set `touched_at` of active records; the user's version stays."""
         self._connection.executemany(
-            "UPDATE memories SET touched = ? WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
-            [(micros(at), user, record_id) for record_id in record_ids],
+            f"UPDATE memories SET touched = ? WHERE {_USER} AND id = ?",
+            [(to_micros(at), user, record_id) for record_id in record_ids],
         )
 
-    def opinion(self, user: str, record_id: str) -> Opinion | None:
-        """What a user's answers made of a shared record."""
-        row = self._connection.execute(
-            f"SELECT {OPINION} FROM opinions WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?",
-            (user, record_id),
-        ).fetchone()
-        return None if row is None else opinion_of(row)
+    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
+        """Write a user's opinion of a shared record; None removes it."""
+        no, _ = self._next_version(user)
+        if opinion is None:
+            self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (no, record_id))
+        else:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
+            )
 
-    def rate(self, user: str, record_id: str, opinion: Opinion) -> None:
-        """A user's opinion of a shared record becomes this one."""
-        no, _ = self._changing(user)
+    def append(self, entries: Iterable[Entry], head: SealedHead) -> None:
+        """Add entries at the end of the audit log, and replace its head."""
+        self._connection.executemany(
+            "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(e.seq, e.at, e.user, e.record, e.action, e.reason, e.detail, e.digest) for e in entries],
+        )
         self._connection.execute(
-            "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
+            "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?)", (head.seq, head.digest, head.seal)
         )
 
-    def log(self, *events: Event) -> None:
-        """Entries for the log, in this order."""
-        self._events += events
+    def put_setting(self, name: str, value: str) -> None:
+        """Write a setting."""
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def finish(self) -> None:
-        """Write what the transaction gathered: the users' versions, and the log."""
+        """Write the users' new versions."""
         for no, version in self._versions.values():
             self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, no))
-            self._trim(no)
-        if not self._events:
-            return
-        seq, digest = self._connection.execute("SELECT seq, digest FROM audit_head").fetchone()
-        rows = []
-        for event in self._events:
-            seq += 1
-            detail = json.dumps(dict(event.detail), sort_keys=True, separators=(",", ":"), allow_nan=False)
-            fields = (seq, micros(event.at), event.user, event.record, event.action, event.reason, detail)
-            digest = self._chain.digest(digest, fields)
-            rows.append((*fields, digest))
-        self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._trim_removed_rows(no)
+
+    def _delete(self, no: int, record_id: str) -> bool:
+        cursors = [
+            self._connection.execute(f"DELETE FROM {table} WHERE user = ? AND id = ?", (no, record_id))
+            for table in ("memories", "archive")
+        ]
+        return any(cursor.rowcount for cursor in cursors)
+
+    def _note_removal(self, user: str, record_id: str) -> None:
+        """Note that a row leaves the active records; an archived message left them before."""
+        no, version = self._next_version(user)
         self._connection.execute(
-            "UPDATE audit_head SET seq = ?, digest = ?, seal = ?", (seq, digest, self._chain.seal(seq, digest))
+            "INSERT OR IGNORE INTO gone SELECT ?1, ?2, row FROM memories WHERE user = ?1 AND id = ?3",
+            (no, version, record_id),
         )
 
-    def _changing(self, user: str) -> tuple[int, int]:
-        """The user's number, and the version that this transaction makes; the same however often it is asked."""
+    def _next_version(self, user: str) -> tuple[int, int]:
+        """Return the user's number, and the version that this transaction makes: one for all its changes."""
         if user not in self._versions:
             self._connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (user,))
             no, version = self._connection.execute("SELECT no, version FROM users WHERE key = ?", (user,)).fetchone()
             self._versions[user] = (no, version + 1)
         return self._versions[user]
 
-    def _trim(self, no: int) -> None:
-        """Forget which rows went long ago: who last looked before that reads all anew."""
+    def _trim_removed_rows(self, no: int) -> None:
+        """Forget the oldest half of too many removed rows: who read before their removal starts anew."""
         count = self._connection.execute("SELECT count(*) FROM gone WHERE user = ?", (no,)).fetchone()[0]
-        if count > REMEMBERED:
+        if count > MAX_REMOVED_ROWS:
             at = self._connection.execute(
                 "SELECT changed FROM gone WHERE user = ? ORDER BY changed LIMIT 1 OFFSET ?",
-                (no, count - REMEMBERED // 2),
+                (no, count - MAX_REMOVED_ROWS // 2),
             ).fetchone()[0]
             self._connection.execute("DELETE FROM gone WHERE user = ? AND changed <= ?", (no, at))
             self._connection.execute("UPDATE users SET complete_from = ? WHERE no = ?", (at, no))
 
 
-def found_in(connection: sqlite3.Connection, user: str, record_id: str) -> StoredRecord | None:
-    """One record that isn't archived."""
-    row = connection.execute(
-        f"SELECT {ALL} FROM memories WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?", (user, record_id)
-    ).fetchone()
-    return None if row is None else from_row(user, row)
-
-
-def archived_in(connection: sqlite3.Connection, user: str, record_id: str) -> StoredRecord | None:
-    """One archived record."""
-    row = connection.execute(
-        "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) AND id = ?", (user, record_id)
-    ).fetchone()
-    return None if row is None else unpacked(user, row[0])
-
-
-def all_archived_in(connection: sqlite3.Connection, user: str) -> list[StoredRecord]:
-    """All archived records of a user, by id."""
-    rows = connection.execute(
-        "SELECT body FROM archive WHERE user = (SELECT no FROM users WHERE key = ?) ORDER BY id", (user,)
-    ).fetchall()
-    return [unpacked(user, body) for (body,) in rows]
-
-
-def _taken(record_id: str) -> DuplicateIdError:
-    return DuplicateIdError(f"the id {record_id!r} is taken: give another, or update that record")
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")

@@ -1,0 +1,78 @@
+"""Expiry: when a record expires, whether it has, and its removal. No read returns an expired record.
+
+Reads that don't return whole records apply the same rule: `RecordQuery.alive_at` in the store, `Scope` in the index.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from meve.errors import ValidationError
+from meve.memory._timestamps import checked_moment
+from meve.memory.policy import CHAT, Policy, PolicyClass, Source
+
+if TYPE_CHECKING:
+    from meve.memory._runtime import Kit
+    from meve.memory.records import MemoryRecord, StoredRecord
+    from meve.memory.stores._record_store import RecordTransaction
+
+
+def has_passed(expires_at: datetime | None, now: datetime) -> bool:
+    """Return whether an expiry has passed: at the very moment it has; None never does."""
+    return expires_at is not None and now >= expires_at
+
+
+def expiry_of(
+    policy: Policy,
+    policy_class: PolicyClass,
+    source: Source,
+    now: datetime,
+    ttl: timedelta | None = None,
+    expires_at: datetime | None = None,
+) -> datetime | None:
+    """Return when a record that is written now expires; None for never.
+
+    Raises:
+        ValidationError: both `ttl` and `expires_at` are given, or one of them is invalid.
+    """
+    if ttl is not None and expires_at is not None:
+        raise ValidationError("both ttl and expires_at are given: give one of them")
+    if expires_at is not None:
+        moment = checked_moment(expires_at, "expires_at")
+        if has_passed(moment, now):
+            raise ValidationError(f"expires_at {moment.isoformat()} has passed: give a moment after {now.isoformat()}")
+        return moment
+    if ttl is not None:
+        if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+            raise ValidationError(f"ttl must be a timedelta above zero, got {ttl!r}")
+        return after(now, ttl)
+    ttl = policy.rule(policy_class).ttl
+    if source in CHAT and policy.chat_ttl is not None:
+        ttl = policy.chat_ttl if ttl is None else min(ttl, policy.chat_ttl)
+    return None if ttl is None else after(now, ttl)
+
+
+def after(now: datetime, ttl: timedelta) -> datetime | None:
+    """Return the moment this long after now; None beyond the calendar."""
+    try:
+        return now + ttl
+    except OverflowError:
+        return None
+
+
+def removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[MemoryRecord]":
+    """Return the expired records that aren't on hold."""
+    return (stored.record for stored in records if stored.record.expired(now) and not stored.record.hold)
+
+
+def reason_of(record: "MemoryRecord") -> str:
+    """Return the reason that the audit log gives for the removal of an expired record."""
+    return f"its time was over at {record.expires_at}"
+
+
+def remove_expired(kit: "Kit", transaction: "RecordTransaction", user: str, record_id: str, now: datetime) -> None:
+    """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
+    found = transaction.find(user, record_id)
+    for record in removable([found] if found else [], now):
+        transaction.erase(user, record)
+        transaction.log(kit.event(user, record, "expire", reason_of(record), now))

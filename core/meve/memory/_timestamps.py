@@ -1,0 +1,48 @@
+"""Moments: their checks, and the microseconds since 1970 as which they are stored."""
+
+from datetime import UTC, datetime, timedelta
+
+from meve.errors import ValidationError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime) -> int:
+    """Return the microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(value: int) -> datetime:
+    """Return the moment, in UTC."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def checked_moment(value: object, name: str) -> datetime:
+    """Return a moment in UTC.
+
+    Raises:
+        ValidationError: it is no datetime, has no time zone, or lies beyond the calendar in UTC.
+    """
+    if not isinstance(value, datetime):
+        raise ValidationError(f"{name} must be a datetime with a time zone, got {value!r:.80}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValidationError(f"{name} must have a time zone, such as datetime.now(UTC), got {value.isoformat()}")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as cause:
+        raise ValidationError(f"{name} must lie within the calendar in UTC, got {value.isoformat()}") from cause
+
+
+def ago(now: datetime, length: object, name: str) -> datetime | None:
+    """Return the moment this long before now; None before the calendar begins.
+
+    Raises:
+        ValidationError: `length` is no timedelta, or negative.
+    """
+    if not isinstance(length, timedelta) or length < timedelta(0):
+        raise ValidationError(f"{name} must be a timedelta of zero or more, got {length!r:.80}")
+    try:
+        return now - length
+    except OverflowError:
+        return None

@@ -1,0 +1,345 @@
+"""What every back end shares: composed reads and writes, the audit chain, and the notice to caches after a change."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+
+from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, foreign
+from meve.memory._audit.chain import START, AuditEvent, Chain, Entry, Event, Head, Verification, told
+from meve.memory._timestamps import from_micros, to_micros
+from meve.memory.records import SHARED, Counts, MemoryRecord, Opinion, StoredRecord
+from meve.memory.stores.protocol import EventQuery, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What changed in a user's active records since a version."""
+
+    version: int
+    """The user's version now."""
+    is_complete: bool
+    """Whether `records` are all there are: then a reader starts anew."""
+    records: Sequence[StoredRecord]
+    """New and changed records."""
+    removed_rows: Sequence[int]
+
+
+@dataclass(slots=True, kw_only=True)
+class UserChange:
+    """What a committed transaction did to one user's records. Listeners must drop what they hold of it."""
+
+    user: str
+    erased: list[MemoryRecord] = field(default_factory=list)
+    """Records that are gone."""
+    overwritten: list[MemoryRecord] = field(default_factory=list)
+    """Records, as they were, whose text, tags or metadata are others now."""
+    is_forgotten: bool = False
+    """Whether everything of the user was erased."""
+
+
+Listener = Callable[[UserChange], None]
+
+
+class RecordTransaction:
+    """Changes of records and their entries in the audit log, as one transaction of the back end.
+
+    Args:
+        transaction: the back end's.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self.events: list[Event] = []
+        self.changes: dict[str, UserChange] = {}
+        """By the user's key."""
+        self.records = transaction.records
+
+    def find(self, user: str, record_id: str) -> StoredRecord | None:
+        """Return one record, archived or not."""
+        return find(self._transaction, user, record_id)
+
+    def all_records(self, user: str) -> list[StoredRecord]:
+        """Return all records of a user by id, the archived ones last."""
+        return all_records(self._transaction, user)
+
+    def with_derived(self, user: str, record_ids: Sequence[str]) -> list[StoredRecord]:
+        """Return the records of these ids and those derived from one of them, archived or not."""
+        query = RecordQuery(user=user, archived=None, ids=record_ids)
+        both = [*self.records(query), *self.records(replace(query, ids=None, derived_from=record_ids))]
+        return list({stored.record.id: stored for stored in both}.values())
+
+    def insert(self, user: str, stored: StoredRecord) -> None:
+        """Write a new record.
+
+        Raises:
+            DuplicateIdError: the user has a record of that id.
+        """
+        record_id = stored.record.id
+        if self._transaction.count(RecordQuery(user=user, archived=None, ids=[record_id])):
+            raise DuplicateIdError(f"id {record_id!r} is taken: choose another, or update that record")
+        self._put(user, stored)
+
+    def replace(self, user: str, stored: StoredRecord) -> None:
+        """Write a record in place of the one with its id.
+
+        Raises:
+            StorageError: there is no such record.
+        """
+        before = self.find(user, stored.record.id)
+        if before is None:
+            raise StorageError(f"no record {stored.record.id!r} to replace: insert it")
+        if _content(before.record) != _content(stored.record):
+            self._change(user).overwritten.append(before.record)
+        self._put(user, stored)
+
+    def erase(self, user: str, record: MemoryRecord) -> None:
+        """Remove a record, archived or not."""
+        if self._transaction.remove(user, record.id):
+            self._change(user).erased.append(record)
+
+    def forget_user(self, user: str) -> None:
+        """Remove a user's opinions, and let every listener drop all that it holds of the user."""
+        for record_id in self._transaction.opinions(user):
+            self._transaction.put_opinion(user, record_id, None)
+        self._change(user).is_forgotten = True
+
+    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """Note that records were recalled; this is no change of theirs."""
+        self._transaction.touch(user, record_ids, at)
+
+    def opinion(self, user: str, record_id: str) -> Opinion | None:
+        """Return a user's opinion of a shared record."""
+        return self._transaction.opinions(user).get(record_id)
+
+    def put_opinion(self, user: str, record_id: str, opinion: Opinion) -> None:
+        """Write a user's opinion of a shared record."""
+        self._change(user)
+        self._transaction.put_opinion(user, record_id, opinion)
+
+    def log(self, *events: Event) -> None:
+        """Add entries to the audit log, in this order."""
+        self.events += events
+
+    def append_events(self, audit_chain: Chain) -> None:
+        """Hang the logged events on the audit chain.
+
+        Raises:
+            AuditError: the log has lost its head.
+        """
+        if not self.events:
+            return
+        head = self._transaction.head()
+        if head is None:
+            raise AuditError("the audit log has no head: restore the store from a copy")
+        seq, digest = head.seq, head.digest
+        entries: list[Entry] = []
+        for event in self.events:
+            seq += 1
+            detail = json.dumps(dict(event.detail), sort_keys=True, separators=(",", ":"), allow_nan=False)
+            fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
+            digest = audit_chain.digest(digest, fields)
+            entries.append(Entry(*fields, digest))
+        self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
+
+    def _put(self, user: str, stored: StoredRecord) -> None:
+        self._change(user)
+        self._transaction.put(user, stored)
+
+    def _change(self, user: str) -> UserChange:
+        return self.changes.setdefault(user, UserChange(user=user))
+
+
+class RecordStore:
+    """The records, the audit log and the listeners of a memory, over any back end.
+
+    Args:
+        backend: where all of it is kept.
+        audit_chain: signs the audit log.
+    """
+
+    def __init__(self, backend: MemoryStore, audit_chain: Chain | None = None) -> None:
+        self.backend = backend
+        self.chain = audit_chain or Chain()
+        self.scrub = backend.scrub
+        self.close = backend.close
+        self._listeners: list[Listener] = []
+
+    @classmethod
+    def open(cls, backend: MemoryStore, audit_chain: Chain | None = None) -> Self:
+        """Begin the audit log of a new store, or check that this key signs it.
+
+        Raises:
+            AuditError: another key signs the log.
+        """
+        store = cls(backend, audit_chain)
+        mine = store.chain.fingerprint
+        theirs = store._claim("audit_key", mine, SealedHead(seq=0, digest=START, seal=store.chain.seal(0, START)))
+        if theirs != mine:
+            had, given = ("a key" if each else "no key" for each in (theirs, mine))
+            difference = "another key" if had == given else f"{had}, and you gave {given}"
+            raise AuditError(
+                f"the audit log of {backend.name} hangs on {difference}: open it with the audit_key it was made with"
+            )
+        return store
+
+    def claim_embedder(self, name: str, dimension: int) -> None:
+        """Note which embedder makes the vectors, unless one is noted.
+
+        Raises:
+            IndexMismatchError: another embedder is noted.
+        """
+        mine = f"{name} {dimension}"
+        theirs = self._claim("embedder", mine)
+        if theirs != mine:
+            raise IndexMismatchError(
+                f"{self.backend.name} holds vectors of {theirs!r} (name, dimension), and the embedder is {mine!r}: "
+                "open it with the embedder it was made with"
+            )
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call a function with each user's changes, after each commit: caches drop what was erased."""
+        self._listeners.append(listener)
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[RecordTransaction]:
+        """Write, as `MemoryStore.writing`; after the commit tell the listeners."""
+        with self.backend.writing(durable=durable) as transaction:
+            records = RecordTransaction(transaction)
+            yield records
+            records.append_events(self.chain)
+        for change in records.changes.values():
+            for listener in self._listeners:
+                listener(change)
+
+    def find(self, user: str, record_id: str) -> StoredRecord | None:
+        """Return one record, archived or not."""
+        with self.backend.reading() as snapshot:
+            return find(snapshot, user, record_id)
+
+    def records(self, query: RecordQuery) -> list[StoredRecord]:
+        """Return the matching records."""
+        with self.backend.reading() as snapshot:
+            return snapshot.records(query)
+
+    def count(self, query: RecordQuery) -> int:
+        """Return the number of matching records."""
+        with self.backend.reading() as snapshot:
+            return snapshot.count(query)
+
+    def all_records(self, user: str) -> list[StoredRecord]:
+        """Return all records of a user by id, the archived ones last."""
+        with self.backend.reading() as snapshot:
+            return all_records(snapshot, user)
+
+    def version(self, user: str) -> int:
+        """Return the version of a user's records."""
+        with self.backend.reading() as snapshot:
+            return snapshot.version(user)
+
+    def changes(self, user: str, since: int) -> Changes:
+        """Return what changed in a user's active records after a version; everything if that isn't known."""
+        with self.backend.reading() as snapshot:
+            version = snapshot.version(user)
+            removed = snapshot.removed_rows(user, since) if 0 < since <= version else None
+            records = snapshot.records(RecordQuery(user=user, changed_since=0 if removed is None else since))
+        return Changes(
+            version=version, is_complete=removed is None, records=records, removed_rows=() if removed is None else removed
+        )  # fmt: skip
+
+    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
+        """Return by id when active records were last recalled: `changes` doesn't report recalls."""
+        records = (stored.record for stored in self.records(RecordQuery(user=user, ids=record_ids)))
+        return {record.id: record.touched_at for record in records if record.touched_at is not None}
+
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
+        with self.backend.reading() as snapshot:
+            return snapshot.sessions(user, now)
+
+    def users(self) -> list[str]:
+        """Return the keys of all users that have a record."""
+        with self.backend.reading() as snapshot:
+            return snapshot.users()
+
+    def opinions(self, user: str) -> Mapping[str, Opinion]:
+        """Return a user's opinions of shared records, by record id."""
+        with self.backend.reading() as snapshot:
+            return snapshot.opinions(user)
+
+    def events(self, query: EventQuery) -> Iterator[AuditEvent]:
+        """Return the matching entries of the audit log, oldest first.
+
+        Raises:
+            AuditError: an entry is damaged.
+        """
+        with self.backend.reading() as snapshot:
+            for entry in snapshot.entries(query):
+                with foreign(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
+                    event = told(entry, from_micros(entry.at))
+                    f"{event}".encode()  # bytes that are no text come as surrogates
+                yield event
+
+    def head(self) -> Head:
+        """Return the newest entry of the audit log.
+
+        Raises:
+            AuditError: the log has lost its head.
+        """
+        with self.backend.reading() as snapshot:
+            head = snapshot.head()
+        if head is None:
+            raise AuditError("the audit log has no head: restore the store from a copy")
+        return Head(seq=head.seq, digest=head.digest.hex())
+
+    def verify(self, kept: Head | None = None) -> Verification:
+        """Check the audit log against its chain, its seal, and a head that was kept elsewhere."""
+        with self.backend.reading() as snapshot:
+            head = snapshot.head()
+            if head is None:
+                problem = "the log's head is missing"
+                return Verification(ok=False, events=0, keyed=self.chain.keyed, at=1, problem=problem)
+            return self.chain.check(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
+
+    def counts(self) -> Counts:
+        """Return how much there is."""
+        with self.backend.reading() as snapshot:
+            head = snapshot.head()
+            return Counts(
+                records=snapshot.count(RecordQuery(user=None)),
+                archived=snapshot.count(RecordQuery(user=None, archived=True)),
+                users=sum(user != SHARED for user in snapshot.users()),
+                events=head.seq if head else 0,
+                bytes=self.backend.size(),
+            )
+
+    def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
+        """Set a setting, and the log's first head with it, unless it is set; return the value that it has then."""
+        with self.backend.reading() as snapshot:
+            found = snapshot.setting(name)
+        if found is None:
+            with self.backend.writing() as transaction:
+                found = transaction.setting(name)
+                if found is None:
+                    transaction.put_setting(name, found := value)
+                    if head is not None:
+                        transaction.append((), head)
+        return found
+
+
+def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:
+    """Return one record, archived or not."""
+    records = snapshot.records(RecordQuery(user=user, archived=None, ids=[record_id]))
+    return records[0] if records else None
+
+
+def all_records(snapshot: Snapshot, user: str) -> list[StoredRecord]:
+    """Return all records of a user by id, the archived ones last."""
+    records = snapshot.records(RecordQuery(user=user, archived=None))
+    return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id))
+
+
+def _content(record: MemoryRecord) -> tuple[object, ...]:
+    return (record.text, record.tags, record.metadata)

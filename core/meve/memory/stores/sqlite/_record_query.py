@@ -1,0 +1,105 @@
+"""A `RecordQuery` as SQL. A page of one session's messages is found by an index, however long the session is."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from meve.memory._timestamps import to_micros
+from meve.memory.records import Kind, StoredRecord, checked_choice
+from meve.memory.stores.protocol import RecordQuery
+from meve.memory.stores.sqlite._rows import COLUMNS, from_row, unpack
+
+_ALL = ", ".join(COLUMNS)
+_IN = "IN (SELECT value FROM json_each(?))"
+_DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value {_IN})"
+
+
+def read_records(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
+    """Return the matching records by row, those of the archive after the others."""
+    statement, values = select_records(query, _ALL)
+    records = [from_row(row[-1], row[0], row[1:-1]) for row in connection.execute(statement, values).fetchall()]
+    if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
+        records += _archived(connection, query)
+    return records
+
+
+def count_records(connection: sqlite3.Connection, query: RecordQuery) -> int:
+    """Return the number of matching records, whatever the limit and the offset."""
+    where, values = _where(query)
+    count = int(connection.execute(f"SELECT count(*) FROM memories {where}", values).fetchone()[0])
+    if not _needs_archive(query):
+        return count
+    where, values = _where_in_archive(query)
+    if any((query.kind, query.session_id, query.derived_from)):  # only the compressed body knows
+        return count + len(_archived(connection, query))
+    return count + int(connection.execute(f"SELECT count(*) FROM archive {where}", values).fetchone()[0])
+
+
+def select_records(query: RecordQuery, columns: str) -> tuple[str, list[Any]]:
+    """Return the statement that reads the matching rows outside the archive, and its values."""
+    where, values = _where(query)
+    key = "(SELECT key FROM users WHERE no = user)" if query.user is None else "?"
+    order = "DESC" if query.newest_first else "ASC"
+    limit = -1 if query.limit is None else query.limit
+    statement = f"SELECT row, {columns}, {key} FROM memories {where} ORDER BY row {order} LIMIT ? OFFSET ?"
+    return statement, [*([] if query.user is None else [query.user]), *values, limit, query.offset]
+
+
+def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
+    where, values = _where_in_archive(query)
+    rows = connection.execute(
+        f"SELECT rowid, body, (SELECT key FROM users WHERE no = user) FROM archive {where} ORDER BY rowid", values
+    ).fetchall()
+    records = [unpack(user, row, body) for row, body, user in rows]
+    return [
+        stored
+        for stored in records
+        if query.kind in (None, stored.record.kind)
+        and query.session_id in (None, stored.record.session_id)
+        and (query.derived_from is None or not set(query.derived_from).isdisjoint(stored.record.derived_from))
+    ]
+
+
+def _needs_archive(query: RecordQuery) -> bool:
+    """Return whether the archive may hold a match: messages and changes never lie there."""
+    return query.archived is not False and query.kind != "message" and query.changed_since is None
+
+
+def _where(query: RecordQuery) -> tuple[str, list[Any]]:
+    return _joined(
+        [
+            ("user = (SELECT no FROM users WHERE key = ?)", query.user),
+            ("session = ?", query.session_id),
+            ("archived = ?", None if query.archived is None else int(query.archived)),
+            ("(expires IS NULL OR expires > ?)", None if query.alive_at is None else to_micros(query.alive_at)),
+            ("changed > ?", query.changed_since),
+            ("row > ?", query.after),
+            ("row < ?", query.before),
+            (f"id {_IN}", _json(query.ids)),
+            (_DERIVED, _json(query.derived_from)),
+        ],
+        "" if query.kind is None else f"kind = '{checked_choice(query.kind, 'kind', Kind)}'",
+    )
+
+
+def _where_in_archive(query: RecordQuery) -> tuple[str, list[Any]]:
+    return _joined(
+        [
+            ("user = (SELECT no FROM users WHERE key = ?)", query.user),
+            ("(expires IS NULL OR expires > ?)", None if query.alive_at is None else to_micros(query.alive_at)),
+            (f"id {_IN}", _json(query.ids)),
+            (f"(derived IS NULL OR ({_DERIVED}))", _json(query.derived_from)),
+        ]
+    )
+
+
+def _joined(conditions: Sequence[tuple[str, Any]], literal: str = "") -> tuple[str, list[Any]]:
+    """Join conditions by AND; `literal` has no value: a partial index serves no condition with a placeholder."""
+    given = [(clause, value) for clause, value in conditions if value is not None]
+    clauses = [clause for clause, _ in given] + ([literal] if literal else [])
+    return f"WHERE {' AND '.join(clauses)}" if clauses else "", [value for _, value in given]
+
+
+def _json(ids: Sequence[str] | None) -> str | None:
+    return None if ids is None else json.dumps(list(ids))
