@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import teller
 from langchain_meve._documents import Documents, as_documents, as_passages
 from langchain_meve._options import NAMES, Count, Share, question
-from langchain_meve._vector_stores import store_of
+from langchain_meve._vector_store_adapters import store_of
 from meve import Retriever
 from meve.errors import ConfigurationError
 from meve.integrations._options import overrides, renamed

@@ -11,12 +11,13 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_vali
 
 from langchain_meve._messages import text_of, window
 from langchain_meve._options import Count
-from langchain_meve.classic.history import MeVeChatMessageHistory
+from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
+from meve.conversation import Turn
 from meve.errors import ConfigurationError
-from meve.memory._integration import Held, OnError, checked_memory, checked_rules, checked_search, forgiving
-from meve.memory._recall.formatting import told
-from meve.memory.conversation.turns import Said, TurnRules, conversed
+from meve.memory._integration import OnError, PendingRecalls, check_memory, check_rules, check_search, tolerate_failures
+from meve.memory._recall.formatting import format_recall
 from meve.memory.records import UserId, user_key
+from meve.memory.turns import TurnRules, record_turns
 
 
 class MeVeMemory(BaseMemory):
@@ -55,7 +56,7 @@ class MeVeMemory(BaseMemory):
     """`TurnRules`: which turns are remembered, and as what; None for none."""
     on_error: OnError = "warn"
     """Where the memory can't be read or written: go on with a `MemoryLostWarning`, or raise."""
-    _held: Held = PrivateAttr(default_factory=Held)
+    _held: PendingRecalls = PrivateAttr(default_factory=PendingRecalls)
 
     @field_validator("user_id", mode="before")
     @classmethod
@@ -65,9 +66,9 @@ class MeVeMemory(BaseMemory):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        checked_memory(self.memory)
-        checked_search(self.memory, self.search)
-        checked_rules(self.remember)
+        check_memory(self.memory)
+        check_search(self.memory, self.search)
+        check_rules(self.remember)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
@@ -92,7 +93,7 @@ class MeVeMemory(BaseMemory):
         """
         recent: list[BaseMessage] = []
         facts = ""
-        with forgiving(self.on_error, "recalling from memory"):
+        with tolerate_failures(self.on_error, "recalling from memory"):
             recent = self.history.messages[-2 * self.turns :]
             asked = text_of(self._input(inputs)) if inputs else ""
             facts = self._facts(asked, recent) if asked.strip() else ""
@@ -109,16 +110,16 @@ class MeVeMemory(BaseMemory):
         """
         asked, answered = text_of(self._input(inputs)), text_of(self._output(outputs))
         messages = [HumanMessage(asked, id=uuid.uuid4().hex), AIMessage(answered, id=uuid.uuid4().hex)]
-        with forgiving(self.on_error, "writing to memory"):
+        with tolerate_failures(self.on_error, "writing to memory"):
             self.history.add_messages(messages)
-            conversed(
+            record_turns(
                 self.memory,
-                [Said(id=str(messages[0].id), role="user", text=asked)],
+                [Turn(id=str(messages[0].id), speaker="user", text=asked)],
                 user_id=self.user_id,
                 session_id=self.session_id,
                 recall=self._held.take(self._key(asked)),
                 answer=answered,
-                rules=checked_rules(self.remember),
+                rules=check_rules(self.remember),
             )
 
     def clear(self) -> None:
@@ -130,15 +131,15 @@ class MeVeMemory(BaseMemory):
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The same, off the event loop."""
-        return await self.memory.aside(self.load_memory_variables, inputs)  # type: ignore[no-any-return]
+        return await self.memory.run_async(self.load_memory_variables, inputs)  # type: ignore[no-any-return]
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, str]) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.save_context, inputs, outputs)
+        await self.memory.run_async(self.save_context, inputs, outputs)
 
     async def aclear(self) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.clear)
+        await self.memory.run_async(self.clear)
 
     def _key(self, asked: str) -> tuple[str, str, str]:
         return (user_key(self.user_id), self.session_id, asked)
@@ -147,7 +148,7 @@ class MeVeMemory(BaseMemory):
         shown = (*window(recent), asked)
         recall = self.memory.search(asked, user_id=self.user_id, without=shown, **self.search)
         self._held.keep(self._key(asked), recall)
-        return told(self.memory, recall)
+        return format_recall(self.memory, recall)
 
     def _input(self, inputs: Mapping[str, Any]) -> Any:
         if self.input_key is None:

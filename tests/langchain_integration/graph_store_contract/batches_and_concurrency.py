@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 WRITERS = 50
 

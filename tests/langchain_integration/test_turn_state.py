@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from langchain_meve import MeVeMemoryMiddleware
-from tests.langchain_integration.models import Scripted, actions, by_memory, recalled
+from tests.langchain_integration.chat_models import Scripted, actions, by_memory, recalled
 from tests.langchain_integration.test_memory_middleware import ASKED, DOG, Context, agent, call, config
 
 

@@ -5,10 +5,10 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
-from langchain_meve._vector_stores import store_of
+from langchain_meve._vector_store_adapters import store_of
 from meve.testing.fakes import WordEmbedder
 from meve.testing.store_contract import Attached, StoreContract
-from tests.langchain_integration.stores import KINDS
+from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from langgraph.store.base import PutOp
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 SECOND = 1 / 60
 """In minutes, in which a TTL is given."""

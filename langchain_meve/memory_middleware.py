@@ -13,20 +13,21 @@ from langgraph.runtime import Runtime
 from langchain_meve._messages import answer, last_turn, window, with_memory
 from langchain_meve._turn_state import State, noted, spoken
 from langchain_meve._user_id import session_of, user_of
+from meve.conversation import Turn
 from meve.memory import GovernedMemory
 from meve.memory._integration import (
-    Held,
     OnError,
-    checked_memory,
-    checked_on_error,
-    checked_rules,
-    checked_search,
-    forgiving,
+    PendingRecalls,
+    check_memory,
+    check_on_error,
+    check_rules,
+    check_search,
+    tolerate_failures,
 )
-from meve.memory._recall.formatting import told
+from meve.memory._recall.formatting import format_recall
 from meve.memory._recall.searcher import Recall
-from meve.memory.conversation.turns import Said, TurnRules, conversed
 from meve.memory.records import UserId, user_key
+from meve.memory.turns import TurnRules, record_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class _Turn:
 
     user_id: UserId
     session_id: str | None
-    said: list[Said]
+    said: list[Turn]
     """What the turn holds so far, in its order."""
 
     @property
@@ -48,8 +49,8 @@ class _Turn:
         return (user_key(self.user_id), self.session_id, "" if self._asked is None else self._asked.id, self.text)
 
     @property
-    def _asked(self) -> Said | None:
-        return next((each for each in reversed(self.said) if each.role == "user" and each.text.strip()), None)
+    def _asked(self) -> Turn | None:
+        return next((each for each in reversed(self.said) if each.speaker == "user" and each.text.strip()), None)
 
 
 class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
@@ -95,12 +96,12 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
         trace_payloads: bool = False,
     ) -> None:
         super().__init__()
-        self.memory = checked_memory(memory)
+        self.memory = check_memory(memory)
         self._user_id = user_id
-        self._search = checked_search(memory, search)
-        self._rules = checked_rules(remember)
-        self._on_error = checked_on_error(on_error)
-        self._held = Held()
+        self._search = check_search(memory, search)
+        self._rules = check_rules(remember)
+        self._on_error = check_on_error(on_error)
+        self._held = PendingRecalls()
         hidden = TracePolicy(process_inputs=omit_payload, process_outputs=omit_payload)
         self.trace_policy = None if trace_payloads else hidden
 
@@ -125,7 +126,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
     ) -> ModelResponse[Any]:
         """The same, off the event loop."""
         turn = self._turn(request.state, request.messages, request.runtime)
-        text = await self.memory.aside(self._told, turn, window(request.messages)) if turn.text else ""
+        text = await self.memory.run_async(self._told, turn, window(request.messages)) if turn.text else ""
         return await handler(request.override(system_message=with_memory(request.system_message, text)))
 
     def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -135,7 +136,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
 
     async def aafter_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """The same, off the event loop."""
-        await self.memory.aside(self._write, self._turn(state, state["messages"], runtime), _answer(state))
+        await self.memory.run_async(self._write, self._turn(state, state["messages"], runtime), _answer(state))
         return None
 
     def _user(self, runtime: Runtime[Any] | None) -> UserId:
@@ -154,8 +155,8 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
         return _Turn(user_id=user, session_id=session_of(ensure_config()), said=said)
 
     def _told(self, turn: _Turn, shown: tuple[str, ...]) -> str:
-        with forgiving(self._on_error, "recalling from memory"):
-            return told(self.memory, self._recall(turn, shown))
+        with tolerate_failures(self._on_error, "recalling from memory"):
+            return format_recall(self.memory, self._recall(turn, shown))
         return ""
 
     def _recall(self, turn: _Turn, shown: tuple[str, ...]) -> Recall:
@@ -166,8 +167,8 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
         return found
 
     def _write(self, turn: _Turn, answered: str) -> None:
-        with forgiving(self._on_error, "writing to memory"):
-            conversed(
+        with tolerate_failures(self._on_error, "writing to memory"):
+            record_turns(
                 self.memory,
                 turn.said,
                 user_id=turn.user_id,

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 CUPS: dict[str, dict[str, Any]] = {
     "a": {"kind": "tea", "cups": 1, "size": 1, "day": "2026-01-05"},

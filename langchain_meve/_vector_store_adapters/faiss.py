@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_meve._documents import DocumentPassage
-from langchain_meve._vector_stores.base import AnyStore
+from langchain_meve._vector_store_adapters.base import AnyStore
 
 
 class Faiss(AnyStore):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 REFUSED: tuple[tuple[str, ...], ...] = ((), ("langgraph",), ("langgraph", "x"))
 

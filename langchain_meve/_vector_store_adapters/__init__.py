@@ -2,11 +2,11 @@
 
 from langchain_core.vectorstores import VectorStore
 
-from langchain_meve._vector_stores.base import AnyStore
-from langchain_meve._vector_stores.chroma import ChromaDb
-from langchain_meve._vector_stores.faiss import Faiss
-from langchain_meve._vector_stores.in_memory import InMemory
-from langchain_meve._vector_stores.qdrant import Qdrant
+from langchain_meve._vector_store_adapters.base import AnyStore
+from langchain_meve._vector_store_adapters.chroma import ChromaDb
+from langchain_meve._vector_store_adapters.faiss import Faiss
+from langchain_meve._vector_store_adapters.in_memory import InMemory
+from langchain_meve._vector_store_adapters.qdrant import Qdrant
 
 KNOWN: dict[str, type[AnyStore]] = {
     "langchain_core.InMemoryVectorStore": InMemory,

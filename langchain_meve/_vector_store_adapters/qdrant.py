@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from langchain_meve._documents import DocumentPassage, as_passage
-from langchain_meve._vector_stores.base import AnyStore
+from langchain_meve._vector_store_adapters.base import AnyStore
 
 PAGE = 500
 TOLD = ("_id", "_collection_name")

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import pytest
 from langgraph.store.base import BaseStore
 
-from langchain_meve.testing.face import Face
-from langchain_meve.testing.keys import KeyRules
-from langchain_meve.testing.lives import LifeRules
-from langchain_meve.testing.namespaces import NamespaceRules
-from langchain_meve.testing.questions import QuestionRules
-from langchain_meve.testing.searching import SearchRules
-from langchain_meve.testing.together import TogetherRules
+from tests.langchain_integration.graph_store_contract.batches_and_concurrency import TogetherRules
+from tests.langchain_integration.graph_store_contract.filters_and_pages import SearchRules
+from tests.langchain_integration.graph_store_contract.keys_and_values import KeyRules
+from tests.langchain_integration.graph_store_contract.namespaces import NamespaceRules
+from tests.langchain_integration.graph_store_contract.semantic_search import QuestionRules
+from tests.langchain_integration.graph_store_contract.store_client import Face
+from tests.langchain_integration.graph_store_contract.ttl import LifeRules
 
 
 class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, LifeRules, TogetherRules):

@@ -14,7 +14,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langchain_meve import MeVeStore
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
-from tests.langchain_integration import graph_stores
+from tests.langchain_integration import langgraph_stores
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 SECOND = 1 / 60
@@ -34,7 +34,7 @@ def ours(tmp_path, clock):
 
 @pytest.fixture
 def theirs():
-    return graph_stores.in_memory()
+    return langgraph_stores.in_memory()
 
 
 def test_a_ttl_in_a_batch(ours, theirs, clock):
@@ -53,7 +53,7 @@ def test_a_ttl_in_a_batch(ours, theirs, clock):
 @pytest.mark.parametrize("omit", [True, False])
 def test_what_has_expired_before_a_sweep(ours, clock, tmp_path, omit):
     """SqliteStore returns it, with `omit_expired` too (langgraph#8902)."""
-    with graph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": omit}) as theirs:
+    with langgraph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": omit}) as theirs:
         for store in (theirs, ours):
             store.put(ALICE, "k", {"text": "zebra"}, ttl=SECOND)
         time.sleep(2.1)
@@ -68,7 +68,7 @@ def test_what_has_expired_before_a_sweep(ours, clock, tmp_path, omit):
 def test_lives_that_are_no_minutes(ours, clock, tmp_path, moment):
     """SqliteStore takes no moment, and no timedelta (langgraph#5536)."""
     end = clock.now() + timedelta(seconds=90) if moment else timedelta(seconds=90)
-    with graph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": True}) as theirs, pytest.raises(TypeError):
+    with langgraph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": True}) as theirs, pytest.raises(TypeError):
         theirs.put(ALICE, "k", {"n": 1}, ttl=end)
     ours.put(ALICE, "k", {"n": 1}, ttl=end)
     clock.advance(timedelta(seconds=89))
@@ -79,7 +79,7 @@ def test_lives_that_are_no_minutes(ours, clock, tmp_path, moment):
 
 def test_accounts_and_classes(ours, theirs, clock, tmp_path):
     """No stock store tells what became of an item, or lets a policy say how long it lives."""
-    with graph_stores.sqlite(tmp_path / "store.db") as sqlite:
+    with langgraph_stores.sqlite(tmp_path / "store.db") as sqlite:
         for stock in (theirs, sqlite):
             assert not [name for name in dir(stock) if "audit" in name or "policy" in name or "history" in name]
     governed = MeVeStore(ours.memory, policy_class="ephemeral")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 PLAIN = {"text": "tea", "n": 3, "x": 1.5, "on": True, "off": None, "list": [1, "a", {"b": []}], "deep": {"e": {}}}
 ODD = ("", " ", "a.b", "ключ", "🍅", "a'b\"c", "a%b_c", "*", "a/b", "[0]", "-- ;", "A", "a")

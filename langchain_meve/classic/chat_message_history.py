@@ -9,7 +9,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from meve.memory import GovernedMemory
-from meve.memory._integration import checked_memory
+from meve.memory._integration import check_memory
 from meve.memory.records import UserId, checked_text, user_key
 
 
@@ -32,7 +32,7 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
     def __init__(
         self, memory: GovernedMemory, user_id: UserId, session_id: str, *, ttl: timedelta | None = None
     ) -> None:
-        self.memory = checked_memory(memory)
+        self.memory = check_memory(memory)
         user_key(user_id)
         self.user_id = user_id
         self.session_id = checked_text(session_id, "session_id")
@@ -62,15 +62,15 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
 
     async def aget_messages(self) -> list[BaseMessage]:
         """The messages, read off the event loop."""
-        return await self.memory.aside(lambda: self.messages)
+        return await self.memory.run_async(lambda: self.messages)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Keep messages, off the event loop."""
-        await self.memory.aside(self.add_messages, messages)
+        await self.memory.run_async(self.add_messages, messages)
 
     async def aclear(self) -> None:
         """Erase the conversation, off the event loop."""
-        await self.memory.aside(self.clear)
+        await self.memory.run_async(self.clear)
 
 
 def _hashed(session_id: str, message_id: str) -> str:

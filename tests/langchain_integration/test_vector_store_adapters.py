@@ -7,10 +7,10 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever
-from langchain_meve._vector_stores import AnyStore, store_of
+from langchain_meve._vector_store_adapters import AnyStore, store_of
 from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.fakes import WordEmbedder
-from tests.langchain_integration.stores import KINDS
+from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 

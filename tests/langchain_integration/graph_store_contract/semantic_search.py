@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_meve.testing.face import Face
+from tests.langchain_integration.graph_store_contract.store_client import Face
 
 TEXTS = {"sky": "wide blue sky", "sea": "deep blue sea", "bread": "fresh warm bread", "zoo": "zebra zoo"}
 

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("langgraph.store.sqlite", reason="needs langgraph-checkpoint-sqlite, of the dev extra")
 
-from langchain_meve.testing import rules
-from tests.langchain_integration.graph_stores import ASYNC_SQLITE_FAILS, IN_MEMORY_FAILS, SQLITE_FAILS
+from tests.langchain_integration.graph_store_contract.contract import rules
+from tests.langchain_integration.langgraph_stores import ASYNC_SQLITE_FAILS, IN_MEMORY_FAILS, SQLITE_FAILS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "langgraph-store.md"
 

@@ -16,7 +16,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore, create_meve_tool
 from meve import RetrieverConfig
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
-from tests.langchain_integration.stores import KINDS
+from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 
