@@ -1,9 +1,6 @@
-"""Rules of what a chat store keeps of a message."""
+"""Contract tests for the content of stored messages."""
 
 import base64
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import (
@@ -22,16 +19,15 @@ from llama_index.core.base.llms.types import (
     VideoBlock,
 )
 from llama_index.core.schema import ImageDocument
-from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore
 
-from llama_index_meve.testing.talk import said
+from tests.llama_index_integration.chat_store_contract.helpers import stored_texts
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 BYTES = bytes(range(256))
 TEXT = TextBlock(text="Good morning!")
-BLOCKS: dict[str, Any] = {
+BLOCKS = {
     "text": TEXT,
     "image": ImageBlock(image=PIXEL, detail="low"),
     "image elsewhere": ImageBlock(url="https://example.com/a.png"),
@@ -46,7 +42,7 @@ BLOCKS: dict[str, Any] = {
     "tool call in text": ToolCallBlock(tool_name="add", tool_kwargs='{"a": 1}'),
 }
 TEXTS = {"plain": "Good morning!", "empty": "", "blank": " \n", "NUL": "a\x00b", "many scripts": "早上好 🌞 é e\u0301"}
-KWARGS: dict[str, dict[str, Any]] = {
+KWARGS = {
     "a tool's result": {"name": "add", "tool_call_id": "c1"},
     "deep": {"usage": {"tokens": [1, 2.5, None, True]}, "": {"é": "早"}},
     "large": {"text": "x" * 200_000},
@@ -54,54 +50,44 @@ KWARGS: dict[str, dict[str, Any]] = {
 
 
 class ContentRules:
-    """A message comes back as it went in."""
+    """A message is returned as it was stored."""
 
     @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
-    def test_every_block_comes_back(self, store: AsyncDBChatStore, run: Callable[..., Any], block: Any) -> None:
-        """Every kind of block comes back as it went in, beside others."""
+    def test_every_block_round_trips(self, store, run, block):
         message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TEXT, block.model_copy(deep=True), TEXT])
-        assert run(_kept(store, message)) == message
+        assert run(_round_trip(store, message)) == message
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-    def test_every_text_comes_back(self, store: AsyncDBChatStore, run: Callable[..., Any], text: str) -> None:
-        """Every text comes back as it went in."""
-        assert run(_kept(store, ChatMessage(text))).content == text
+    def test_every_text_round_trips(self, store, run, text):
+        assert run(_round_trip(store, ChatMessage(text))).content == text
 
     @pytest.mark.parametrize("kwargs", KWARGS.values(), ids=KWARGS)
-    def test_every_kwarg_comes_back(
-        self, store: AsyncDBChatStore, run: Callable[..., Any], kwargs: dict[str, Any]
-    ) -> None:
-        """Additional kwargs come back as they went in."""
+    def test_additional_kwargs_round_trip(self, store, run, kwargs):
         message = ChatMessage("5", role=MessageRole.TOOL, additional_kwargs=kwargs)
-        assert run(_kept(store, message)) == message
+        assert run(_round_trip(store, message)) == message
 
     @pytest.mark.parametrize("role", MessageRole)
-    def test_every_role_comes_back(self, store: AsyncDBChatStore, run: Callable[..., Any], role: MessageRole) -> None:
-        """Every role comes back as it went in."""
-        assert run(_kept(store, ChatMessage("Good morning!", role=role))).role is role
+    def test_every_role_round_trips(self, store, run, role):
+        assert run(_round_trip(store, ChatMessage("Good morning!", role=role))).role is role
 
-    def test_a_message_without_blocks_comes_back(self, store: AsyncDBChatStore, run: Callable[..., Any]) -> None:
-        """A message without blocks comes back without blocks."""
-        assert run(_kept(store, ChatMessage(role=MessageRole.ASSISTANT))).blocks == []
+    def test_message_without_blocks_round_trips(self, store, run):
+        assert run(_round_trip(store, ChatMessage(role=MessageRole.ASSISTANT))).blocks == []
 
-    def test_images_of_old_come_back_once(self, store: AsyncDBChatStore, run: Callable[..., Any]) -> None:
-        """A message with images among its kwargs comes back with as many blocks as it had."""
+    def test_legacy_images_in_kwargs_are_not_duplicated(self, store, run):
         image = ImageDocument(image=base64.b64encode(PIXEL).decode())
         message = ChatMessage("Look!", additional_kwargs={"images": [image]})
-        assert run(_kept(store, message)).blocks == message.blocks
+        assert run(_round_trip(store, message)).blocks == message.blocks
 
-    def test_a_file_may_be_gone_by_now(self, store: AsyncDBChatStore, run: Callable[..., Any], tmp_path: Path) -> None:
-        """A message that names a file comes back when the file is gone, and so do those beside it."""
+    def test_message_naming_a_deleted_file_is_still_readable(self, store, run, tmp_path):
         file = tmp_path / "a.png"
         file.write_bytes(PIXEL)
         run(store.add_messages("s", [ChatMessage(blocks=[TEXT, ImageBlock(path=file)]), ChatMessage("b")]))
         file.unlink()
-        found = run(store.get_messages("s"))
-        assert [len(message.blocks) for message in found] == [2, 1]
-        assert found[0].blocks[1].path == file
+        stored = run(store.get_messages("s"))
+        assert [len(message.blocks) for message in stored] == [2, 1]
+        assert stored[0].blocks[1].path == file
 
-    def test_what_is_returned_is_a_copy(self, store: AsyncDBChatStore, run: Callable[..., Any]) -> None:
-        """What becomes of a message that was returned changes nothing that is stored."""
+    def test_changing_a_returned_message_does_not_change_the_store(self, store, run):
         run(store.add_message("s", ChatMessage("a", additional_kwargs={"n": {"x": 1}})))
         (message,) = run(store.get_messages("s"))
         message.blocks.append(TEXT)
@@ -110,8 +96,7 @@ class ContentRules:
         (again,) = run(store.get_messages("s"))
         assert (again.content, again.additional_kwargs) == ("a", {"n": {"x": 1}})
 
-    def test_what_was_added_is_a_copy(self, store: AsyncDBChatStore, run: Callable[..., Any]) -> None:
-        """What becomes of a message that was added changes nothing that is stored."""
+    def test_changing_an_added_message_does_not_change_the_store(self, store, run):
         message = ChatMessage("a", additional_kwargs={"n": {"x": 1}})
         run(store.add_message("s", message))
         message.blocks = [TEXT]
@@ -119,15 +104,14 @@ class ContentRules:
         (again,) = run(store.get_messages("s"))
         assert (again.content, again.additional_kwargs) == ("a", {"n": {"x": 1}})
 
-    def test_what_cannot_be_kept_is_refused(self, store: AsyncDBChatStore, run: Callable[..., Any]) -> None:
-        """What would come back as something else is refused, and nothing of its batch is added."""
+    def test_unstorable_message_is_rejected_with_its_batch(self, store, run):
         bad = ChatMessage("b", additional_kwargs={"score": float("nan")})
         with pytest.raises(Exception, match=r"(?s).+"):
             run(store.add_messages("s", [ChatMessage("a"), bad]))
-        assert run(said(store, "s")) == []
+        assert run(stored_texts(store, "s")) == []
 
 
-async def _kept(store: AsyncDBChatStore, message: ChatMessage) -> ChatMessage:
+async def _round_trip(store, message):
     await store.add_message("s", message)
-    (found,) = await store.get_messages("s")
-    return found
+    (stored,) = await store.get_messages("s")
+    return stored
