@@ -9,7 +9,7 @@ from meve.clock import Clock, SystemClock
 from meve.components._sentences import sentences
 from meve.components._shipped_models import shipped_estimator, shipped_prior
 from meve.components.embedders import resolve_embedder
-from meve.components.embedders.cached import RememberingEmbedder
+from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.pipeline._preparation import Counters, checked
@@ -56,7 +56,7 @@ class Engine:
         prior: Prior | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._remembering = RememberingEmbedder(embedder)
+        self._cached_embedder = CachedEmbedder(embedder)
         self.verifier = verifier
         self.tokens = tokens
         self.config = checked_config(config)
@@ -68,11 +68,11 @@ class Engine:
     @property
     def embedder(self) -> Embedder:
         """What makes vectors; with another one, none of this one's are remembered."""
-        return self._remembering.inner
+        return self._cached_embedder.inner
 
     @embedder.setter
     def embedder(self, embedder: Embedder) -> None:
-        self._remembering = RememberingEmbedder(embedder)
+        self._cached_embedder = CachedEmbedder(embedder)
 
     def select(
         self,
@@ -133,7 +133,7 @@ class Engine:
             scorer=VerifierScorer(self.verifier, self.embedder),
             fallback=fallback,
             tokens=self._counters.named(settings.tokens),
-            embedder=self._remembering,
+            embedder=self._cached_embedder,
             estimator=self.estimator or shipped_estimator(self.verifier),
             prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
             split=sentences,
