@@ -6,8 +6,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve._documents import Documents
-from langchain_meve._options import NAMES
+from langchain_meve._documents import RetrievedDocuments
+from langchain_meve._options import OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
 from meve.integrations._options import DESCRIPTION, NOTHING, renamed
@@ -52,7 +52,7 @@ def create_meve_tool(
             f"a tool was to be made of {type(retriever).__name__}: give the MeVeRetriever itself, and what was bound "
             "to it (filter, k, …) by name, or it would be lost"
         )
-    retriever.engine.settings(None, renamed(NAMES, options))
+    retriever.engine.engine.resolve_config(None, renamed(OPTION_NAMES, options))
     given = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
@@ -78,7 +78,7 @@ def create_meve_tool(
 
 
 def _told(found: list[Any], *, unverified: bool) -> tuple[str, dict[str, Any]]:
-    context: Context | None = found.context if isinstance(found, Documents) else None
+    context: Context | None = found.context if isinstance(found, RetrievedDocuments) else None
     if context is None:
         return NOTHING, {}
     shown = context.text if context.sufficient or unverified else ""
