@@ -33,11 +33,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from langchain_meve import MeVeStore  # noqa: E402
-from langchain_meve.testing import rules  # noqa: E402
 from meve._formulas import unit  # noqa: E402
 from meve.memory import GovernedMemory  # noqa: E402
 from meve.types import FloatArray  # noqa: E402
-from tests.langchain_integration import graph_stores  # noqa: E402
+from tests.langchain_integration import langgraph_stores  # noqa: E402
+from tests.langchain_integration.graph_store_contract.contract import rules  # noqa: E402
 
 ITEMS, ROUNDS, CALLS, BEAT = 5_000, 60, 300, 0.001
 IDLE = "nothing, for 10 ms"
@@ -123,9 +123,9 @@ async def compare_speed() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         memory = GovernedMemory.open(folder / "memory.db", embedder=embedder)
-        theirs = await graph_stores.opened_async(folder / "store.db", embedder)
+        theirs = await langgraph_stores.opened_async(folder / "store.db", embedder)
         stores: dict[str, Any] = {
-            "InMemoryStore": graph_stores.in_memory(embedder),
+            "InMemoryStore": langgraph_stores.in_memory(embedder),
             "AsyncSqliteStore": theirs,
             "MeVeStore": MeVeStore(memory),
         }
@@ -136,7 +136,7 @@ async def compare_speed() -> None:
             await store.asearch(PLACE, query=texts[0])
         await _timed(stores, questions)
         await _over_core(memory, stores["MeVeStore"], questions[0])
-        await graph_stores.closed_async(theirs)
+        await langgraph_stores.closed_async(theirs)
         memory.close()
 
 

@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from langchain_meve.dialogue import MeVeSmallContext, dialogue_of
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store.store import MeVeStore
+    from langchain_meve.memory_middleware import MeVeMemoryMiddleware
     from langchain_meve.memory_tools import create_memory_tools
-    from langchain_meve.middleware import MeVeMemoryMiddleware
-    from langchain_meve.models import LangChainEmbedder, LangChainVerifier
+    from langchain_meve.model_adapters import LangChainEmbedder, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
-    from langchain_meve.tool import create_meve_tool
+    from langchain_meve.retriever_tool import create_meve_tool
     from langchain_meve.vectorstore import MeVeVectorStore
 
 _WHERE = {
-    "LangChainEmbedder": "models",
-    "LangChainVerifier": "models",
+    "LangChainEmbedder": "model_adapters",
+    "LangChainVerifier": "model_adapters",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
-    "MeVeMemoryMiddleware": "middleware",
+    "MeVeMemoryMiddleware": "memory_middleware",
     "MeVeRetriever": "retriever",
     "MeVeSmallContext": "dialogue",
     "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
     "create_memory_tools": "memory_tools",
-    "create_meve_tool": "tool",
+    "create_meve_tool": "retriever_tool",
     "dialogue_of": "dialogue",
 }
 _NEEDS = {"MeVeStore": ("langgraph", "langgraph"), "MeVeMemoryMiddleware": ("langchain", "langchain-agents")}

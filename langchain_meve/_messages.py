@@ -13,7 +13,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from meve.memory.conversation.turns import Said
+from meve.conversation import Turn
 
 _ROLES: Sequence[tuple[type[BaseMessage], str]] = (
     (HumanMessage, "user"), (AIMessage, "assistant"), (SystemMessage, "system"), (ToolMessage, "tool"),
@@ -44,10 +44,10 @@ def is_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and not message.tool_calls
 
 
-def said(messages: Sequence[BaseMessage]) -> list[Said]:
+def said(messages: Sequence[BaseMessage]) -> list[Turn]:
     """Messages as turns, in their order; not those that other middleware made of older ones."""
     return [
-        Said(id=message_id(m), role=role_of(m), text=str(m.text))
+        Turn(id=message_id(m), speaker=role_of(m), text=str(m.text))
         for m in messages
         if not m.additional_kwargs.get("lc_source")
     ]

@@ -8,7 +8,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
 from langchain_meve._messages import last_turn, said
-from meve.memory.conversation.turns import Said
+from meve.conversation import Turn
 
 _KEPT = "meve_turn"
 
@@ -30,14 +30,14 @@ def noted(state: Mapping[str, Any], user: str) -> dict[str, Any]:
         user: the user's key.
     """
     before = {(each["id"], each["text"]): each for each in state.get(_KEPT) or ()}
-    new = [each for each in said(last_turn(state["messages"])) if each.role == "user"]
+    new = [each for each in said(last_turn(state["messages"])) if each.speaker == "user"]
     mine = ({"user": user, "id": each.id, "text": each.text} for each in new)
     return {_KEPT: [before.get((each["id"], each["text"]), each) for each in mine]}
 
 
-def spoken(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Said]:
+def spoken(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Turn]:
     """What belongs to a user's open turn, and is no other user's: what was noted, then what came since."""
     kept = state.get(_KEPT) or ()
     known = {each["id"] for each in kept}
-    mine = [Said(id=each["id"], role="user", text=each["text"]) for each in kept if each["user"] == user]
+    mine = [Turn(id=each["id"], speaker="user", text=each["text"]) for each in kept if each["user"] == user]
     return [*mine, *(each for each in said(last_turn(messages)) if each.id not in known)]

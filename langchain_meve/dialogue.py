@@ -8,8 +8,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_meve._messages import role_of
-from meve.dialogue import Dialogue, Kept, SmallContext, Turn, small_context
-from meve.dialogue.small_context import Small
+from meve.dialogue import Dialogue, DialogueCache, SmallContext, Turn, build_small_context
+from meve.dialogue import SmallContextOptions
 from meve.errors import ValidationError
 from meve.pipeline.config import check_names
 
@@ -39,11 +39,11 @@ class MeVeSmallContext(Runnable[Any, str]):
     Args:
         question_key: where the question stands.
         history_key: where the messages before it stand; none if it is absent.
-        most: how many histories are remembered, as for `meve.dialogue.Kept`: as many as go on at a time.
+        most: how many histories are remembered, as for `meve.dialogue.DialogueCache`: as many as go on at a time.
         embedder: as for `meve.dialogue.Dialogue`, and so are
         entities: what finds entities, and
         tokens: what counts.
-        options: of `meve.dialogue.small_context`: max_tokens, window, threshold, words, recent, candidates.
+        options: of `meve.dialogue.build_small_context`: max_tokens, window, threshold, words, recent, candidates.
 
     Raises:
         ConfigurationError: an option that there isn't, or a value out of range.
@@ -68,17 +68,17 @@ class MeVeSmallContext(Runnable[Any, str]):
         tokens: Any = None,
         **options: Any,
     ) -> None:
-        check_names(options, [f.name for f in fields(Small)], "a small context")
-        Small(**options)
+        check_names(options, [f.name for f in fields(SmallContextOptions)], "a small context")
+        SmallContextOptions(**options)
         self._question, self._history, self._options = question_key, history_key, options
-        self._kept = Kept(most, embedder=embedder, entities=entities, tokens=tokens)
+        self._kept = DialogueCache(most, embedder=embedder, entities=entities, tokens=tokens)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
         """The text.
 
         Raises:
             ValidationError: no mapping with a question, or something among the messages that is none.
-            MeveError: as `meve.dialogue.small_context`.
+            MeveError: as `meve.dialogue.build_small_context`.
         """
         return self._call_with_config(lambda given: self.context(given).text, input, config, **kwargs)
 
@@ -87,12 +87,12 @@ class MeVeSmallContext(Runnable[Any, str]):
 
         Raises:
             ValidationError: no mapping with a question, or something among the messages that is none.
-            MeveError: as `meve.dialogue.small_context`.
+            MeveError: as `meve.dialogue.build_small_context`.
         """
         if not isinstance(input, Mapping) or self._question not in input:
             raise ValidationError(f"the input is {input!r:.80}: give {{{self._question!r}: …, {self._history!r}: […]}}")
-        dialogue = self._kept.of(_turns(input.get(self._history) or []))
-        return small_context(dialogue, input[self._question], **self._options)
+        dialogue = self._kept.get(_turns(input.get(self._history) or []))
+        return build_small_context(dialogue, input[self._question], **self._options)
 
 
 def _turns(messages: Sequence[BaseMessage]) -> list[Turn]:

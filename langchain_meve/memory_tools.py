@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from langchain_meve._user_id import session_of, user_of
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
-from meve.memory._integration import checked_memory, checked_search
-from meve.memory._recall.formatting import marked, told
+from meve.memory._integration import check_memory, check_search
+from meve.memory._recall.formatting import format_recall, quote_texts
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import MemoryRecord, UserId
 
@@ -78,11 +78,11 @@ def create_memory_tools(
     Raises:
         ConfigurationError: no memory, an unknown tool, or an option that can't be.
     """
-    checked_memory(memory)
+    check_memory(memory)
     unknown = sorted(set(names) - set(NAMES))
     if isinstance(names, str) or unknown:
         raise ConfigurationError(f"no tool {names if isinstance(names, str) else unknown!r}: of {', '.join(NAMES)}")
-    work = _Tools(memory, user_id, checked_search(memory, search), source, policy_class)
+    work = _Tools(memory, user_id, check_search(memory, search), source, policy_class)
     return [work.tool(name) for name in NAMES if name in names]
 
 
@@ -117,7 +117,7 @@ class _Tools:
             return _done(work, self._caller(config), *given.values())
 
         async def acall(config: RunnableConfig, **given: str) -> Answer:
-            return await self.memory.aside(_done, work, self._caller(config), *given.values())
+            return await self.memory.run_async(_done, work, self._caller(config), *given.values())
 
         return StructuredTool.from_function(
             func=call,
@@ -156,7 +156,7 @@ class _Tools:
 
     def _recall(self, who: Caller, query: str) -> Answer:
         recall = self.memory.search(query, user_id=who.user_id, **self._search)
-        return told(self.memory, recall, ids=True) or NOTHING, recall.to_dict()
+        return format_recall(self.memory, recall, ids=True) or NOTHING, recall.to_dict()
 
     def _forget(self, who: Caller, record_id: str) -> Answer:
         done = self.memory.delete(record_id, user_id=who.user_id, reason="a model asked for it")
@@ -175,7 +175,7 @@ class _Tools:
             {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
             for each in found
         ]
-        return marked(lines) or NOTHING, {"explained": account}
+        return quote_texts(lines) or NOTHING, {"explained": account}
 
     @property
     def _classes(self) -> Collection[str]:

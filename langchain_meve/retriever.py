@@ -10,10 +10,10 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, field_validator
 
-from langchain_meve._callback_events import teller
-from langchain_meve._documents import Documents, as_documents, as_passages
-from langchain_meve._options import NAMES, Count, Share, question
-from langchain_meve._vector_stores import store_of
+from langchain_meve._callback_events import make_event_emitter
+from langchain_meve._documents import RetrievedDocuments, context_to_documents, documents_to_passages
+from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability, parse_query
+from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
 from meve.integrations._options import overrides, renamed
@@ -48,20 +48,20 @@ class MeVeRetriever(BaseRetriever):
         ['Tomatoes want six to eight hours of sun a day.']
 
     Use within a chain:
-        `{"context": retriever | format_docs, "question": RunnablePassthrough()} | prompt | model`
+        `{"context": retriever | format_docs, "parse_query": RunnablePassthrough()} | prompt | model`
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(exclude=True, repr=False)
     """What does the work, with corpus and models; shared by all copies."""
-    k: Count | None = None
+    k: PositiveInt | None = None
     """How many documents at most; None for as many as the budget takes."""
-    candidates: Count | None = None
+    candidates: PositiveInt | None = None
     """How many candidates a source brings in the first phase; None for the engine's."""
-    threshold: Share | None = None
+    threshold: Probability | None = None
     """The probability from which on a document counts as verified; None for the engine's."""
-    max_tokens: Count | None = None
+    max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the engine's."""
     filter: Any = Field(default=None, repr=False)
     """What a document must satisfy, in the language of the store; it holds in every phase."""
@@ -102,7 +102,7 @@ class MeVeRetriever(BaseRetriever):
             MeveError: as `meve.Retriever.from_passages`.
         """
         engine = Retriever.from_passages(
-            as_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
+            documents_to_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
         )
         return cls(engine=engine, **fields)
 
@@ -165,7 +165,7 @@ class MeVeRetriever(BaseRetriever):
             ConfigurationError: documents that the store couldn't be asked for by their id.
             MeveError: parts that can't be had, or a store that failed.
         """
-        store = store_of(vectorstore, filter_keyword)
+        store = adapt_vector_store(vectorstore, filter_keyword)
         if documents is not None:
             store.check_documents(documents)
         engine = StoreRetriever.over(
@@ -194,11 +194,11 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: an unknown option, or what `meve.Retriever.retrieve` raises.
         """
-        return super().invoke(question(input), config, **kwargs)
+        return super().invoke(parse_query(input), config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The same, off the event loop."""
-        return await super().ainvoke(question(input), config, **kwargs)
+        return await super().ainvoke(parse_query(input), config, **kwargs)
 
     def context(
         self,
@@ -209,22 +209,22 @@ class MeVeRetriever(BaseRetriever):
         **options: Any,
     ) -> Context:
         """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
-        fields = overrides(NAMES, {name: getattr(self, name) for name in FIELDS})
+        fields = overrides(OPTION_NAMES, {name: getattr(self, name) for name in FIELDS})
         where = self.filter if filter is None else filter
-        asked = {**fields, **renamed(NAMES, options)}
-        found: Context = self.engine.retrieve(question(query), where=where, observer=observer, **asked)
+        asked = {**fields, **renamed(OPTION_NAMES, options)}
+        found: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **asked)
         return found
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         if not query.strip():
-            return Documents()
-        tell = teller(run_manager.get_child(), text=self.trace_text, runs=self.trace_phases)
+            return RetrievedDocuments()
+        tell = make_event_emitter(run_manager.get_child(), text=self.trace_text, runs=self.trace_phases)
         found = self.context(query, observer=tell, **options)
         if tell:
             tell.end(found)
-        return as_documents(found)
+        return context_to_documents(found)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
@@ -235,7 +235,7 @@ class MeVeRetriever(BaseRetriever):
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         made = super()._get_ls_params(**kwargs)
-        made["ls_embedding_model"] = self.engine.embedder.name
+        made["ls_embedding_model"] = self.engine.engine.embedder.name
         store = getattr(self.engine, "store", None)
         if store is not None:
             embeddings = store.vectorstore.embeddings

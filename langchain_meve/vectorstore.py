@@ -10,7 +10,7 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve._documents import DocumentPassage, as_passage
-from langchain_meve._vector_stores import AnyStore
+from langchain_meve._vector_store_adapters import AnyStore
 from langchain_meve.retriever import MeVeRetriever
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import Tokens

@@ -10,8 +10,8 @@ import yaml
 
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
-from meve.memory._integration import checked_memory
-from meve.memory.conversation.turns import TurnRules
+from meve.memory._integration import check_memory
+from meve.memory.turns import TurnRules
 
 _OPEN: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
 """Memories of this process by their files, while anybody holds them."""
@@ -27,7 +27,7 @@ def at_hand(memory: GovernedMemory) -> None:
     Raises:
         ConfigurationError: no memory.
     """
-    _OPEN[checked_memory(memory).file] = memory
+    _OPEN[check_memory(memory).file] = memory
 
 
 def described(made: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from llama_index_meve._token_limit import MessageCounter
 from meve.components._sentences import sentences
 from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
-from meve.memory._recall.formatting import told
+from meve.memory._recall.formatting import format_recall
 from meve.memory.records import UserId
 
 PATIENCE = timedelta(minutes=5)
@@ -143,10 +143,10 @@ def recalled(
     options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens") or FACTS))}
     recall = _search(memory, asked_for(question), user_id=user_id, without=without, **options)
     tell(recall)
-    text = told(memory, recall)
+    text = format_recall(memory, recall)
     while text and counter.text(text) > room:
         recall = replace(recall, passages=recall.passages[:-1])
-        text = told(memory, recall)
+        text = format_recall(memory, recall)
     return Told(question, recall, text)
 
 

@@ -7,7 +7,7 @@ from llama_index_meve._session_history import History, Kept
 from llama_index_meve._turn_recall import Turn
 from llama_index_meve._turns import ends, is_answer, role_of, said, spoken
 from meve.errors import MeveError
-from meve.memory.conversation.turns import TurnRules, conversed
+from meve.memory.turns import TurnRules, record_turns
 
 TRIES = 3
 """How often it is tried to remember what a message says."""
@@ -77,7 +77,7 @@ def _hear_one(history: History, each: Heard, turn: Turn, rules: TurnRules) -> No
     recall = turn.answered(each.asked) if each.ends else None
     if not history.holds(each.kept):
         return
-    conversed(
+    record_turns(
         history.memory,
         said([message], [each.kept.name]),
         user_id=history.user_id,

@@ -8,8 +8,9 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.schema import QueryBundle
 
 from meve.errors import QueryError
-from meve.memory._integration import checked_rules
-from meve.memory.conversation.turns import Said, TurnRules
+from meve.memory._integration import check_rules
+from meve.conversation import Turn
+from meve.memory.turns import TurnRules
 from meve.pipeline.config import check_names
 
 PINNED = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
@@ -57,7 +58,7 @@ def rules_for(remember: TurnRules | None) -> TurnRules:
     Raises:
         ConfigurationError: something else, or a role that no message has.
     """
-    rules = checked_rules(remember)
+    rules = check_rules(remember)
     check_names(rules.sources, list(dict.fromkeys(map(_spoken_by, MessageRole))), "remember")
     return rules
 
@@ -104,9 +105,9 @@ def digest(message: ChatMessage) -> str:
     return hashlib.sha256(f"{role_of(message)}:{spoken(message)}".encode(errors="replace")).hexdigest()[:32]
 
 
-def said(messages: Sequence[ChatMessage], ids: Sequence[str]) -> list[Said]:
+def said(messages: Sequence[ChatMessage], ids: Sequence[str]) -> list[Turn]:
     """Messages as turns, each with its id."""
-    return [Said(id=name, role=role_of(m), text=spoken(m)) for m, name in zip(messages, ids, strict=True)]
+    return [Turn(id=name, speaker=role_of(m), text=spoken(m)) for m, name in zip(messages, ids, strict=True)]
 
 
 def _spoken_by(role: MessageRole) -> str:

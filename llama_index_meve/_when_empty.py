@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 from llama_index.core.schema import NodeWithScore
 
-from llama_index_meve._nodes import NodePassage, copy_of
+from llama_index_meve._nodes import NodePassage, copy_node
 from meve.pipeline.engine import Engine
 
 WhenEmpty = Literal["nothing", "best"]
 
 
-def best_of(
+def best_candidate(
     judged: Mapping[str, float], passages: Sequence[Any], engine: Engine, options: Mapping[str, Any]
 ) -> list[NodeWithScore]:
     """The best of what was judged that fits the budget; none if none does.
@@ -22,8 +22,8 @@ def best_of(
         engine: whose tokens and settings count.
         options: what a call decides by, beside them.
     """
-    budget = engine.settings(None, options).max_tokens
+    budget = engine.resolve_config(None, options).max_tokens
     for passage in sorted(passages, key=lambda p: -judged[p.id]):
         if isinstance(passage, NodePassage) and engine.tokens.count(passage.shown) <= budget:
-            return [NodeWithScore(node=copy_of(passage.node), score=float(judged[passage.id]))]
+            return [NodeWithScore(node=copy_node(passage.node), score=float(judged[passage.id]))]
     return []

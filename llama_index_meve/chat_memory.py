@@ -24,9 +24,9 @@ from llama_index_meve._turns import asked, role_of, rules_for, spoken, under_way
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
-from meve.memory._integration import OnError, checked_on_error, checked_search, forgiving
-from meve.memory._recall.formatting import HEADER, told
-from meve.memory.conversation.turns import TurnRules
+from meve.memory._integration import OnError, check_on_error, check_search, tolerate_failures
+from meve.memory._recall.formatting import HEADER, format_recall
+from meve.memory.turns import TurnRules
 from meve.memory.records import UserId, checked_text, user_key
 from meve.ports import TokenCounter
 
@@ -118,9 +118,9 @@ class MeVeMemory(BaseMemory):
             "session_id": session,
             "token_limit": token_limit,
             "media_tokens": dict(media_tokens or {}),
-            "search": checked_search(memory, search),
+            "search": check_search(memory, search),
             "remember": rules_for(remember),
-            "on_error": checked_on_error(on_error),
+            "on_error": check_on_error(on_error),
             "tokens": tokens if isinstance(tokens, str) else None,
             "insert_method": insert_method,
         }
@@ -195,7 +195,7 @@ class MeVeMemory(BaseMemory):
 
     async def aget(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
-        return await self.memory.aside(self.get, input, **kwargs)
+        return await self.memory.run_async(self.get, input, **kwargs)
 
     def get_all(self, **kwargs: Any) -> list[ChatMessage]:  # noqa: ARG002
         """Every message of the session that isn't over, word for word, and nothing of what is remembered."""
@@ -203,7 +203,7 @@ class MeVeMemory(BaseMemory):
 
     async def aget_all(self, **kwargs: Any) -> list[ChatMessage]:
         """The same, off the event loop."""
-        return await self.memory.aside(self.get_all, **kwargs)
+        return await self.memory.run_async(self.get_all, **kwargs)
 
     def put(self, message: ChatMessage) -> None:
         """Keep a message. A user's statements are remembered, an answer is held against what was recalled for it.
@@ -220,7 +220,7 @@ class MeVeMemory(BaseMemory):
 
     async def aput(self, message: ChatMessage) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.put, message)
+        await self.memory.run_async(self.put, message)
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
         """Keep messages, all or none, next to each other.
@@ -236,7 +236,7 @@ class MeVeMemory(BaseMemory):
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.put_messages, messages)
+        await self.memory.run_async(self.put_messages, messages)
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
         """Let these be the session's messages. What was remembered of others stays; what is new among them is heard.
@@ -251,7 +251,7 @@ class MeVeMemory(BaseMemory):
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.set, messages)
+        await self.memory.run_async(self.set, messages)
 
     def reset(self) -> None:
         """Erase the session: its messages, and what was remembered of them. Other sessions stay as they are.
@@ -269,7 +269,7 @@ class MeVeMemory(BaseMemory):
 
     async def areset(self) -> None:
         """The same, off the event loop."""
-        await self.memory.aside(self.reset)
+        await self.memory.run_async(self.reset)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ARG002
         """A reference, JSON-ready: the memory's file and policy, whose session, the options; no content.
@@ -313,11 +313,11 @@ class MeVeMemory(BaseMemory):
         if given is None and text and under_way(window.turns):
             self._turn.asks(text, self.memory.clock.now())
         elif given is None and (known := self._turn.told(text)) is not None:
-            again = told(self.memory, known.recall)
+            again = format_recall(self.memory, known.recall)
             return again if self._counter.text(again) <= left else ""
         if not asked_for(text) or left < 2 * self._counter.text(HEADER):
             return ""
-        with forgiving(self.on_error, "recalling from memory"):
+        with tolerate_failures(self.on_error, "recalling from memory"):
             found = recalled(
                 self.memory, text, self._counter, user_id=self.user_id, room=left,
                 without=[shown for m in window.turns if (shown := spoken(m)).strip()], search=self.search,
@@ -328,7 +328,7 @@ class MeVeMemory(BaseMemory):
 
     def _hear(self, new: Sequence[Heard]) -> None:
         """What messages leave behind, in their order; and those of which it failed before."""
-        with self._hearing, forgiving(self.on_error, "remembering what was said"):
+        with self._hearing, tolerate_failures(self.on_error, "remembering what was said"):
             waiting = [*self._unheard, *new]
             self._unheard[:], failed = hear(self._history, waiting, self._turn, self.remember)
             if failed is not None:

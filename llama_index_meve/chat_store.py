@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from llama_index_meve._async_bridge import off_loop
 from llama_index_meve._messages import as_message, as_value
 from meve.memory import GovernedMemory
-from meve.memory._integration import checked_memory
+from meve.memory._integration import check_memory
 from meve.memory.messages.messages import Messages
 from meve.memory.records import Message, UserId, user_key
 
@@ -52,7 +52,7 @@ class MeVeChatStore(AsyncDBChatStore):
 
     def __init__(self, memory: GovernedMemory, *, user_id: UserId, ttl: timedelta | None = None) -> None:
         user_key(user_id)  # who can't be is refused here
-        fields: dict[str, Any] = {"memory": checked_memory(memory), "user_id": user_id, "ttl": ttl}
+        fields: dict[str, Any] = {"memory": check_memory(memory), "user_id": user_id, "ttl": ttl}
         super().__init__(**fields)
 
     @classmethod

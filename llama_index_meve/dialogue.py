@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from llama_index_meve._async_bridge import off_loop
 from llama_index_meve._turns import question, role_of, spoken
-from meve.dialogue import Dialogue, Sessions, Turn, small_context
-from meve.dialogue.small_context import Small
+from meve.dialogue import Dialogue, DialogueSessions, Turn, build_small_context
+from meve.dialogue import SmallContextOptions
 from meve.errors import ValidationError
 
 
@@ -44,28 +44,28 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
     max_tokens: int = Field(default=1_024, ge=1)
     """The most tokens that it brings back, by its own counter."""
     window: int | None = 10
-    """As for `meve.dialogue.small_context`, and so are the others."""
+    """As for `meve.dialogue.build_small_context`, and so are the others."""
     threshold: float | None = 0.3
     words: bool = True
     candidates: int = 256
-    most_turns: int = Field(default=100_000, ge=1)
-    """How many turns are kept in all sessions together, as for `meve.dialogue.Sessions`: the session that was told or
+    max_turns: int = Field(default=100_000, ge=1)
+    """How many turns are kept in all sessions together, as for `meve.dialogue.DialogueSessions`: the session that was told or
     asked longest ago goes first."""
     embedder: Any = Field(default=None, exclude=True)
     entities: Any = Field(default=None, exclude=True)
     tokens: Any = Field(default=None, exclude=True)
 
-    _sessions: Sessions = PrivateAttr()
+    _sessions: DialogueSessions = PrivateAttr()
 
     @model_validator(mode="after")
     def _checked(self) -> "MeVeDialogueBlock":
-        Small(**self._options())
-        self._sessions = Sessions(self.most_turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens)
+        SmallContextOptions(**self._options())
+        self._sessions = DialogueSessions(self.max_turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens)
         return self
 
     def dialogue(self, session_id: str = "") -> Dialogue:
         """A session's, to look at; an empty one if nothing was put into it yet, or it had to go."""
-        return self._sessions.of(session_id)
+        return self._sessions.get(session_id)
 
     def forget(self, session_id: str = "") -> None:
         """Let go of all that was said in a session: a `Memory` that is reset doesn't tell its blocks."""
@@ -86,15 +86,15 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Without its first turns, as many as it takes; None if nothing is left."""
-        count = self._sessions.parts.tokens.count
+        count = self._sessions.components.tokens.count
         lines, most = content.splitlines(), count(content) - tokens_to_truncate
         while lines and (lines[0].startswith("  ") or count("\n".join(lines)) > most):
             lines.pop(0)
         return "\n".join(lines) or None
 
     def _facts(self, dialogue: Dialogue, question: str) -> str:
-        room = self.max_tokens + dialogue.parts.tokens.count(question)  # the question stands elsewhere
-        context = small_context(dialogue, question, room, recent=0, **self._options())
+        room = self.max_tokens + dialogue.components.tokens.count(question)  # the question stands elsewhere
+        context = build_small_context(dialogue, question, room, recent=0, **self._options())
         return context.facts
 
     def _options(self) -> dict[str, Any]:

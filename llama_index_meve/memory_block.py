@@ -16,9 +16,9 @@ from llama_index_meve._turn_recall import Told, asked_for, recalled
 from llama_index_meve._turns import digest, is_answer, question, role_of, rules_for, said, spoken
 from meve.components.tokenizers import resolve_tokens
 from meve.memory import GovernedMemory, Recall
-from meve.memory._integration import HELD, OnError, checked_on_error, checked_search, forgiving
+from meve.memory._integration import HELD, OnError, check_on_error, check_search, tolerate_failures
 from meve.memory._recall.formatting import CLOSING, HEADER, OPENING
-from meve.memory.conversation.turns import TurnRules, conversed
+from meve.memory.turns import TurnRules, record_turns
 from meve.memory.records import UserId, user_key
 from meve.ports import TokenCounter
 
@@ -93,9 +93,9 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             "description": description,
             "priority": priority,
             "max_tokens": max_tokens,
-            "search": checked_search(memory, search),
+            "search": check_search(memory, search),
             "remember": rules_for(remember),
-            "on_error": checked_on_error(on_error),
+            "on_error": check_on_error(on_error),
             "accept_short_term_memory": accept_short_term_memory,
         }
         with told_plainly():
@@ -104,13 +104,13 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """As many of the facts, the likest first, as are left when it is so much shorter; None where none is."""
-        return await self.memory.aside(self._shortened, content, tokens_to_truncate)
+        return await self.memory.run_async(self._shortened, content, tokens_to_truncate)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await self.memory.aside(self._recalled, messages or [], block_kwargs.get(_SESSION))
+        return await self.memory.run_async(self._recalled, messages or [], block_kwargs.get(_SESSION))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        await self.memory.aside(self._flushed, messages)
+        await self.memory.run_async(self._flushed, messages)
 
     def _recalled(self, messages: Sequence[ChatMessage], session: str | None) -> str:
         self._hear(messages, session)
@@ -118,7 +118,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         if not asked_for(text):
             return ""
         shown = [words for m in messages if (words := spoken(m)).strip()]
-        with forgiving(self.on_error, "recalling from memory"):
+        with tolerate_failures(self.on_error, "recalling from memory"):
             found = recalled(
                 self.memory, text, self._counter, user_id=self.user_id, room=self.max_tokens, without=shown,
                 search=self.search,
@@ -145,11 +145,11 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     def _hear(self, messages: Sequence[ChatMessage], session: str | None) -> None:
         """Remember what is new, and hold the answer to the last question against what was recalled for it."""
-        with forgiving(self.on_error, "remembering what was said"):
+        with tolerate_failures(self.on_error, "remembering what was said"):
             recall, answer = self._answered(messages, session)
             new = [m for m in messages if (session, digest(m)) not in self._heard]
             turns = said(new, [digest(m) for m in new])
-            conversed(
+            record_turns(
                 self.memory, turns, user_id=self.user_id, session_id=session, recall=recall, answer=answer,
                 rules=self.remember,
             )  # fmt: skip

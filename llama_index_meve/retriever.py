@@ -11,20 +11,20 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from llama_index_meve._async_bridge import off_loop
-from llama_index_meve._instrumentation import dispatcher, observer, tell
-from llama_index_meve._metadata_filters import admits, normal
-from llama_index_meve._nodes import NAMES, as_nodes, as_passages
-from llama_index_meve._question import put, vector_of
-from llama_index_meve._tokenizer import tokens_for
-from llama_index_meve._vector_stores import store_of
-from llama_index_meve._when_empty import WhenEmpty, best_of
+from llama_index_meve._async_bridge import run_in_thread
+from llama_index_meve._default_tokenizer import resolve_token_counter
+from llama_index_meve._instrumentation import dispatcher, emit_trace, observer
+from llama_index_meve._metadata_filters import filter_predicate, normalize_filters
+from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
+from llama_index_meve._query_bundle import query_context, query_vector
+from llama_index_meve._vector_stores import make_store
+from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.integrations._options import overrides, renamed
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Engine, Tokens
+from meve.pipeline.engine import Tokens
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
@@ -64,15 +64,15 @@ class MeVeRetriever(BaseRetriever):
         verbose: bool = False,
         **options: Any,
     ) -> None:
-        if not isinstance(engine, Engine) or not callable(getattr(engine, "retrieve", None)):
+        if not isinstance(engine, Retriever | StoreRetriever):
             raise ConfigurationError(
                 f"engine is {engine!r:.60}: give a meve.Retriever, or use MeVeRetriever.from_nodes(…) or from_index(…)"
             )
         self.engine: Any = engine
-        self.filters = normal(filters)
+        self.filters = normalize_filters(filters)
         self.when_empty = when_empty
-        self.options = overrides(NAMES, {"top_k": top_k}, options)
-        engine.settings(None, self.options)  # what can't be is refused here
+        self.options = overrides(OPTION_NAMES, {"top_k": top_k}, options)
+        engine.engine.resolve_config(None, self.options)  # what can't be is refused here
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
     @classmethod
@@ -100,11 +100,11 @@ class MeVeRetriever(BaseRetriever):
             MeveError: as `meve.Retriever.from_passages`.
         """
         engine = Retriever.from_passages(
-            as_passages(nodes),
+            nodes_to_passages(nodes),
             config=config,
             embedder=embedder,
             verifier=verifier,
-            tokens=tokens_for(tokens, config),
+            tokens=resolve_token_counter(tokens, config),
         )
         return cls(engine, **options)
 
@@ -139,15 +139,15 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: parts that can't be had.
         """
-        store = store_of(index)
+        store = make_store(index)
         engine = StoreRetriever.over(
             store,
-            passages=None if nodes is None else as_passages(nodes),
+            passages=None if nodes is None else nodes_to_passages(nodes),
             words=store.lists,
             config=config,
             embedder=embedder,
             verifier=verifier,
-            tokens=tokens_for(tokens, config),
+            tokens=resolve_token_counter(tokens, config),
         )
         options.setdefault("object_map", index._object_map)
         return cls(engine, **options)
@@ -169,15 +169,15 @@ class MeVeRetriever(BaseRetriever):
             MeveError: an unknown option, or what the engine raises.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        asked = {**self.options, **renamed(NAMES, options), "observer": observer()}
+        asked = {**self.options, **renamed(OPTION_NAMES, options), "observer": observer()}
         if isinstance(self.engine, StoreRetriever):
-            with put(bundle):
+            with query_context(bundle):
                 found: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **asked)
         else:
-            where = None if self.filters is None else admits(self.filters)
-            vector = vector_of(bundle, self.engine.embedder)
+            where = None if self.filters is None else filter_predicate(self.filters)
+            vector = query_vector(bundle, self.engine.engine.embedder)
             found = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **asked)
-        tell(found)
+        emit_trace(found)
         return found
 
     async def arefresh(self) -> int:
@@ -192,7 +192,7 @@ class MeVeRetriever(BaseRetriever):
         """
         if not isinstance(self.engine, StoreRetriever):
             raise ConfigurationError("a retriever over nodes has nothing to refresh: call engine.add or engine.remove")
-        return await off_loop(self.engine.refresh)
+        return await run_in_thread(self.engine.refresh)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
@@ -202,13 +202,13 @@ class MeVeRetriever(BaseRetriever):
         except EmptyCorpusError:  # all nodes were removed: an index would find nothing
             return []
         if context.passages or self.when_empty == "nothing":
-            return as_nodes(context)
+            return context_to_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        return best_of(judged, self._passages(list(judged)), self.engine, self.options)
+        return best_candidate(judged, self._passages(list(judged)), self.engine.engine, self.options)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await off_loop(self._retrieve, query_bundle)
+        return await run_in_thread(self._retrieve, query_bundle)
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
         if isinstance(self.engine, StoreRetriever):
@@ -229,5 +229,5 @@ class MeVeRetriever(BaseRetriever):
         """What nodes stand for is verified and counted like the rest."""
         if not any(isinstance(each.node, IndexNode) for each in nodes):
             return resolved
-        passages = as_passages(each.node for each in resolved)
-        return as_nodes(self.engine.select(query, passages, observer=observer(), **self.options))
+        passages = nodes_to_passages(each.node for each in resolved)
+        return context_to_nodes(self.engine.engine.select(query, passages, observer=observer(), **self.options))

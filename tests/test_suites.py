@@ -31,11 +31,6 @@ def test_a_contract_suite_names_its_extra(name):
     ("name", "absent", "needs"),
     [
         ("meve.testing.dense_contract", ["hypothesis"], "'hypothesis', which isn't installed: pip install 'meve[tes"),
-        ("langchain_meve.testing", ["pytest"], "'pytest', which isn't installed: pip install 'meve[testing]'"),
-        ("langchain_meve.testing", ["pytest", "langgraph"], "'langgraph' and 'pytest', which aren't installed: "),
-        ("langchain_meve.testing", ["langgraph"], "'langgraph', which isn't installed: pip install 'meve[langgraph]'"),
-        ("llama_index_meve.testing", ["pytest"], "'pytest', which isn't installed: pip install 'meve[testing]'"),
-        ("llama_index_meve.testing", ["llama_index"], "'llama_index.core', which isn't installed: pip install 'meve[l"),
     ],
 )
 def test_only_what_is_missing_is_named(name, absent, needs):

@@ -6,10 +6,10 @@ Both base classes are deprecated by LangChain, and go with its version 2; `docs/
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langchain_meve.classic.history import MeVeChatMessageHistory
-    from langchain_meve.classic.memory import MeVeMemory
+    from langchain_meve.classic.chain_memory import MeVeMemory
+    from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
 
-_WHERE = {"MeVeChatMessageHistory": "history", "MeVeMemory": "memory"}
+_WHERE = {"MeVeChatMessageHistory": "chat_message_history", "MeVeMemory": "chain_memory"}
 
 __all__ = ["MeVeChatMessageHistory", "MeVeMemory"]
 

@@ -20,7 +20,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from langchain_meve.graph_store._operations import Operations
+from langchain_meve.graph_store._namespace_query import Operations
 from langchain_meve.graph_store._tenancy import SHAPES, Owners, Shape
 from langchain_meve.graph_store._ttl import Ttl, configured
 from langchain_meve.graph_store._write_batcher import Mailboxes

@@ -22,8 +22,8 @@ from meve.components.embedders import resolve_embedder
 from meve.components.prior import FEATURES, FittedPrior, signs
 from meve.evaluation._embedding_cache import CachedEmbedder
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import CACHE
-from meve.evaluation.run import sample
+from meve.evaluation.experiments._experiment import CACHE
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Candidate, FloatArray, Query
 from recipes.sufficiency.contexts import Unasked
@@ -78,7 +78,7 @@ def main() -> None:
     prior = replace(prior, least=float(np.quantile(chances(prior, x)[y], LOST)))
     lost, saved = [], []
     for name in MEASURED:
-        asked = [q for q in sample(sets[name].questions, ASKED, SEED) if q.gold]
+        asked = [q for q in sample_questions(sets[name].questions, ASKED, SEED) if q.gold]
         x, y, *_ = scored(sets[name], asked, given.cache / CACHE)
         out = chances(prior, x) < prior.least
         lost.append(out[y])
@@ -98,7 +98,7 @@ def scored(
     kept = CachedEmbedder(resolve_embedder(None), cache)
     watcher = Watcher()
     retriever = Retriever.from_passages(chosen.passages, embedder=kept)
-    retriever.prior, retriever.estimator = watcher, Unasked()
+    retriever.engine = replace(retriever.engine, prior=watcher, estimator=Unasked())
     x, y = [], []
     embedder, verifier = retriever.embedder.name, retriever.verifier.name
     for question in questions:

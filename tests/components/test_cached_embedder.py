@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meve.components.embedders.cached import RememberingEmbedder
+from meve.components.embedders.cached import CachedEmbedder
 from meve.errors import VectorError
 from meve.testing.embedder_contract import EmbedderContract
 from meve.testing.fakes import CountedEmbedder, WordEmbedder
@@ -15,7 +15,7 @@ class TestRemembering(EmbedderContract):
 
     @pytest.fixture
     def embedder(self):
-        return RememberingEmbedder(WordEmbedder(), bound=3)
+        return CachedEmbedder(WordEmbedder(), cache_size=3)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def counted():
 
 def test_a_text_is_embedded_once_however_often_it_is_asked_for(counted):
     """Also twice in one call; the order stays that of the call."""
-    embedder = RememberingEmbedder(counted)
+    embedder = CachedEmbedder(counted)
     texts = ["bee", "ant", "bee"]
     for _ in range(2):
         np.testing.assert_array_equal(embedder.embed_passages(texts), WordEmbedder().embed_passages(texts))
@@ -35,7 +35,7 @@ def test_a_text_is_embedded_once_however_often_it_is_asked_for(counted):
 
 def test_beyond_the_bound_what_was_asked_for_longest_ago_goes(counted):
     """And one call may bring more than the bound."""
-    embedder = RememberingEmbedder(counted, bound=2)
+    embedder = CachedEmbedder(counted, cache_size=2)
     embedder.embed_passages(["ant", "bee"])
     embedder.embed_passages(["ant"])
     embedder.embed_passages(["cat"])
@@ -48,13 +48,13 @@ def test_beyond_the_bound_what_was_asked_for_longest_ago_goes(counted):
 
 
 def test_what_is_done_to_a_vector_reaches_no_other(counted):
-    embedder = RememberingEmbedder(counted)
+    embedder = CachedEmbedder(counted)
     embedder.embed_passages(["ant"])[:] = 7
     np.testing.assert_array_equal(embedder.embed_passages(["ant"]), WordEmbedder().embed_passages(["ant"]))
 
 
 def test_vectors_that_cannot_be_used_are_refused_and_not_remembered(counted, monkeypatch):
-    embedder = RememberingEmbedder(counted)
+    embedder = CachedEmbedder(counted)
     monkeypatch.setattr(counted, "embed_passages", lambda texts: np.full((len(texts), 27), np.nan))
     with pytest.raises(VectorError, match="words-by-initial"):
         embedder.embed_passages(["ant"])

@@ -51,7 +51,7 @@ def test_without_a_cache_every_pair_is_read(runtime):
     for _ in range(2):
         assert verifier.raw_scores("q", ["aa"]).tolist() == [2]
     assert len(runtime.read) == 2
-    with pytest.raises(ConfigurationError, match="cache_size is -1"):
+    with pytest.raises(ConfigurationError, match="cache_size must be 0 .* got -1"):
         CrossEncoderVerifier(runtime, name="counting", cache_size=-1)
 
 
@@ -70,10 +70,10 @@ def test_the_bound_holds_and_the_oldest_goes_first(runtime):
 
 def test_no_pair_is_taken_for_another():
     cache = ScoreCache(10)
-    cache.keep("ab", ["c"], [1.0])
-    assert cache.known("a", ["bc"]) == [None]
-    assert cache.known("ab", ["c"]) == [1.0]
-    assert cache.known("", ["abc"]) == [None]
+    cache.put("ab", ["c"], [1.0])
+    assert cache.get("a", ["bc"]) == [None]
+    assert cache.get("ab", ["c"]) == [1.0]
+    assert cache.get("", ["abc"]) == [None]
 
 
 def test_threads_get_what_one_gets(runtime):

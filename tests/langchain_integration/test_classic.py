@@ -22,7 +22,7 @@ from langchain_meve import MeVeEmbeddings
 from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
 from meve.memory import GovernedMemory
-from tests.langchain_integration.models import Scripted, actions
+from tests.langchain_integration.chat_models import Scripted, actions
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
 

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("langgraph.store.sqlite", reason="needs langgraph-checkpoint-sqlite, of the dev extra")
 
 from langchain_meve import MeVeStore
-from langchain_meve.testing import GraphStoreContract
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
-from tests.langchain_integration import graph_stores
+from tests.langchain_integration import langgraph_stores
+from tests.langchain_integration.graph_store_contract.contract import GraphStoreContract
 
 TTL = {"omit_expired": True, "refresh_on_read": True}
 
@@ -41,28 +41,28 @@ class TestMeVeStore(TestMeVeStoreOfOneOwner):
 
 
 class TestInMemoryStore(GraphStoreContract):
-    fails = graph_stores.IN_MEMORY_FAILS
+    fails = langgraph_stores.IN_MEMORY_FAILS
 
     @pytest.fixture
     def store(self):
-        return graph_stores.in_memory()
+        return langgraph_stores.in_memory()
 
 
 class TestSqliteStore(GraphStoreContract):
-    fails = graph_stores.SQLITE_FAILS
+    fails = langgraph_stores.SQLITE_FAILS
     sides = ("sync",)
 
     @pytest.fixture
     def store(self, tmp_path):
-        with graph_stores.sqlite(str(tmp_path / "store.db"), ttl=TTL) as store:
+        with langgraph_stores.sqlite(str(tmp_path / "store.db"), ttl=TTL) as store:
             yield store
 
 
 class TestAsyncSqliteStore(GraphStoreContract):
-    fails = graph_stores.ASYNC_SQLITE_FAILS
+    fails = langgraph_stores.ASYNC_SQLITE_FAILS
     sides = ("async",)
 
     @pytest.fixture
     def store(self, tmp_path, runner):
-        with graph_stores.async_sqlite(runner, tmp_path / "store.db", ttl=TTL) as store:
+        with langgraph_stores.async_sqlite(runner, tmp_path / "store.db", ttl=TTL) as store:
             yield store

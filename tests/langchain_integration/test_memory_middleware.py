@@ -25,8 +25,8 @@ from pydantic import BaseModel
 
 from langchain_meve import MeVeMemoryMiddleware
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
-from meve.memory.conversation.turns import TurnRules
-from tests.langchain_integration.models import Scripted, actions, by_memory, recalled
+from meve.memory.turns import TurnRules
+from tests.langchain_integration.chat_models import Scripted, actions, by_memory, recalled
 
 DOG = "I have a dog called Rex."
 ASKED = "What is my dog called?"

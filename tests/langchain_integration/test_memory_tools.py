@@ -17,7 +17,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from langchain_meve import create_memory_tools
 from meve.errors import ConfigurationError, ValidationError
-from tests.langchain_integration.models import Scripted, actions
+from tests.langchain_integration.chat_models import Scripted, actions
 
 DOG = "I have a dog called Rex."
 ASKED = "What is my dog called?"

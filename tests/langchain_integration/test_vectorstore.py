@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
 from meve.testing.fakes import WordEmbedder
-from tests.langchain_integration.stores import KINDS
+from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 

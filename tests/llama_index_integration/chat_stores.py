@@ -1,4 +1,4 @@
-"""LlamaIndex's own chat stores as tests and measurements make them, and the rules that each of them breaks."""
+"""LlamaIndex's own chat stores, and the contract tests that each of them fails."""
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store import SimpleChatStore
@@ -15,70 +15,70 @@ async def dispose(store):
         await store._async_engine.dispose()
 
 
-class OldStore(AsyncDBChatStore):
-    """The store of LlamaIndex's that agents' default memory has, as far as it does what newer ones must."""
+class AsyncSimpleChatStore(AsyncDBChatStore):
+    """Adapt LlamaIndex's SimpleChatStore to the async store interface, as far as it can."""
 
-    old: SimpleChatStore
+    inner: SimpleChatStore
 
     async def get_messages(self, key, status=None, limit=None, offset=None):
-        found = (await self.old.aget_messages(key))[offset or 0 :]
-        return found if limit is None else found[:limit]
+        messages = (await self.inner.aget_messages(key))[offset or 0 :]
+        return messages if limit is None else messages[:limit]
 
     async def count_messages(self, key, status=None):
-        return len(await self.old.aget_messages(key))
+        return len(await self.inner.aget_messages(key))
 
     async def add_message(self, key, message: ChatMessage, status=None):
-        await self.old.async_add_message(key, message)
+        await self.inner.async_add_message(key, message)
 
     async def add_messages(self, key, messages, status=None):
         for message in messages:
-            await self.old.async_add_message(key, message)
+            await self.inner.async_add_message(key, message)
 
     async def set_messages(self, key, messages, status=None):
-        await self.old.aset_messages(key, messages)
+        await self.inner.aset_messages(key, messages)
 
     async def delete_message(self, key, idx):
-        return await self.old.adelete_message(key, idx)
+        return await self.inner.adelete_message(key, idx)
 
     async def delete_messages(self, key, status=None):
-        await self.old.adelete_messages(key)
+        await self.inner.adelete_messages(key)
 
     async def delete_oldest_messages(self, key, n):
-        return [await self.old.adelete_message(key, 0) for _ in range(min(n, await self.count_messages(key)))]
+        return [await self.inner.adelete_message(key, 0) for _ in range(min(n, await self.count_messages(key)))]
 
     async def archive_oldest_messages(self, key, n):
         raise NotImplementedError
 
     async def get_keys(self):
-        return await self.old.aget_keys()
+        return await self.inner.aget_keys()
 
 
-_TRUSTING = "what is no number becomes null"
-_ONE_CONNECTION = "callers share a connection, and each one's commits and rollbacks are the others'"
-_ROWS = "it deletes by the number of a row, which no call tells"
+_NAN_BECOMES_NULL = "it stores NaN as null"
+_SHARED_CONNECTION = "concurrent callers share one connection and its transaction"
+_ROW_NUMBER = "it deletes by row number, which no call returns"
 
 SQLALCHEMY_FAILS = {
-    "images_of_old_come_back_once": "it can't read back what it wrote, nor anything beside it",
-    "a_file_may_be_gone_by_now": "it can't read back what it wrote, nor anything beside it",
-    "what_cannot_be_kept_is_refused": _TRUSTING,
-    "nothing_is_added_of_nothing": "it writes a row of nothing, which its table refuses",
-    "what_cannot_be_set_leaves_what_was": "it has deleted before it looks at what is to be set",
-    "a_message_is_deleted_by_its_position": _ROWS,
-    "where_no_message_is_none_is_deleted[2]": _ROWS,
-    "less_than_nothing_deletes_nothing": "a negative number deletes all",
-    "many_writers_lose_nothing": "the first callers look for its table before it is made",
-    "what_is_added_at_once_stays_together": _ONE_CONNECTION,
-    "of_many_that_set_one_is_kept_whole": _ONE_CONNECTION,
-    "nobody_takes_what_another_took": "it reads, and deletes later",
-    "nobody_archives_what_another_did": "it reads, and archives later",
-    "it_stands_under_the_frameworks_memory": _ONE_CONNECTION,
+    "legacy_images_in_kwargs_are_not_duplicated": "it can't read this message, nor others of the session",
+    "message_naming_a_deleted_file_is_still_readable": "it can't read this message, nor others of the session",
+    "unstorable_message_is_rejected_with_its_batch": _NAN_BECOMES_NULL,
+    "adding_no_messages_adds_nothing": "it inserts an empty row, which its table rejects",
+    "failed_set_changes_nothing": "it deletes before it checks the new messages",
+    "message_is_deleted_by_position_and_returned": _ROW_NUMBER,
+    "deleting_at_an_invalid_position_returns_none[2]": _ROW_NUMBER,
+    "negative_number_deletes_nothing": "a negative number deletes all messages",
+    "concurrent_writers_lose_no_message": "the first callers use the table before it is created",
+    "messages_added_together_stay_adjacent": _SHARED_CONNECTION,
+    "concurrent_sets_keep_one_list_whole": _SHARED_CONNECTION,
+    "concurrent_deletes_give_each_message_to_one_caller": "it reads and deletes in separate steps",
+    "concurrent_archiving_gives_each_message_to_one_caller": "it reads and archives in separate steps",
+    "concurrent_puts_through_llamaindex_memory_lose_no_message": _SHARED_CONNECTION,
 }
 SIMPLE_FAILS = {
-    "what_cannot_be_kept_is_refused": "it keeps anything, and fails when it is saved",
-    "what_is_returned_is_a_copy": "it is what is stored",
-    "what_was_added_is_a_copy": "it is what is stored",
-    "an_emptied_session_is_no_key": "an emptied session stays a key",
-    "what_cannot_be_set_leaves_what_was": "it keeps anything, and fails when it is saved",
-    "where_no_message_is_none_is_deleted[-1]": "it counts from the end",
-    "what_is_added_at_once_stays_together": "it adds one message at a time",
+    "unstorable_message_is_rejected_with_its_batch": "it accepts any value, and fails when it is saved",
+    "changing_a_returned_message_does_not_change_the_store": "it stores and returns the same object",
+    "changing_an_added_message_does_not_change_the_store": "it stores and returns the same object",
+    "emptied_session_is_not_listed": "an emptied session stays listed",
+    "failed_set_changes_nothing": "it accepts any value, and fails when it is saved",
+    "deleting_at_an_invalid_position_returns_none[-1]": "negative positions count from the end",
+    "messages_added_together_stay_adjacent": "it adds one message at a time",
 }

@@ -17,7 +17,7 @@ from meve.errors import (
 )
 from meve.memory import GovernedMemory, Policy
 from meve.memory._recall.formatting import HEADER, OPENING
-from meve.memory.conversation.turns import TurnRules
+from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordCounter
 from tests.llama_index_integration.chats import CAT, QUESTION, facts, known, model, outcomes, texts, tool_call, user
 

@@ -16,7 +16,7 @@ from llama_index_meve import MeVeMemory
 from llama_index_meve._turn_recall import PATIENCE
 from meve.errors import HoldError, MemoryLostWarning, StorageError
 from meve.memory import GovernedMemory
-from meve.memory.conversation.turns import TurnRules
+from meve.memory.turns import TurnRules
 from tests.llama_index_integration.chats import (
     CAT,
     QUESTION,

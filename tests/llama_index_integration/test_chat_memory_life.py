@@ -29,7 +29,7 @@ from meve.errors import (
     ValidationError,
 )
 from meve.memory import GovernedMemory, Policy
-from meve.memory.conversation.turns import TurnRules
+from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.chats import CAT, QUESTION, facts, known, model, texts, user
 

@@ -12,10 +12,10 @@ from llama_index.core.memory import Memory
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from llama_index_meve import MeVeChatStore
-from llama_index_meve.testing.talk import contents, said, talk
 from meve.errors import ConfigurationError, HoldError, PassageError, ValidationError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
+from tests.llama_index_integration.chat_store_contract.helpers import stored_texts, texts_of, user_messages
 
 SECRET = "zyxomma petiolatum"
 
@@ -41,15 +41,15 @@ async def test_an_owner_is_bound_for_good(memory, store):
     bob, number = MeVeChatStore(memory, user_id="bob"), MeVeChatStore(memory, user_id=1)
     await store.add_message("s", ChatMessage("of alice"))
     for other in (bob, number, MeVeChatStore(memory, user_id="1")):
-        assert await said(other, "s", None) == []
+        assert await stored_texts(other, "s", None) == []
         assert await other.get_last_messages("s", 9, None) == []
         assert await other.count_messages("s", None) == 0
         assert await other.get_keys() == []
         assert await other.delete_message("s", 0) is None
         assert await other.archive_oldest_messages("s", 9) == []
-        await other.set_messages("s", talk("mine"))
+        await other.set_messages("s", user_messages("mine"))
         await other.delete_messages("s")
-    assert await said(store, "s") == ["of alice"]
+    assert await stored_texts(store, "s") == ["of alice"]
     with pytest.raises(Exception, match="frozen"):
         store.user_id = "bob"
 
@@ -70,9 +70,9 @@ async def test_turns_are_gone_from_every_read_to_the_second(memory, clock, ttl):
     store = MeVeChatStore(memory, user_id="alice", ttl=ttl)
     await store.add_message("s", ChatMessage("a"))
     clock.advance((ttl or timedelta(days=7)) - timedelta(seconds=1))
-    assert await said(store, "s") == ["a"]
+    assert await stored_texts(store, "s") == ["a"]
     clock.advance(timedelta(seconds=1))
-    assert await said(store, "s", None) == []
+    assert await stored_texts(store, "s", None) == []
     assert await store.get_last_messages("s", 1) == []
     assert await store.count_messages("s", None) == 0
     assert await store.get_keys() == []
@@ -95,14 +95,14 @@ async def test_what_is_deleted_leaves_no_byte(memory, store, tmp_path, way):
     elif way == "oldest":
         await store.delete_oldest_messages("s", 1)
     elif way == "set":
-        await store.set_messages("s", talk("b"))
+        await store.set_messages("s", user_messages("b"))
     else:
         memory.forget_user(user_id="alice")
     assert held() == []
 
 
 async def test_the_log_tells_of_each_without_what_it_says(memory, store):
-    await store.add_messages("s", talk(SECRET, "b"))
+    await store.add_messages("s", user_messages(SECRET, "b"))
     await store.archive_oldest_messages("s", 1)
     await store.delete_messages("s")
     log = memory.export(user_id="alice")["audit"]
@@ -112,20 +112,20 @@ async def test_the_log_tells_of_each_without_what_it_says(memory, store):
 
 
 async def test_a_hold_is_told(memory, store):
-    await store.add_messages("s", talk("a", "b"))
+    await store.add_messages("s", user_messages("a", "b"))
     memory.hold(memory.messages.page("s", user_id="alice")[1].id, user_id="alice", why="a court")
     for way in (store.delete_messages("s"), store.set_messages("s", []), store.delete_message("s", 1)):
         with pytest.raises(HoldError, match="a court"):
             await way
-    assert await said(store, "s") == ["a", "b"]
+    assert await stored_texts(store, "s") == ["a", "b"]
 
 
 async def test_the_last_are_read_alone(store):
-    await store.add_messages("s", talk(*"abcde"))
+    await store.add_messages("s", user_messages(*"abcde"))
     await store.archive_oldest_messages("s", 1)
-    assert contents(await store.get_last_messages("s", 2)) == ["d", "e"]
-    assert contents(await store.get_last_messages("s", 9)) == ["b", "c", "d", "e"]
-    assert contents(await store.get_last_messages("s", 9, MessageStatus.ARCHIVED)) == ["a"]
+    assert texts_of(await store.get_last_messages("s", 2)) == ["d", "e"]
+    assert texts_of(await store.get_last_messages("s", 9)) == ["b", "c", "d", "e"]
+    assert texts_of(await store.get_last_messages("s", 9, MessageStatus.ARCHIVED)) == ["a"]
     assert await store.get_last_messages("s", 0) == []
 
 
@@ -134,12 +134,12 @@ async def test_what_is_no_message_is_refused(store):
         await store.add_messages("s", [ChatMessage("a"), "b"])
     with pytest.raises(PassageError, match="JSON"):
         await store.add_message("s", ChatMessage("a", additional_kwargs={"it": object()}))
-    assert await said(store, "s") == []
+    assert await stored_texts(store, "s") == []
 
 
 async def test_messages_are_no_facts(memory, store):
     memory.add("Alice likes tea.", user_id="alice", source="doc")
-    await store.add_messages("s", talk("Alice likes tea.", "Does Alice like tea?"))
+    await store.add_messages("s", user_messages("Alice likes tea.", "Does Alice like tea?"))
     assert [r.source for r in memory.search("Alice likes tea", user_id="alice").records] == ["doc"]
 
 
@@ -157,7 +157,7 @@ def test_copies_share_the_memory_and_nothing_of_it_is_written_out(memory, store)
 
 WRITES = {
     "add": lambda store: store.add_message("s", ChatMessage("b")),
-    "set": lambda store: store.set_messages("s", talk("b")),
+    "set": lambda store: store.set_messages("s", user_messages("b")),
     "delete": lambda store: store.delete_message("s", 0),
     "delete all": lambda store: store.delete_messages("s"),
     "delete oldest": lambda store: store.delete_oldest_messages("s", 1),
@@ -175,19 +175,19 @@ async def test_the_loop_goes_on_while_others_hold_the_file(memory, store, write)
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert not pending.done()
-        assert await said(store, "s") == ["a"]
+        assert await stored_texts(store, "s") == ["a"]
     await pending
-    assert await said(store, "s") != ["a"]
+    assert await stored_texts(store, "s") != ["a"]
 
 
 def test_it_works_from_any_loop_and_thread(store):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: asyncio.run(store.add_message("s", ChatMessage(str(n)))), range(40)))
-    assert sorted(asyncio.run(said(store, "s"))) == sorted(map(str, range(40)))
+    assert sorted(asyncio.run(stored_texts(store, "s"))) == sorted(map(str, range(40)))
     memory = Memory.from_defaults(session_id="sync", chat_store=store)
     memory.put(ChatMessage("one"))
     memory.put(ChatMessage("two"))
-    assert contents(memory.get_all()) == ["one", "two"]
+    assert texts_of(memory.get_all()) == ["one", "two"]
     memory.reset()
     assert memory.get_all() == []
 
@@ -198,7 +198,7 @@ async def test_under_memory_what_overflows_is_archived(store):
     )
     for n in range(40):
         await memory.aput(ChatMessage(f"{n} " + "word " * 5))
-    kept, away = await said(store, "s"), await said(store, "s", MessageStatus.ARCHIVED)
+    kept, away = await stored_texts(store, "s"), await stored_texts(store, "s", MessageStatus.ARCHIVED)
     assert away
     assert [int(text.split()[0]) for text in away + kept] == list(range(40))
-    assert await said(store, "s", None) == away + kept
+    assert await stored_texts(store, "s", None) == away + kept

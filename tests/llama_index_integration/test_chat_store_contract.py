@@ -1,4 +1,4 @@
-"""The rules of chat stores, on ours, by itself and opened again each time, and on LlamaIndex's own."""
+"""Run the chat store contract on MeVeChatStore and on LlamaIndex's own stores."""
 
 import gc
 
@@ -6,10 +6,10 @@ import pytest
 from llama_index.core.storage.chat_store import SimpleChatStore
 
 from llama_index_meve import MeVeChatStore
-from llama_index_meve.testing import ChatStoreContract
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.llama_index_integration import chat_stores
+from tests.llama_index_integration.chat_store_contract.contract import ChatStoreContract
 
 
 class TestMeVeChatStore(ChatStoreContract):
@@ -21,20 +21,20 @@ class TestMeVeChatStore(ChatStoreContract):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 class TestSQLAlchemyChatStore(ChatStoreContract):
-    fails = chat_stores.SQLALCHEMY_FAILS
+    expected_failures = chat_stores.SQLALCHEMY_FAILS
 
     @pytest.fixture
     def store(self, run):
-        made = chat_stores.sqlalchemy()
-        yield made
-        run(chat_stores.dispose(made))
-        gc.collect()  # connections that it lost, here, and not in another test
+        stock = chat_stores.sqlalchemy()
+        yield stock
+        run(chat_stores.dispose(stock))
+        gc.collect()  # close leaked connections here, so that no later test gets their warnings
 
 
 class TestSimpleChatStore(ChatStoreContract):
-    fails = chat_stores.SIMPLE_FAILS
+    expected_failures = chat_stores.SIMPLE_FAILS
     archives = False
 
     @pytest.fixture
     def store(self):
-        return chat_stores.OldStore(old=SimpleChatStore())
+        return chat_stores.AsyncSimpleChatStore(inner=SimpleChatStore())

@@ -67,7 +67,7 @@ async def test_sessions_stay_apart():
 
 async def test_sessions_are_kept_under_one_bound():
     """The one that was told or asked longest ago goes; a question alone makes none."""
-    block, asked = made(most_turns=4), [said("user", "the zebra")]
+    block, asked = made(max_turns=4), [said("user", "the zebra")]
     for session in ("one", "two"):
         await block.aput([said("user", "zebra 1999"), said("user", "ok")], session_id=session)
     assert await block.aget(asked, session_id="one")

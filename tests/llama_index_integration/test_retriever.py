@@ -16,8 +16,8 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 
 from llama_index_meve import MeVeRetriever
 from llama_index_meve._instrumentation import MeVeTraceEvent
-from llama_index_meve._nodes import as_passage
-from llama_index_meve._vector_stores import AnyIndex, store_of
+from llama_index_meve._nodes import node_to_passage
+from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
 from tests.llama_index_integration.conftest import Listener, listening, node, uid
@@ -122,7 +122,7 @@ class TestOverNodes:
         assert found[0].node.text == "A blue sky. …"
         assert long.text.endswith("kind.")
         assert found[0].node.node_id == long.node_id
-        cut = as_passage(long).with_text("A blue sky.")
+        cut = node_to_passage(long).with_text("A blue sky.")
         assert cut.text == cut.content == cut.shown == cut.node.text == "A blue sky."
 
     def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
@@ -187,7 +187,7 @@ class TestOverNodes:
         assert uid("sky") not in candidates(made.context("blue sky today", threshold=0.0))
         made.engine.remove([uid("sea")])
         assert made.retrieve(BLUE) == asyncio.run(made.aretrieve(BLUE)) == []
-        with pytest.raises(EmptyCorpusError, match="give some"):
+        with pytest.raises(EmptyCorpusError, match="must not be empty"):
             MeVeRetriever.from_nodes([], **parts)
 
     def test_words_that_nobody_has_bring_nobody(self, nodes, parts):
@@ -205,8 +205,8 @@ class TestOverNodes:
 
 class TestOverAnIndex:
     def test_it_is_known_here(self, kind, index):
-        store = store_of(index)
-        assert type(store) is not AnyIndex
+        store = make_store(index)
+        assert type(store) is not IndexStore
         assert store.name == kind
         assert store.size() == 4
         assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}

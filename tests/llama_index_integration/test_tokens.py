@@ -10,7 +10,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.utils import get_tokenizer
 
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
-from llama_index_meve import _tokenizer as tokens
+from llama_index_meve import _default_tokenizer as tokens
 from meve import RetrieverConfig
 from meve.components.tokenizers import resolve_tokens
 from meve.testing.fakes import WordCounter
@@ -23,7 +23,7 @@ LONG = "Antidisestablishmentarianism under a blue sky, <|endoftext|> and so on."
 def _as_it_was(monkeypatch):
     monkeypatch.setattr(llama_index.core, "global_tokenizer", None)
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    tokens._warned.cache_clear()
+    tokens._warn_once.cache_clear()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def everywhere(**parts):
     return [
         MeVePostprocessor.make(**parts).engine.tokens,
         MeVeRetriever.from_nodes(nodes, **parts).engine.tokens,
-        MeVeRetriever.from_index(indexed("SimpleVectorStore", nodes), **parts).engine.tokens,
+        MeVeRetriever.from_index(indexed("SimpleVectorStore", nodes), **parts).engine.engine.tokens,
     ]
 
 
@@ -93,5 +93,5 @@ def test_where_one_is_given_nobody_looks_for_it(recwarn):
 def test_a_folder_of_tables_of_ones_own_stays_set(monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     set_global_tokenizer(str.split)
-    tokens.global_tokens()
+    tokens.global_token_counter()
     assert os.environ["TIKTOKEN_CACHE_DIR"] == str(tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import split_sentences
 from meve.errors import ConfigurationError
 from meve.pipeline.phases.condense import condense
 from meve.pipeline.pipeline import Pipeline
@@ -33,7 +33,7 @@ def candidate(text=TEXT, title="T", passage_id="a"):
 
 
 def cut(scorer, *candidates, asked=ASKED, threshold=0.5):
-    return condense(asked, candidates, scorer, sentences, threshold)
+    return condense(asked, candidates, scorer, split_sentences, threshold)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_without_a_splitter_or_of_another_name_it_is_refused():
         sources=[One()], scorer=VerifierScorer(OverlapVerifier()), fallback=None, tokens=WordCounter(),
         embedder=WordEmbedder(),
     )  # fmt: skip
-    with pytest.raises(ConfigurationError, match="splits into them"):
+    with pytest.raises(ConfigurationError, match="sentence splitter"):
         pipeline.run(Query(text="q"), RetrieverConfig(packing="sentences", threshold=0.0))
     with pytest.raises(ConfigurationError, match="packing is 'words'"):
         RetrieverConfig(packing="words")
 
 
 def test_abbreviations_end_no_sentence():
-    assert sentences("Dr. Smith met Mr. Jones. They left.") == ["Dr. Smith met Mr. Jones.", "They left."]
-    assert sentences("  ") == []
+    assert split_sentences("Dr. Smith met Mr. Jones. They left.") == ["Dr. Smith met Mr. Jones.", "They left."]
+    assert split_sentences("  ") == []

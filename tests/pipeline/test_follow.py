@@ -1,5 +1,7 @@
 """A further hop: what completes the evidence is found and judged with it, and nothing that was verified is lost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -138,7 +140,7 @@ def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
             read.extend((query, passage) for passage in passages)
             return super().raw_scores(query, passages)
 
-    retriever.verifier = Reading()
+    retriever.engine = replace(retriever.engine, verifier=Reading())
     context = retriever.retrieve("emma book home", fallback_k=0, hops=2, exact=False)
     assert [p.passage.id for p in context.passages][1:] == ["austen"]
     copied = [c for c in context.trace.candidates if c.reason.startswith("copy_of:") and c.phase == "verify"]
@@ -231,7 +233,7 @@ def test_evidence_too_long_for_the_model_is_said_and_what_was_verified_stays(ret
                 raise QueryError("the query has too many words")
             return super().raw_scores(query, passages)
 
-    retriever.verifier = Short()
+    retriever.engine = replace(retriever.engine, verifier=Short())
     context = retriever.retrieve("emma book home", fallback_k=0, hops=2)
     assert [p.passage.id for p in context.passages] == ["emma"]
     assert "too many words" in next(p for p in context.trace.phases if p.name == "follow").skipped

@@ -94,7 +94,7 @@ def test_it_is_made_of_a_store_and_the_names_of_parts():
             context = made.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
             assert candidates(context) == {each.id for each in known}
         else:
-            with pytest.raises(ConfigurationError, match="aren't indexed"):
+            with pytest.raises(ConfigurationError, match="needs a keyword index"):
                 made.retrieve("zebra", sources="lexical")
 
 
@@ -254,7 +254,7 @@ def test_a_store_whose_words_are_not_indexed_is_asked_by_vectors_alone():
     assert {c.origin for c in context.trace.candidates} == {"dense"}
     assert context.trace.phases[2].skipped == "no fallback source"
     assert not retriever.stale
-    with pytest.raises(ConfigurationError, match=r"the words of the shelf aren't indexed: call refresh"):
+    with pytest.raises(ConfigurationError, match=r"needs a keyword index of the shelf: call refresh"):
         retriever.retrieve("zebra", sources="lexical")
 
 

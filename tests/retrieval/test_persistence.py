@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_what_is_saved_comes_back(tmp_path, dense, lexical):
     if lexical == "rank_bm25":
         pytest.importorskip("rank_bm25")
     retriever = small(dense=dense, lexical=lexical, config=RetrieverConfig(threshold=0.4, fallback_floor=0.0))
-    retriever.verifier = OverlapVerifier(PlattCalibration(slope=5.0, intercept=-2.0))
+    retriever.engine = replace(retriever.engine, verifier=OverlapVerifier(PlattCalibration(slope=5.0, intercept=-2.0)))
     retriever.save(tmp_path / "index", extra={"sources": {"a.md": [1, "ü"]}})
     again = Retriever.load(tmp_path / "index", **parts(verifier=retriever.verifier))
     assert again.passages() == retriever.passages()

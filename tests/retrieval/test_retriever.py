@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -445,7 +445,7 @@ class TestChanges:
         assert told["calibration"] == account(OverlapVerifier().calibration.to_dict())
         points = {"raw": (0.0, 1.0), "probability": (0.1, 0.9)}
         fitted = IsotonicCalibration(**points, fitted_on="mine", pairs=7, error=0.01)
-        retriever.verifier = OverlapVerifier(fitted)
+        retriever.engine = replace(retriever.engine, verifier=OverlapVerifier(fitted))
         trace = retriever.retrieve("blue sky").trace
         expected = {"method": "isotonic", "fitted_on": "mine", "pairs": 7, "error": 0.01}
         assert trace.phases[1].settings["calibration"] == expected
@@ -649,12 +649,12 @@ class TestBadInput:
             def embed_passages(self, texts):
                 return bad.astype(np.float32)
 
-        retriever.embedder = Broken()
+        retriever.engine = replace(retriever.engine, embedder=Broken())
         with pytest.raises((VectorError, ModelError)):
             retriever.add([Passage(id="new", text="new text")])
         assert "new" not in retriever
         assert len(retriever) == 3
-        retriever.embedder = WordEmbedder()
+        retriever.engine = replace(retriever.engine, embedder=WordEmbedder())
         assert retriever.retrieve("blue sky").sufficient
 
     def test_a_query_vector_that_is_nonsense_is_an_error(self, retriever):
@@ -664,7 +664,7 @@ class TestBadInput:
             def embed_query(self, text):
                 return np.full(27, np.nan, dtype=np.float32)
 
-        retriever.embedder = Broken()
+        retriever.engine = replace(retriever.engine, embedder=Broken())
         with pytest.raises((VectorError, ModelError)):
             retriever.retrieve("blue sky")
 
@@ -683,13 +683,13 @@ class TestBadInput:
             def score(self, query, passages):
                 return np.full(len(passages), 8.6, dtype=np.float32)
 
-        retriever.verifier = Raising()
+        retriever.engine = replace(retriever.engine, verifier=Raising())
         with pytest.raises(ModelError, match=r"word-overlap.*out of memory"):
             retriever.retrieve("blue sky")
-        retriever.verifier = Silent()
+        retriever.engine = replace(retriever.engine, verifier=Silent())
         with pytest.raises(ModelError):
             retriever.retrieve("blue sky")
-        retriever.verifier = Logits()
+        retriever.engine = replace(retriever.engine, verifier=Logits())
         with pytest.raises(ModelError, match="calibration"):
             retriever.retrieve("blue sky")
 
@@ -701,6 +701,6 @@ class TestBadInput:
                 retriever.remove(["sky"])
                 return super().score(query, passages)
 
-        retriever.verifier = Meddling()
+        retriever.engine = replace(retriever.engine, verifier=Meddling())
         with pytest.raises(Exception, match="inside a retrieval"):
             retriever.retrieve("blue sky")

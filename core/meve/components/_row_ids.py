@@ -1,39 +1,15 @@
 """Row keys on one side, positions 0, 1, 2, … on the other: what every index in this package numbers its entries by."""
 
 from collections.abc import Iterable, Mapping
-from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from meve._growable_array import GrowableArray
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.types import FloatArray, RowArray
 
 _FEW = 4096
-_T = TypeVar("_T", bound=np.generic)
-
-
-class Growing(Generic[_T]):
-    """A one-dimensional array that grows at its end in amortised constant time."""
-
-    def __init__(self, values: npt.NDArray[_T]) -> None:
-        self._store = values
-        self._size = len(values)
-
-    @property
-    def values(self) -> npt.NDArray[_T]:
-        """What it holds, as a view that the next `append` may make stale."""
-        return self._store[: self._size]
-
-    def put(self, start: int, values: npt.NDArray[_T]) -> None:
-        """Let it go on from `start` with these values, in one last step: whatever interrupts it, it's as before."""
-        needed = start + len(values)
-        if needed > len(self._store):
-            larger = np.empty(max(needed, start + start // 2), dtype=self._store.dtype)
-            larger[: self._size] = self.values
-            self._store = larger
-        self._store[start:needed] = values
-        self._size = needed
 
 
 class RowMap:
@@ -45,8 +21,10 @@ class RowMap:
 
     def __init__(self, rows: Iterable[int] | RowArray = (), alive: npt.NDArray[np.bool_] | None = None) -> None:
         keys = np.array(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
-        self._rows = Growing(keys)
-        self._alive = Growing(np.ones(len(keys), dtype=np.bool_) if alive is None else np.array(alive, dtype=np.bool_))
+        self._rows = GrowableArray(keys)
+        self._alive = GrowableArray(
+            np.ones(len(keys), dtype=np.bool_) if alive is None else np.array(alive, dtype=np.bool_)
+        )
         self._known: dict[int, int] | None = self._derived()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Writes the trace while the phases run."""
+"""Build the trace of a retrieval while its phases run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,24 +9,15 @@ from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
 from meve.types import Candidate, Dropped, Selection
 
 
-class PhaseNotes:
-    """What a running phase reports."""
+class PhaseResult:
+    """The selection that a running phase makes."""
 
     def __init__(self) -> None:
-        self.returned = 0
-        self.dropped: Sequence[Dropped] = ()
-
-    def done(self, result: Selection | list[Candidate]) -> list[Candidate]:
-        """Note what the phase kept and dropped, and hand on what it kept."""
-        if isinstance(result, Selection):
-            self.dropped = result.dropped
-            result = list(result.kept)
-        self.returned = len(result)
-        return result
+        self.selection = Selection(kept=())
 
 
 class Recorder:
-    """Collects phases and fates of one retrieval. A candidate's last fate is the one that stands."""
+    """Collects the phases of one retrieval and the fate of each candidate; the last fate counts."""
 
     def __init__(self, clock: Clock, observer: Observer | None = None) -> None:
         self._clock = clock
@@ -41,41 +32,42 @@ class Recorder:
         """Time the query's embedding."""
         start = self._clock.elapsed()
         yield
-        self._embed_ms = _ms(self._clock.elapsed() - start)
+        self._embed_ms = self._ms_since(start)
 
     @contextmanager
-    def phase(self, name: str, *, received: int, settings: Mapping[str, Any]) -> Iterator[PhaseNotes]:
-        """Time a phase, and take down what it reports."""
-        notes = PhaseNotes()
+    def phase(self, name: str, *, received: int, settings: Mapping[str, Any]) -> Iterator[PhaseResult]:
+        """Time a phase and record the selection that it sets on the yielded result."""
+        result = PhaseResult()
         if self._observer:
             self._observer(name, None)
         start = self._clock.elapsed()
+        facts: dict[str, Any] = {"name": name, "received": received, "settings": dict(settings)}
         try:
-            yield notes
+            yield result
         except Exception as error:
-            ms = _ms(self._clock.elapsed() - start)
-            why = f"failed: {type(error).__name__}"
-            self._tell(
-                PhaseTrace(name=name, ms=ms, received=received, returned=0, skipped=why, settings=dict(settings))
-            )
+            failed = f"failed: {type(error).__name__}"
+            self._report(PhaseTrace(**facts, ms=self._ms_since(start), returned=0, skipped=failed))
             raise
-        ms = _ms(self._clock.elapsed() - start)
-        for dropped in notes.dropped:
+        ms = self._ms_since(start)
+        for dropped in result.selection.dropped:
             self._dropped.pop(dropped.candidate.id, None)
             self._dropped[dropped.candidate.id] = (name, dropped)
-        done = PhaseTrace(name=name, ms=ms, received=received, returned=notes.returned, settings=dict(settings))
-        self._phases.append(done)
-        self._tell(done)
+        self._add(PhaseTrace(**facts, ms=ms, returned=len(result.selection.kept)))
 
-    def skip(self, name: str, *, received: int, returned: int, because: str) -> None:
-        """Take down that a phase didn't run, and why."""
-        done = PhaseTrace(name=name, ms=0.0, received=received, returned=returned, skipped=because)
-        self._phases.append(done)
-        self._tell(done)
+    def skip(self, name: str, *, candidates: int, because: str) -> None:
+        """Record that a phase didn't run, and why."""
+        self._add(PhaseTrace(name=name, ms=0.0, received=candidates, returned=candidates, skipped=because))
 
-    def _tell(self, phase: PhaseTrace) -> None:
+    def _add(self, phase: PhaseTrace) -> None:
+        self._phases.append(phase)
+        self._report(phase)
+
+    def _report(self, phase: PhaseTrace) -> None:
         if self._observer:
             self._observer(phase.name, phase)
+
+    def _ms_since(self, start: float) -> float:
+        return round((self._clock.elapsed() - start) * 1000, 3)
 
     def finish(
         self,
@@ -87,7 +79,7 @@ class Recorder:
         tokens: str,
         sufficiency: Mapping[str, Any],
     ) -> Trace:
-        """The account of the whole."""
+        """Return the trace of the whole retrieval."""
         ids = {c.id for c in kept}
         fates = [_kept(candidate, rank) for rank, candidate in enumerate(kept, start=1)]
         fates += [
@@ -100,16 +92,12 @@ class Recorder:
             embedder=embedder,
             verifier=verifier,
             tokens=tokens,
-            ms=_ms(self._clock.elapsed() - self._start),
+            ms=self._ms_since(self._start),
             embed_ms=self._embed_ms,
             phases=tuple(self._phases),
             sufficiency=dict(sufficiency),
             candidates=tuple(fates),
         )
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
 
 
 def _kept(candidate: Candidate, rank: int) -> CandidateTrace:

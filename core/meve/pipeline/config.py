@@ -12,6 +12,14 @@ from meve.types import LexicalKind
 Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag"]
 """The five modes of the MeVe paper: `full` runs every phase, the others leave some out, to see what they are worth."""
 
+PHASES: Mapping[Mode, tuple[str, ...]] = {
+    "full": ("retrieve", "verify", "follow", "fallback", "prioritize", "condense", "budget"),
+    "no_verification": ("retrieve", "fallback", "prioritize", "budget"),
+    "no_fallback": ("retrieve", "verify", "follow", "prioritize", "condense", "budget"),
+    "standard_rag": ("retrieve", "budget"),
+    "no_rag": ("budget",),
+}
+"""The phases that each mode runs; `follow` and `condense` only where `hops` and `packing` ask for them."""
 
 Sources = Literal["dense", "lexical", "hybrid"]
 """Where candidates come from: vectors, words, or both, as many from each."""

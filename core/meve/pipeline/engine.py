@@ -1,15 +1,15 @@
-"""The five phases with the parts that they need, over whatever sources a call brings."""
+"""Combine models, tokenizer and settings into an engine that runs the five phases over any sources."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, Unpack
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from meve.calibration.maps import account
 from meve.clock import Clock, SystemClock
-from meve.components._sentences import sentences
-from meve.components._shipped_models import shipped_estimator, shipped_prior
+from meve.components._sentence_splitter import split_sentences
+from meve.components._shipped_models import find_shipped_estimator, find_shipped_prior
 from meve.components.embedders import resolve_embedder
-from meve.components.embedders.cached import RememberingEmbedder
+from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.pipeline._preparation import Counters, checked
@@ -22,57 +22,52 @@ from meve.ports import Embedder, Estimator, Prior, Source, TokenCounter, Verifie
 from meve.types import Candidate, Passage, Query
 
 Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
-"""A part, a tokenizer's name or file, or a function from text to a number."""
+"""A token counter, a tokenizer's name or file, or a function from text to a count."""
 
 
+class EngineOptions(TypedDict, total=False):
+    """The keyword arguments that choose an engine's components; None or absent means the default."""
+
+    config: RetrieverConfig | None
+    """The settings; by default `RetrieverConfig()`."""
+    embedder: Embedder | str | None
+    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for the all-MiniLM-L6-v2 of the
+    `offline` extra; by default the static one that ships and needs no torch."""
+    verifier: Verifier | str | None
+    """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
+    the cross-encoder that ships and needs no torch."""
+    tokens: Tokens | None
+    """What counts tokens; by default what `config` names, else BERT's WordPiece, which ships."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Engine:
-    """Phases, parts and settings; no corpus. Threads may share one.
-
-    Args:
-        embedder: makes the vectors of queries, and of passages that come without; the last few thousand of these are
-            remembered.
-        verifier: judges.
-        tokens: counts.
-        config: how to decide.
-        estimator: says whether a context can carry an answer; None for the one that ships with the verifier that ships.
-        prior: says which candidates stand no chance, for `exact=False`; None likewise.
-        clock: what time it is.
+    """The components and settings that decide a retrieval. Holds no corpus; threads may share one.
 
     >>> from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
     >>> engine = Engine(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
-    >>> found = [Passage(id="a", text="Grass is green."), Passage(id="b", text="The sky is blue.")]
-    >>> engine.select("blue sky", found).text
+    >>> passages = [Passage(id="a", text="Grass is green."), Passage(id="b", text="The sky is blue.")]
+    >>> engine.select("blue sky", passages).text
     'The sky is blue.'
     """
 
-    def __init__(
-        self,
-        *,
-        embedder: Embedder,
-        verifier: Verifier,
-        tokens: TokenCounter,
-        config: RetrieverConfig | None = None,
-        estimator: Estimator | None = None,
-        prior: Prior | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self._remembering = RememberingEmbedder(embedder)
-        self.verifier = verifier
-        self.tokens = tokens
-        self.config = checked_config(config)
-        self.estimator = estimator
-        self.prior = prior
-        self._clock = clock or SystemClock()
-        self._counters = Counters(tokens)
+    embedder: Embedder
+    """Embeds queries, and passages that come without a vector; the vectors of the last few thousand are cached."""
+    verifier: Verifier
+    tokens: TokenCounter
+    config: RetrieverConfig = field(default_factory=RetrieverConfig)
+    estimator: Estimator | None = None
+    """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
+    prior: Prior | None = None
+    """Predicts hopeless candidates, for `exact=False`; by default the one fitted to the models that ship."""
+    clock: Clock = field(default_factory=SystemClock)
+    _cached_embedder: CachedEmbedder = field(init=False, repr=False)
+    _counters: Counters = field(init=False, repr=False)
 
-    @property
-    def embedder(self) -> Embedder:
-        """What makes vectors; with another one, none of this one's are remembered."""
-        return self._remembering.inner
-
-    @embedder.setter
-    def embedder(self, embedder: Embedder) -> None:
-        self._remembering = RememberingEmbedder(embedder)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", checked_config(self.config))
+        object.__setattr__(self, "_cached_embedder", CachedEmbedder(self.embedder))
+        object.__setattr__(self, "_counters", Counters(self.tokens))
 
     def select(
         self,
@@ -84,41 +79,48 @@ class Engine:
         observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
-        """Phases 2 to 5 over given passages: the verified context for a question.
+        """Run phases 2 to 5 over given passages and return the verified context.
 
         Args:
             query: the question.
-            passages: from wherever; of those with the same id, the first. Equal scores keep their order.
-            config: instead of the engine's own, for this call.
-            fallback: where phase 3 looks if too few are verified; None for nowhere.
-            observer: told of each phase while it happens.
+            passages: of passages with the same id, the first counts. Equal scores keep their order.
+            config: replaces the engine's own for this call.
+            fallback: the source that phase 3 asks if too few are verified; None for none.
+            observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: blank, not text, or longer than a model's window.
-            PassageError: something that is no passage, or one without text.
+            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            PassageError: an item that is no `Passage`, or one without text.
             ConfigurationError: an unknown option, or a value out of range.
             ModelError: a model failed.
         """
         check_query(query)
         checked(passages)
-        settings = self.settings(config, overrides)
+        settings = self.resolve_config(config, overrides)
         first: dict[str, Passage] = {}
         for passage in passages:
             first.setdefault(passage.id, passage)
-        return self._run(
-            Query(text=query), settings, [_Given(tuple(first.values()))], fallback=fallback, observer=observer
-        )
+        sources = [_Given(tuple(first.values()))]
+        return self.run(Query(text=query), settings, sources, fallback=fallback, observer=observer)
 
-    def settings(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
-        """What a call decides by.
+    def resolve_config(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
+        """Return the settings of one call: `config`, or else the engine's own, with the overrides applied.
 
         Raises:
             ConfigurationError: an unknown option, or a value out of range.
         """
         return checked_config(self.config if config is None else config).override(**overrides)
 
-    def _run(
+    def counter(self, settings: RetrieverConfig) -> TokenCounter:
+        """Return the token counter that the settings name, else the engine's own.
+
+        Raises:
+            TokenizerUnavailableError: the named tokenizer isn't available here.
+        """
+        return self._counters.named(settings.tokens)
+
+    def run(
         self,
         query: Query,
         settings: RetrieverConfig,
@@ -128,18 +130,32 @@ class Engine:
         notes: Mapping[str, Any] | None = None,
         observer: Observer | None = None,
     ) -> Context:
+        """Run all phases over the given sources, with the engine's components.
+
+        Args:
+            query: the question, with its vector if that is known.
+            settings: from `resolve_config`.
+            sources: asked by phase 1, the most trusted first.
+            fallback: asked by phase 3; None for none.
+            notes: further facts about the sources, for the trace.
+            observer: called when a phase begins and ends.
+
+        Raises:
+            QueryError: a query longer than a model's window.
+            ModelError: a model failed.
+        """
         pipeline = Pipeline(
             sources=sources,
             scorer=VerifierScorer(self.verifier, self.embedder),
             fallback=fallback,
-            tokens=self._counters.named(settings.tokens),
-            embedder=self._remembering,
-            estimator=self.estimator or shipped_estimator(self.verifier),
-            prior=None if settings.exact else self.prior or shipped_prior(self.embedder, self.verifier),
-            split=sentences,
+            tokens=self.counter(settings),
+            embedder=self._cached_embedder,
+            estimator=self.estimator or find_shipped_estimator(self.verifier),
+            prior=None if settings.exact else self.prior or find_shipped_prior(self.embedder, self.verifier),
+            split=split_sentences,
             verifier_name=self.verifier.name,
             calibration=account(self.verifier.calibration.to_dict()),
-            clock=self._clock,
+            clock=self.clock,
             notes=notes or {},
             observer=observer,
         )
@@ -153,23 +169,23 @@ def make_engine(
     verifier: Verifier | str | None = None,
     tokens: Tokens | None = None,
 ) -> Engine:
-    """An engine of parts that are named, or of those that ship; the arguments are those of `Retriever.empty`.
+    """Build an engine from `EngineOptions`.
 
     Raises:
-        ConfigurationError: parts that can't work, or an extra that isn't installed.
-        ModelError: a model or a tokenizer that can't be had.
+        ConfigurationError: components that don't work together, or an extra that isn't installed.
+        ModelError: a model or a tokenizer that isn't available.
     """
     config = checked_config(config)
-    found = resolve_embedder(embedder)
+    resolved = resolve_embedder(embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
-    if tokens is not None:  # a part that is given is the engine's own, whatever the configuration names
+    if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names
         config = config.override(tokens=None)
-    return Engine(embedder=found, verifier=resolve_verifier(verifier, found), tokens=counter, config=config)
+    return Engine(embedder=resolved, verifier=resolve_verifier(verifier, resolved), tokens=counter, config=config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Passages that were found already, all of them, in their order."""
+    """A source that returns all of the given passages, in their order."""
 
     passages: tuple[Passage, ...]
     name: str = "given"

@@ -1,4 +1,4 @@
-"""The five phases in a row, over whatever sources and parts it is given; knows no corpus and no memory."""
+"""Run the five phases over given sources and components; knows no corpus and no memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +9,7 @@ import numpy as np
 from meve._vectors import checked_vectors
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ModelError, QueryError, foreign
+from meve.pipeline._run import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import Recorder
 from meve.pipeline.config import RetrieverConfig
@@ -74,57 +75,241 @@ class Pipeline:
     """What the trace shall say of the sources, beside their names."""
 
     def run(self, query: Query, config: RetrieverConfig) -> Context:
-        """From a question to a context.
+        """Answer a query with a context.
 
         Raises:
-            QueryError: the query is blank, or longer than a model's window.
-            ModelError: a model failed; nothing stands in for it unsaid.
+            QueryError: a blank query, or one longer than a model's window.
+            ModelError: a model failed.
         """
         check_query(query.text)
-        recorder = Recorder(self.clock, self.observer)
-        verifying = config.mode in ("full", "no_fallback")
-        query = self._embedded(query, config, recorder)
-        found = self._retrieve(query, config, recorder)
-        accepted, judged, spared = self._verify(query, found, config, recorder, verifying)
-        if verifying and config.hops > 1:
-            accepted, judged = self._follow(query, accepted, judged, spared, config, recorder)
-        combined = self._fallback(query, accepted, judged, config, recorder, verifying)
-        ordered = self._prioritize(combined, config, recorder)
-        if verifying and config.packing == "sentences":
-            ordered = self._condense(query, ordered, config, recorder)
-        composed = self._budget(ordered, config, recorder)
+        run = Run(query=query, config=config, trace=Recorder(self.clock, self.observer))
+        self._embed_query(run)
+        self._retrieve(run)
+        self._verify(run)
+        self._follow(run)
+        self._fall_back(run)
+        self._prioritize(run)
+        self._condense(run)
+        composed = self._budget(run)
+        return self._context(run, composed)
+
+    def _embed_query(self, run: Run) -> None:
+        if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
+            with run.trace.embedding():
+                run.query = self._with_query_vector(run.query)
+
+    def _retrieve(self, run: Run) -> None:
+        if not run.includes("retrieve"):
+            run.skip("retrieve")
+            return
+        names = [source.name for source in self.sources]
+        with run.phase("retrieve", {"candidates": run.config.candidates, "sources": names, **self.notes}) as phase:
+            phase.selection = self._without_shown(retrieve(run.query, self.sources, run.config.candidates))
+            if self._compares_vectors(run):
+                phase.selection = replace(phase.selection, kept=self._with_vectors(phase.selection.kept))
+
+    def _verify(self, run: Run) -> None:
+        if not run.includes("verify"):
+            run.skip("verify")
+            run.candidates = judge(run.query, run.candidates, SimilarityScorer())
+            run.judged = {c.id: c for c in run.candidates}
+            return
+        config = run.config
+        settings = {"threshold": config.threshold, "verifier": self.verifier_name, "calibration": self.calibration}
+        if not config.exact:
+            settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
+        with run.phase("verify", settings) as phase:
+            if config.exact:
+                phase.selection = verify(run.query, run.candidates, self.scorer, config.threshold)
+            else:
+                phase.selection = cascade(
+                    run.query,
+                    run.candidates,
+                    self.scorer,
+                    config.threshold,
+                    redundancy=config.redundancy,
+                    prior=self.prior,
+                )
+        dropped = phase.selection.dropped
+        scored = [*phase.selection.kept, *(d.candidate for d in dropped if d.candidate.score is not None)]
+        run.judged = {c.id: c for c in scored}
+        run.unscored = [d for d in dropped if d.candidate.score is None]
+
+    def _follow(self, run: Run) -> None:
+        if not run.includes("follow"):
+            return
+        used: set[str] = set()
+        for hop in range(2, run.config.hops + 1):
+            evidence = [c for c in run.candidates if c.id not in used][: run.config.evidence]
+            if not evidence:
+                run.skip("follow", "no fresh evidence")
+                return
+            used.update(c.id for c in evidence)
+            try:
+                self._hop(run, hop, evidence)
+            except QueryError as error:  # the question alone fits the model's window; with evidence it doesn't
+                run.skip("follow", str(error))
+                return
+
+    def _hop(self, run: Run, hop: int, evidence: Sequence[Candidate]) -> None:
+        config = run.config
+        settings = {
+            "hop": hop,
+            "evidence": [c.id for c in evidence],
+            "words": config.evidence_words,
+            "follow_k": config.follow_k,
+        }
+        with run.phase("follow", settings) as phase:
+            followed = follow(
+                run.query,
+                run.candidates,
+                run.judged,
+                evidence,
+                sources=[self._source(run, source) for source in self.sources],
+                scorer=self.scorer,
+                embed=self._with_query_vector,
+                k=config.follow_k,
+                threshold=config.threshold,
+                words=config.evidence_words,
+                spared=run.unscored,
+            )
+            phase.selection, run.judged = followed.selection, dict(followed.judged)
+
+    def _fall_back(self, run: Run) -> None:
+        config, because = run.config, self._no_fallback(run)
+        if because or self.fallback is None:
+            run.skip("fallback", because)
+            return
+        is_source = self.fallback.name in [source.name for source in self.sources]
+        was_asked = is_source and config.candidates >= config.fallback_k
+        settings = {
+            "min_verified": config.min_verified,
+            "fallback_k": config.fallback_k,
+            "fallback_floor": config.fallback_floor,
+            "source": TURNED_DOWN if was_asked else self.fallback.name,
+        }
+        has_verdicts = run.includes("verify")
+        with run.phase("fallback", settings) as phase:
+            if was_asked:
+                phase.selection = reconsider(
+                    run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor
+                )
+            else:
+                phase.selection = fallback(
+                    run.query,
+                    run.candidates,
+                    run.judged,
+                    source=self._source(run, self.fallback),
+                    scorer=self.scorer if has_verdicts else SimilarityScorer(),
+                    k=config.fallback_k,
+                    floor=config.fallback_floor,
+                    threshold=config.threshold if has_verdicts else None,
+                )
+
+    def _no_fallback(self, run: Run) -> str:
+        """Return why phase 3 doesn't run; empty if it does."""
+        if not run.includes("fallback"):
+            return f"mode {run.config.mode}"
+        if self.fallback is None:
+            return "no fallback source"
+        if len(run.candidates) >= run.config.min_verified:
+            return f"{len(run.candidates)} accepted, {run.config.min_verified} wanted"
+        return "" if run.config.fallback_k else "fallback_k is 0"
+
+    def _prioritize(self, run: Run) -> None:
+        if not run.includes("prioritize"):
+            run.skip("prioritize")
+            return
+        redundancy = run.config.redundancy
+        with run.phase("prioritize", {"redundancy": redundancy}) as phase:
+            candidates = self._with_vectors(run.candidates)
+            phase.selection = prioritize(candidates, _stacked(candidates), redundancy, self.relate)
+
+    def _condense(self, run: Run) -> None:
+        config = run.config
+        if not run.includes("condense") or config.packing != "sentences":
+            return
+        if self.split is None:
+            raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
+        queries = [(run.query, "")]
+        for piece in [c for c in run.candidates if c.verified][: config.evidence] if config.hops > 1 else []:
+            text = with_evidence(run.query.text, [piece.passage.content], config.evidence_words)
+            queries.append((replace(run.query, text=text), piece.id))
+        threshold = config.sentence_threshold
+        with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
+            phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
+
+    def _budget(self, run: Run) -> Composed:
+        config = run.config
+        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
+        with (
+            run.phase("budget", settings) as phase,
+            foreign(ModelError, f"counting tokens with {self.tokens.name!r}"),
+        ):
+            composed = budget(
+                run.candidates,
+                self.tokens,
+                max_tokens=config.max_tokens,
+                limit=config.limit,
+                separator=config.separator,
+                citations=config.citations,
+            )
+            phase.selection = composed.selection
+        return composed
+
+    def _context(self, run: Run, composed: Composed) -> Context:
         passages = tuple(
             ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
-            for c in composed.selection.kept
+            for c in run.candidates
         )
-        enough, account = self._sufficient(query, passages, config, verifying)
-        trace = recorder.finish(
-            composed.selection.kept,
-            mode=config.mode,
+        sufficient, account = self._sufficiency(run, passages)
+        trace = run.trace.finish(
+            run.candidates,
+            mode=run.config.mode,
             embedder=self.embedder.name if self.embedder else "",
-            verifier=self.verifier_name if verifying else "",
+            verifier=self.verifier_name if run.includes("verify") else "",
             tokens=self.tokens.name,
             sufficiency=account,
         )
         return Context(
-            query=query.text,
+            query=run.query.text,
             text=composed.text,
             tokens=composed.tokens,
-            max_tokens=config.max_tokens,
-            sufficient=enough,
+            max_tokens=run.config.max_tokens,
+            sufficient=sufficient,
             sufficiency=account.get("estimate"),
             passages=passages,
             trace=trace,
         )
 
-    def _embedded(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> Query:
-        if self.embedder is None or query.vector is not None or config.mode == "no_rag":
-            return query
-        with recorder.embedding():
-            return self._vector(query)
+    def _sufficiency(self, run: Run, passages: Sequence[ContextPassage]) -> tuple[bool, dict[str, Any]]:
+        """Return whether the context is sufficient, and by which estimate; without a verified passage it never is."""
+        has_verified = any(p.verified for p in passages)
+        if self.estimator is None or not run.includes("verify"):
+            return has_verified, {}
+        threshold = run.config.sufficiency_threshold
+        threshold = self.estimator.threshold if threshold is None else threshold
+        with foreign(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
+            estimate = float(self.estimator.estimate(run.query.text, passages))
+        account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
+        return has_verified and estimate >= threshold, account
 
-    def _vector(self, query: Query) -> Query:
-        """The query with its vector; as it is where there is no embedder."""
+    def _without_shown(self, candidates: list[Candidate]) -> Selection:
+        shown = self.shown or (lambda _: False)
+        old = {c.id for c in candidates if shown(c.passage)}
+        return Selection(
+            kept=[c for c in candidates if c.id not in old],
+            dropped=[Dropped(candidate=c, reason="shown_already") for c in candidates if c.id in old],
+        )
+
+    def _compares_vectors(self, run: Run) -> bool:
+        """Return whether all candidates need vectors, not only those that phase 4 orders."""
+        return not run.includes("verify") or not run.config.exact or getattr(self.scorer, "reads_vectors", True)
+
+    def _source(self, run: Run, source: Source) -> Source:
+        return _WithVectors(source, self) if self._compares_vectors(run) else source
+
+    def _with_query_vector(self, query: Query) -> Query:
         if self.embedder is None:
             return query
         with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
@@ -132,220 +317,24 @@ class Pipeline:
         shape = (self.embedder.dimension,)
         return replace(query, vector=checked_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
 
-    def _retrieve(self, query: Query, config: RetrieverConfig, recorder: Recorder) -> list[Candidate]:
-        if config.mode == "no_rag":
-            recorder.skip("retrieve", received=0, returned=0, because="mode no_rag")
-            return []
-        names = [source.name for source in self.sources]
-        settings = {"candidates": config.candidates, "sources": names, **self.notes}
-        with recorder.phase("retrieve", received=0, settings=settings) as p:
-            found = self._new(retrieve(query, self.sources, config.candidates))
-            kept = p.done(found)
-            return self._with_vectors(kept) if self._compares(config) else kept
-
-    def _new(self, found: list[Candidate]) -> Selection:
-        """What isn't shown already."""
-        shown = self.shown or (lambda _: False)
-        old = {c.id for c in found if shown(c.passage)}
-        return Selection(
-            kept=[c for c in found if c.id not in old],
-            dropped=[Dropped(candidate=c, reason="shown_already") for c in found if c.id in old],
-        )
-
-    def _verify(
-        self, query: Query, found: list[Candidate], config: RetrieverConfig, recorder: Recorder, verifying: bool
-    ) -> tuple[list[Candidate], dict[str, Candidate], list[Dropped]]:
-        """What is accepted, every verdict by id, and what was left unscored."""
-        if not verifying:
-            recorder.skip("verify", received=len(found), returned=len(found), because=f"mode {config.mode}")
-            judged = judge(query, found, SimilarityScorer())
-            return judged, {c.id: c for c in judged}, []
-        settings: dict[str, Any] = {
-            "threshold": config.threshold,
-            "verifier": self.verifier_name,
-            "calibration": self.calibration,
-        }
-        if not config.exact:
-            settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
-        with recorder.phase("verify", received=len(found), settings=settings) as p:
-            selection = self._verified(query, found, config)
-            p.done(selection)
-        judged = [*selection.kept, *(d.candidate for d in selection.dropped if d.candidate.score is not None)]
-        spared = [d for d in selection.dropped if d.candidate.score is None]
-        return list(selection.kept), {c.id: c for c in judged}, spared
-
-    def _verified(self, query: Query, found: list[Candidate], config: RetrieverConfig) -> Selection:
-        if config.exact:
-            return verify(query, found, self.scorer, config.threshold)
-        redundancy, prior = config.redundancy, self.prior
-        return cascade(query, found, self.scorer, config.threshold, redundancy=redundancy, prior=prior)
-
-    def _follow(
-        self,
-        query: Query,
-        accepted: list[Candidate],
-        judged: dict[str, Candidate],
-        spared: list[Dropped],
-        config: RetrieverConfig,
-        recorder: Recorder,
-    ) -> tuple[list[Candidate], dict[str, Candidate]]:
-        used: set[str] = set()
-        for hop in range(2, config.hops + 1):
-            evidence = [c for c in accepted if c.id not in used][: config.evidence]
-            if not evidence:
-                recorder.skip("follow", received=len(accepted), returned=len(accepted), because="no fresh evidence")
-                break
-            used.update(c.id for c in evidence)
-            settings = {
-                "hop": hop,
-                "evidence": [c.id for c in evidence],
-                "words": config.evidence_words,
-                "follow_k": config.follow_k,
-            }
-            try:
-                with recorder.phase("follow", received=len(accepted), settings=settings) as p:
-                    found = follow(
-                        query,
-                        accepted,
-                        judged,
-                        evidence,
-                        sources=[self._asked(source, config) for source in self.sources],
-                        scorer=self.scorer,
-                        embed=self._vector,
-                        k=config.follow_k,
-                        threshold=config.threshold,
-                        words=config.evidence_words,
-                        spared=spared,
-                    )
-                    accepted, judged = p.done(found.selection), dict(found.judged)
-            except QueryError as error:  # the question alone fits; with evidence it doesn't
-                recorder.skip("follow", received=len(accepted), returned=len(accepted), because=str(error))
-                break
-        return accepted, judged
-
-    def _fallback(
-        self,
-        query: Query,
-        accepted: list[Candidate],
-        judged: dict[str, Candidate],
-        config: RetrieverConfig,
-        recorder: Recorder,
-        verifying: bool,
-    ) -> list[Candidate]:
-        n = len(accepted)
-        because = self._no_fallback(n, config)
-        if because or self.fallback is None:
-            recorder.skip("fallback", received=n, returned=n, because=because)
-            return accepted
-        sources = [source.name for source in self.sources]
-        asked = self.fallback.name in sources and config.candidates >= config.fallback_k
-        settings = {
-            "min_verified": config.min_verified,
-            "fallback_k": config.fallback_k,
-            "fallback_floor": config.fallback_floor,
-            "source": TURNED_DOWN if asked else self.fallback.name,
-        }
-        with recorder.phase("fallback", received=n, settings=settings) as p:
-            if asked:
-                return p.done(reconsider(accepted, judged, k=config.fallback_k, floor=config.fallback_floor))
-            selection = fallback(
-                query,
-                accepted,
-                judged,
-                source=self._asked(self.fallback, config),
-                scorer=self.scorer if verifying else SimilarityScorer(),
-                k=config.fallback_k,
-                floor=config.fallback_floor,
-                threshold=config.threshold if verifying else None,
-            )
-            return p.done(selection)
-
-    def _no_fallback(self, accepted: int, config: RetrieverConfig) -> str:
-        if config.mode in ("no_fallback", "standard_rag", "no_rag"):
-            return f"mode {config.mode}"
-        if self.fallback is None:
-            return "no fallback source"
-        if accepted >= config.min_verified:
-            return f"{accepted} accepted, {config.min_verified} wanted"
-        return "" if config.fallback_k else "fallback_k is 0"
-
-    def _prioritize(self, combined: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> list[Candidate]:
-        if config.mode in ("standard_rag", "no_rag"):
-            recorder.skip("prioritize", received=len(combined), returned=len(combined), because=f"mode {config.mode}")
-            return combined
-        with recorder.phase("prioritize", received=len(combined), settings={"redundancy": config.redundancy}) as p:
-            combined = self._with_vectors(combined)
-            return p.done(prioritize(combined, _stacked(combined), config.redundancy, self.relate))
-
-    def _condense(
-        self, query: Query, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder
-    ) -> list[Candidate]:
-        if self.split is None:
-            raise ConfigurationError("packing is 'sentences', and nothing splits into them: give the pipeline a split")
-        asked = [(query, "")]
-        for piece in [c for c in ordered if c.verified][: config.evidence] if config.hops > 1 else []:
-            text = with_evidence(query.text, [piece.passage.content], config.evidence_words)
-            asked.append((replace(query, text=text), piece.id))
-        settings = {"threshold": config.sentence_threshold, "verifier": self.verifier_name}
-        with recorder.phase("condense", received=len(ordered), settings=settings) as p:
-            return p.done(condense(asked, ordered, self.scorer, self.split, config.sentence_threshold))
-
-    def _budget(self, ordered: list[Candidate], config: RetrieverConfig, recorder: Recorder) -> Composed:
-        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
-        with recorder.phase("budget", received=len(ordered), settings=settings) as p:
-            with foreign(ModelError, f"counting tokens with {self.tokens.name!r}"):
-                composed = budget(
-                    ordered,
-                    self.tokens,
-                    max_tokens=config.max_tokens,
-                    limit=config.limit,
-                    separator=config.separator,
-                    citations=config.citations,
-                )
-            p.done(composed.selection)
-            return composed
-
-    def _sufficient(
-        self, query: Query, passages: Sequence[ContextPassage], config: RetrieverConfig, verifying: bool
-    ) -> tuple[bool, dict[str, Any]]:
-        """Whether the context can carry an answer, and by which account. Nothing verified is never enough."""
-        verified = any(p.verified for p in passages)
-        if self.estimator is None or not verifying:
-            return verified, {}
-        threshold = config.sufficiency_threshold
-        threshold = self.estimator.threshold if threshold is None else threshold
-        with foreign(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
-            estimate = float(self.estimator.estimate(query.text, passages))
-        account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
-        return verified and estimate >= threshold, account
-
-    def _compares(self, config: RetrieverConfig) -> bool:
-        """Whether vectors of all candidates are compared, and not of those alone that phase 4 orders."""
-        verifying = config.mode in ("full", "no_fallback")
-        return not verifying or not config.exact or getattr(self.scorer, "reads_vectors", True)
-
-    def _asked(self, source: Source, config: RetrieverConfig) -> Source:
-        return _Vectored(source, self) if self._compares(config) else source
-
-    def _with_vectors(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Candidates from a source that stores no vectors get theirs here, in one batch."""
+    def _with_vectors(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Embed the candidates that come without a vector, in one batch."""
         bare = [c for c in candidates if c.vector is None]
         if not bare:
             return candidates
         if self.embedder is None:
             raise ConfigurationError(
-                f"{len(bare)} candidates of source {bare[0].origin!r} come without a vector: "
-                "give the pipeline an embedder"
+                f"{len(bare)} candidates of source {bare[0].origin!r} have no vector: give the pipeline an embedder"
             )
         with foreign(ModelError, f"embedding {len(bare)} passages with {self.embedder.name!r}"):
-            made = self.embedder.embed_passages([c.passage.content for c in bare])
-        vectors = dict(zip((c.id for c in bare), made, strict=True))
+            embedded = self.embedder.embed_passages([c.passage.content for c in bare])
+        vectors = dict(zip((c.id for c in bare), embedded, strict=True))
         return [c if c.vector is not None else replace(c, vector=vectors[c.id]) for c in candidates]
 
 
 @dataclass(frozen=True, slots=True)
-class _Vectored:
-    """A source whose candidates have vectors, whether or not it stores them."""
+class _WithVectors:
+    """A source whose candidates all have vectors, stored or made here."""
 
     inner: Source
     pipeline: Pipeline
@@ -355,7 +344,7 @@ class _Vectored:
         return self.inner.name
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
-        return self.pipeline._with_vectors(list(self.inner.search(query, k)))
+        return self.pipeline._with_vectors(self.inner.search(query, k))
 
 
 def check_query(text: object) -> None:

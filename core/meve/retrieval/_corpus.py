@@ -92,7 +92,7 @@ class Corpus:
             if kind not in self._lexical:
                 index = make()
                 rows = sorted(self.entries)
-                index.add(as_rows(rows), [self.entries[row].passage.content for row in rows])
+                index.add(as_row_array(rows), [self.entries[row].passage.content for row in rows])
                 self._lexical[kind] = index
             return self._lexical[kind]
 
@@ -143,13 +143,13 @@ class Corpus:
             }
             leaving = {self.rows[i]: i for i in remove}
             try:
-                self._index(as_rows(list(coming)), [p.content for p in add], vectors)
+                self._index(as_row_array(list(coming)), [p.content for p in add], vectors)
                 self._switch(coming, leaving)
             except BaseException:
                 if leaving in self._leaving or (coming and start in self.entries):
                     self._switch(coming, leaving)  # it was interrupted; each of its steps can be taken again
                 else:
-                    self._take_back(as_rows(list(coming)))
+                    self._take_back(as_row_array(list(coming)))
                 raise
             self._settle()
 
@@ -189,7 +189,7 @@ class Corpus:
 
     def _settle(self) -> None:
         while self._leaving:
-            self._take_back(as_rows(list(self._leaving[0])))
+            self._take_back(as_row_array(list(self._leaving[0])))
             del self._leaving[0]
 
     def allowed(self, where: Where | None) -> RowArray | None:
@@ -203,11 +203,11 @@ class Corpus:
             return None
         if callable(where):  # asked each time: what it says may change
             kept = [row for row, e in sorted(self.entries.items()) if admitted(where, e.passage.metadata)]
-            return as_rows(kept)
+            return as_row_array(kept)
         wanted = Filter(where)
         rows = self._allowed.get(wanted.key)
         if rows is None:
-            rows = as_rows(
+            rows = as_row_array(
                 [row for row, entry in sorted(self.entries.items()) if wanted.admits(entry.passage.metadata)]
             )
             if len(self._allowed) >= 64:
@@ -262,7 +262,7 @@ class Corpus:
             yield self
 
 
-def as_rows(rows: Sequence[int]) -> RowArray:
+def as_row_array(rows: Sequence[int]) -> RowArray:
     """Row keys as an array, shape (n,)."""
     return np.asarray(rows, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""What a saved retriever consists of: which files hold what, and how they're read back."""
+"""Save a retriever as files and read it back."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,9 @@ from meve._formulas import cosines
 from meve._vectors import checked_vectors
 from meve._version import __version__
 from meve.calibration.maps import calibration_from_dict
-from meve.clock import Clock, SystemClock
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
+from meve.components.verifiers import resolve_verifier
 from meve.errors import (
     IndexCorruptError,
     IndexMismatchError,
@@ -22,8 +24,9 @@ from meve.errors import (
     ValidationError,
     foreign,
 )
-from meve.pipeline.config import RetrieverConfig
-from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
+from meve.pipeline.config import RetrieverConfig, checked_config
+from meve.pipeline.engine import Engine, Tokens
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
 from meve.retrieval._corpus import Corpus, Entry
 from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
 from meve.types import Passage
@@ -50,35 +53,27 @@ class Saved:
 
 
 def save_corpus(
-    path: Path,
-    corpus: Corpus,
-    *,
-    config: RetrieverConfig,
-    embedder: Embedder,
-    verifier: Verifier,
-    tokens: TokenCounter,
-    extra: Mapping[str, Any],
-    clock: Clock | None = None,
-    replacing: str | None = None,
+    path: Path, corpus: Corpus, engine: Engine, *, extra: Mapping[str, Any], replacing: str | None = None
 ) -> str:
-    """Write a corpus and the names of its models, atomically; returns the name of the new generation.
+    """Write a corpus and the names of its models atomically, and return the name of the new generation.
 
     Raises:
         StorageError: as `write_snapshot`; what was there before is kept.
     """
+    embedder, verifier = engine.embedder, engine.verifier
     kind = corpus.lexical_kinds[0]
     about = {
         "meve": __version__,
-        "created": (clock or SystemClock()).now().isoformat(),
+        "created": engine.clock.now().isoformat(),
         "passages": len(corpus),
         "next_row": corpus.next_row,
         "next_id": corpus.next_id,
         "embedder": {"name": embedder.name, "dimension": embedder.dimension, "similarity": embedder.similarity},
         "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
-        "tokens": {"name": tokens.name},
+        "tokens": {"name": engine.tokens.name},
         "dense": {"kind": corpus.dense.kind},
         "lexical": {"kind": kind},
-        "config": config.to_dict(),
+        "config": engine.config.to_dict(),
     }
     writers: dict[str, Writer] = {
         PASSAGES: lambda file: _write_passages(file, corpus.entries),
@@ -150,6 +145,35 @@ def _read(
         generation=about["generation"],
         extra=json.loads((folder / EXTRA).read_text(encoding="utf-8")),
     )
+
+
+def load_engine(
+    path: Path,
+    saved: Saved,
+    *,
+    config: RetrieverConfig | None = None,
+    embedder: Embedder | str | None = None,
+    verifier: Verifier | str | None = None,
+    tokens: Tokens | None = None,
+) -> Engine:
+    """Build the engine that an index was saved with, except for what is given.
+
+    Raises:
+        IndexMismatchError: an embedder that makes other vectors, or a tokenizer of another name.
+        ModelError: a model or a tokenizer that isn't available.
+    """
+    own_embedder = resolve_embedder(saved.embedder if embedder is None else embedder)
+    check_embedder(path, saved, own_embedder)
+    judge = resolve_verifier(saved.verifier if verifier is None else verifier, own_embedder)
+    if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
+        judge = judge.with_calibration(saved.calibration)
+    counter = resolve_tokens(saved.tokens if tokens is None else tokens)
+    if counter.name != saved.tokens:
+        raise IndexMismatchError(
+            f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
+            f"give that one, or override it for a call with tokens={counter.name!r}"
+        )
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=checked_config(config or saved.config))
 
 
 def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from meve.errors import ConfigurationError
 from meve.ports import LexicalIndex
-from meve.retrieval._corpus import Corpus, as_rows
+from meve.retrieval._corpus import Corpus, as_row_array
 from meve.types import Candidate, Query
 
 
@@ -53,7 +53,7 @@ def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, 
     if not hits:
         return []
     rows = [row for row, _ in hits]
-    found = zip(hits, map(corpus.entries.__getitem__, rows), corpus.dense.vectors(as_rows(rows)), strict=True)
+    found = zip(hits, map(corpus.entries.__getitem__, rows), corpus.dense.vectors(as_row_array(rows)), strict=True)
     return [
         Candidate(
             passage=entry.passage,

@@ -9,10 +9,10 @@ from typing import Any, Protocol, Self, Unpack
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, foreign
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Engine, Tokens, make_engine
+from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import Embedder, Source, Verifier
+from meve.ports import Source
 from meve.retrieval._keyword_index import Words
 from meve.types import Candidate, Passage, Query
 
@@ -56,32 +56,20 @@ class Store(Protocol):
         ...
 
 
-class StoreRetriever(Engine):
-    """Verified retrieval from a store that is somebody else's. Threads may share one.
+class StoreRetriever:
+    """Verified retrieval from a store that others keep. Threads may share one.
 
-    Phase 1 asks the store, and the words of its passages are indexed here. What the store no longer holds, and what the
-    filter excludes, comes back from neither. What others add to the store is found by its vectors at once, and by its
-    words after `refresh`; until then the trace says so, and a `StaleWarning` once.
+    Phase 1 asks the store for similar passages, and a keyword index kept here for the words. Passages that the store no
+    longer holds or that the filter excludes come back from neither. Passages that others add to the store are found by
+    similarity at once, and by keywords after `refresh`; until then the trace says so, and one `StaleWarning`.
 
-    That words lag shows by the store's count, or by what its vectors find; one passage less and another more, which
-    nothing has found yet, doesn't show.
-
-    Args:
-        store: where passages are.
-        engine: the parts that decide.
+    A stale index is noticed by the store's size, or by a passage that similarity finds. One passage replaced by another
+    goes unnoticed until it is found.
     """
 
     def __init__(self, store: Store, engine: Engine) -> None:
-        super().__init__(
-            embedder=engine.embedder,
-            verifier=engine.verifier,
-            tokens=engine.tokens,
-            config=engine.config,
-            estimator=engine.estimator,
-            prior=engine.prior,
-            clock=engine._clock,
-        )
         self.store = store
+        self.engine = engine
         self._words = Words()
         self._warned = False
 
@@ -92,33 +80,27 @@ class StoreRetriever(Engine):
         *,
         passages: Sequence[Passage] | None = None,
         words: bool = True,
-        config: RetrieverConfig | None = None,
-        embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        **options: Unpack[EngineOptions],
     ) -> Self:
-        """A retriever of parts that are named, or of those that ship, with the words of the store indexed.
+        """Return a retriever over a store, with the store's passages in its keyword index.
 
         Args:
-            store: where passages are.
-            passages: what it holds, where it can't list that itself; None to read it here.
-            words: whether to read it.
-            config: how to decide.
-            embedder: makes vectors for telling copies apart, as for `meve.Retriever`; the store keeps its own.
-            verifier: as for `meve.Retriever`.
-            tokens: what budgets are counted with.
+            store: holds the passages.
+            passages: what the store holds, if it can't list that itself; None to list it here.
+            words: whether to list it.
+            options: components and settings. The embedder only detects duplicates; the store keeps its own.
 
         Raises:
-            ConfigurationError: parts that can't work, or a store that can't list what it holds.
-            ModelError: a model or a tokenizer that can't be had.
+            ConfigurationError: components that don't work together, or a store that can't list what it holds.
+            ModelError: a model or a tokenizer that isn't available.
             RetrievalError: the store failed.
         """
-        made = cls(store, make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens))
+        retriever = cls(store, make_engine(**options))
         if passages is not None:
-            made.index(passages)
+            retriever.index(passages)
         elif words:
-            made.refresh()
-        return made
+            retriever.refresh()
+        return retriever
 
     @property
     def stale(self) -> bool:
@@ -177,42 +159,44 @@ class StoreRetriever(Engine):
         observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
-        """The verified context for a question, with the account of how it came about.
+        """Return the verified context for a question, with its trace.
 
         Args:
             query: the question.
-            config: instead of the retriever's own, for this call.
-            where: a filter, as the store takes it; it holds in every phase.
-            observer: told of each phase while it happens.
+            config: replaces the retriever's own for this call.
+            where: a filter in the store's own language; it holds in every phase.
+            observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: blank, not text, or longer than a model's window.
-            ConfigurationError: an unknown option, a value out of range, or keyword search over a store whose words
-                were never indexed.
+            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            ConfigurationError: an unknown option, a value out of range, or keyword search without a keyword index.
             RetrievalError: the store failed.
             ModelError: a model failed.
         """
         check_query(query)
-        settings = self.settings(config, overrides)
+        settings = self.engine.resolve_config(config, overrides)
         if settings.lexical not in (None, "bm25"):
-            raise ConfigurationError(f"lexical is {settings.lexical!r}, but a store's words are indexed by bm25")
-        known, stale = self._words.known, self._told()
-        if settings.sources == "lexical" and not known:
+            raise ConfigurationError(f"lexical must be 'bm25' or None over an external store, got {settings.lexical!r}")
+        is_indexed, is_stale = self._words.known, self._warn_if_stale()
+        if settings.sources == "lexical" and not is_indexed:
             raise ConfigurationError(
-                f"sources is 'lexical', but the words of {self.store.name} aren't indexed: call refresh(), or give "
-                "the documents"
+                f"sources='lexical' needs a keyword index of {self.store.name}: call refresh(), or give the documents"
             )
-        dense, words = _Nearest(self._words, self.store, where), _ByWords(self._words, self.store, where)
-        chosen: list[Source] = [dense] if settings.sources != "lexical" else []
-        if known and settings.sources != "dense":
-            chosen.append(words)
-        notes = {"words": "stale"} if stale else {}
-        fallback = words if known else None
-        return self._run(Query(text=query), settings, chosen, fallback=fallback, notes=notes, observer=observer)
+        dense, lexical = _Nearest(self._words, self.store, where), _ByWords(self._words, self.store, where)
+        hybrid: list[Source] = [dense, lexical] if is_indexed else [dense]
+        sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": hybrid}
+        return self.engine.run(
+            Query(text=query),
+            settings,
+            sources[settings.sources],
+            fallback=lexical if is_indexed else None,
+            notes={"words": "stale"} if is_stale else {},
+            observer=observer,
+        )
 
-    def _told(self) -> bool:
-        """Whether the words lag; said once, until they have caught up."""
+    def _warn_if_stale(self) -> bool:
+        """Return whether the keyword index is stale; warn once until it is up to date again."""
         stale = self.stale
         if stale and not self._warned:
             warnings.warn(

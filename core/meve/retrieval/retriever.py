@@ -1,30 +1,27 @@
-"""The public face: a pipeline over a corpus. Add, remove, retrieve, save, load."""
+"""Retrieve verified context from passages of your own: add, remove, retrieve, save, load."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
 from meve._vectors import checked_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
-from meve.clock import Clock
 from meve.components.dense import DenseKind, dense_class, make_dense
-from meve.components.embedders import resolve_embedder
 from meve.components.lexical import lexical_class, make_lexical
-from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import resolve_verifier
-from meve.errors import EmptyCorpusError, IndexMismatchError, StorageError, ValidationError
+from meve.errors import EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import Progress, as_passages, checked, counted, embedded
-from meve.pipeline.config import Overrides, RetrieverConfig, checked_config
+from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Engine, Tokens, make_engine
+from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import DenseIndex, Embedder, Estimator, LexicalIndex, Prior, Source, TokenCounter, Verifier
+from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus
-from meve.retrieval._persistence import check_embedder, load_corpus, save_corpus
+from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Query
 
@@ -32,7 +29,16 @@ RESERVED = "meve."
 """What names of extra data begin with that are MeVe's own."""
 
 
-class Retriever(Engine):
+class RetrieverOptions(EngineOptions, total=False):
+    """The keyword arguments that choose a retriever's components and indexes."""
+
+    dense: DenseIndex | DenseKind
+    """A dense index, or a kind of FAISS index; by default `auto`, which goes by how many passages come first."""
+    lexical: LexicalIndex | LexicalKind | None
+    """A keyword index, or a kind of one; by default what `config` names, else `bm25`."""
+
+
+class Retriever:
     """Five-phase retrieval over passages of its own. Threads may share one.
 
     A retrieval sees one state of the corpus from beginning to end; a change waits for the retrievals under way, and
@@ -48,105 +54,55 @@ class Retriever(Engine):
     ('The sky is blue.', 4, True)
     """
 
-    def __init__(
-        self,
-        *,
-        corpus: Corpus,
-        embedder: Embedder,
-        verifier: Verifier,
-        tokens: TokenCounter,
-        config: RetrieverConfig,
-        extra: Mapping[str, Any] | None = None,
-        estimator: Estimator | None = None,
-        prior: Prior | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            embedder=embedder,
-            verifier=verifier,
-            tokens=tokens,
-            config=config,
-            estimator=estimator,
-            prior=prior,
-            clock=clock,
-        )
+    def __init__(self, *, engine: Engine, corpus: Corpus, extra: Mapping[str, Any] | None = None) -> None:
+        self.engine = engine
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
-        self._origin: dict[Path, str] = {}
+        self._generations: dict[Path, str] = {}
         self._saving = threading.Lock()
 
     @classmethod
     def empty(
         cls,
         *,
-        config: RetrieverConfig | None = None,
-        embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
         dense: DenseIndex | DenseKind = "auto",
         lexical: LexicalIndex | LexicalKind | None = None,
-        tokens: Tokens | None = None,
+        **options: Unpack[EngineOptions],
     ) -> Self:
-        """A retriever without passages, to `add` to.
-
-        Args:
-            config: how to decide; by default `RetrieverConfig()`.
-            embedder: a part, the name or folder of a sentence-transformers model, `minilm` for the all-MiniLM-L6-v2 of
-                the `offline` extra, or None for the static one that ships and needs no torch.
-            verifier: a part, the name or folder of a cross-encoder, `cosine` for the calibrated cosine of `minilm`, or
-                None for the cross-encoder that ships and needs no torch.
-            dense: a part, or a kind of FAISS index; `auto` goes by how many passages come first.
-            lexical: a part, or a kind of keyword index; by default what `config` names, or else `bm25`.
-            tokens: a part, a tokenizer's name or file, a function from text to a number, or None for what `config`
-                names, or else BERT's WordPiece, which ships.
+        """Return a retriever without passages, to `add` to; `RetrieverOptions` lists the options.
 
         Raises:
-            ConfigurationError: parts that can't work, or an extra that isn't installed.
-            ModelError: a model or a tokenizer that can't be had.
+            ConfigurationError: components that don't work together, or an extra that isn't installed.
+            ModelError: a model or a tokenizer that isn't available.
         """
-        made = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
-        found, config = made.embedder, made.config
-        auto = isinstance(dense, str) and dense == "auto"
+        engine = make_engine(**options)
+        dimension = engine.embedder.dimension
+        is_auto = isinstance(dense, str) and dense == "auto"
         corpus = Corpus(
-            dense=make_dense(dense, found.dimension, 0),
-            lexical=make_lexical(config.lexical or "bm25" if lexical is None else lexical),
-            choose=partial(make_dense, "auto", found.dimension) if auto else None,
+            dense=make_dense(dense, dimension, 0),
+            lexical=make_lexical(engine.config.lexical or "bm25" if lexical is None else lexical),
+            choose=partial(make_dense, "auto", dimension) if is_auto else None,
         )
-        if lexical is not None:  # a part that is given here is the retriever's own, whatever the configuration names
-            config = config.override(lexical=None)
-        return cls(corpus=corpus, embedder=found, verifier=made.verifier, tokens=made.tokens, config=config)
+        if lexical is not None:  # a given index is the retriever's own, whatever the configuration names
+            engine = replace(engine, config=engine.config.override(lexical=None))
+        return cls(engine=engine, corpus=corpus)
 
     @classmethod
     def from_passages(
-        cls,
-        passages: Iterable[Passage],
-        *,
-        config: RetrieverConfig | None = None,
-        embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
-        dense: DenseIndex | DenseKind = "auto",
-        lexical: LexicalIndex | LexicalKind | None = None,
-        tokens: Tokens | None = None,
-        progress: Progress | None = None,
+        cls, passages: Iterable[Passage], *, progress: Progress | None = None, **options: Unpack[RetrieverOptions]
     ) -> Self:
-        """A retriever over these passages. The parts are those of `empty`.
+        """Return a retriever over these passages; `RetrieverOptions` lists the options.
 
         Raises:
             EmptyCorpusError: no passages; start with `empty` to add them later.
-            ValidationError: ids given twice, blank texts, metadata that can't be saved.
-            ConfigurationError: parts that can't work, or an extra that isn't installed.
-            ModelError: a model or a tokenizer that can't be had, or that failed.
+            ValidationError: repeated ids, blank texts, or metadata that can't be saved.
+            ConfigurationError: components that don't work together, or an extra that isn't installed.
+            ModelError: a model or a tokenizer that isn't available, or that failed.
         """
         listed = list(passages)
         if not listed:
-            raise EmptyCorpusError("there are no passages to retrieve from: give some, or use Retriever.empty()")
-        retriever = cls.empty(
-            config=config,
-            embedder=embedder,
-            verifier=verifier,
-            dense=dense,
-            lexical=lexical,
-            tokens=tokens,
-        )
+            raise EmptyCorpusError("passages must not be empty: give at least one, or use Retriever.empty()")
+        retriever = cls.empty(**options)
         retriever.update(add=listed, progress=progress)
         return retriever
 
@@ -158,29 +114,43 @@ class Retriever(Engine):
         ids: Sequence[str] | None = None,
         titles: Sequence[str] | None = None,
         metadatas: Sequence[Mapping[str, Any] | None] | None = None,
-        config: RetrieverConfig | None = None,
-        embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
-        dense: DenseIndex | DenseKind = "auto",
-        lexical: LexicalIndex | LexicalKind | None = None,
-        tokens: Tokens | None = None,
         progress: Progress | None = None,
+        **options: Unpack[RetrieverOptions],
     ) -> Self:
-        """A retriever over these texts, a passage each, with the ids `p0000000`, `p0000001`, … unless some are given.
+        """Return a retriever over these texts, one passage each; `RetrieverOptions` lists the options.
+
+        Args:
+            texts: the texts.
+            ids: one per text; by default `p0000000`, `p0000001`, …
+            titles: one per text; by default none.
+            metadatas: one per text; by default none.
+            progress: called with how many passages are embedded, and how many there are.
 
         Raises:
             ValidationError: as `from_passages`, or lists of different lengths.
         """
-        return cls.from_passages(
-            as_passages(texts, ids=ids, titles=titles, metadatas=metadatas),
-            config=config,
-            embedder=embedder,
-            verifier=verifier,
-            dense=dense,
-            lexical=lexical,
-            tokens=tokens,
-            progress=progress,
-        )
+        passages = as_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
+        return cls.from_passages(passages, progress=progress, **options)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder of the engine."""
+        return self.engine.embedder
+
+    @property
+    def verifier(self) -> Verifier:
+        """The verifier of the engine."""
+        return self.engine.verifier
+
+    @property
+    def tokens(self) -> TokenCounter:
+        """The token counter of the engine."""
+        return self.engine.tokens
+
+    @property
+    def config(self) -> RetrieverConfig:
+        """The settings of the engine."""
+        return self.engine.config
 
     def retrieve(
         self,
@@ -192,22 +162,21 @@ class Retriever(Engine):
         observer: Observer | None = None,
         **overrides: Unpack[Overrides],
     ) -> Context:
-        """The verified context for a question, with the account of how it came about.
+        """Return the verified context for a question, with its trace.
 
         Args:
             query: the question.
-            config: instead of the retriever's own, for this call.
+            config: replaces the retriever's own for this call.
             where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
                 function of the metadata.
-            vector: shape (d,), what the retriever's embedder makes of the question, where that is known already, or of
-                what stands for it; None to embed the question.
-            observer: told of each phase while it happens.
+            vector: the embedding of the question, shape (d,), if it is known already; None to embed the question.
+            observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: blank, not text, or longer than a model's window.
-            VectorError: a vector of another dimension, or with NaN or infinity in it.
-            ConfigurationError: an unknown option, a value out of range, or a filter that can't be used.
+            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            VectorError: a vector of another dimension, or with NaN or infinity.
+            ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
             ModelError: a model failed.
         """
@@ -216,17 +185,16 @@ class Retriever(Engine):
         if vector is not None:
             vector = checked_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.reading() as corpus:
-            settings = self.settings(config, overrides)
+            engine = self.engine
+            settings = engine.resolve_config(config, overrides)
             if not len(corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
-            own = self._counters.named(settings.tokens) is self.tokens
-            kind = settings.lexical or corpus.lexical_kinds[0]
-            words = corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
-            by_words = LexicalSource(corpus, words, counted=own)
-            sources: dict[str, Source] = {"dense": DenseSource(corpus, counted=own), "lexical": by_words}
-            chosen = list(sources.values()) if settings.sources == "hybrid" else [sources[settings.sources]]
-            asked = Query(text=query, vector=vector, where=where)
-            return self._run(asked, settings, chosen, fallback=by_words, observer=observer)
+            has_counts = engine.counter(settings) is engine.tokens
+            dense = DenseSource(corpus, counted=has_counts)
+            lexical = LexicalSource(corpus, _lexical_index(corpus, settings), counted=has_counts)
+            sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
+            question = Query(text=query, vector=vector, where=where)
+            return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
         """Take in passages, or texts that get ids of their own; the very next retrieval finds them.
@@ -306,8 +274,10 @@ class Retriever(Engine):
         """
         report = calibrate(self.verifier, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
-            self.verifier = self.verifier.with_calibration(report.calibration)
-            self.config = self.config.override(threshold=report.threshold)
+            verifier = self.verifier.with_calibration(report.calibration)
+            self.engine = replace(
+                self.engine, verifier=verifier, config=self.config.override(threshold=report.threshold)
+            )
         return report
 
     def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -322,24 +292,13 @@ class Retriever(Engine):
             IndexBusyError: somebody else has saved there since this retriever was loaded from it or saved to it.
             StorageError: it can't be written there; what was there before is kept.
         """
-        folder = _place(path)
+        folder = _resolved(path)
         kept = self._extra_with(extra)
         with self._saving:
             self._corpus.settle()
             with self._corpus.reading() as corpus:
-                replacing = self._origin.get(folder)
-                generation = save_corpus(
-                    folder,
-                    corpus,
-                    config=self.config,
-                    embedder=self.embedder,
-                    verifier=self.verifier,
-                    tokens=self.tokens,
-                    extra=kept,
-                    clock=self._clock,
-                    replacing=replacing,
-                )
-            self._origin[folder] = generation
+                replacing = self._generations.get(folder)
+                self._generations[folder] = save_corpus(folder, corpus, self.engine, extra=kept, replacing=replacing)
             self.extra = kept
 
     def _extra_with(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -355,57 +314,34 @@ class Retriever(Engine):
         cls,
         path: str | Path,
         *,
-        embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
-        config: RetrieverConfig | None = None,
         dense: Callable[[Path], DenseIndex] | None = None,
         lexical: Callable[[Path], LexicalIndex] | None = None,
+        **options: Unpack[EngineOptions],
     ) -> Self:
-        """Read an index back, with the models that it was made with.
+        """Read an index from disk, with the models that it was made with.
 
         Args:
             path: the folder.
-            embedder: give the part if the index was made with one of your own; it must make the same vectors.
-            verifier: another one than the index was made with, or one of your own, with its own calibration. The saved
-                threshold stays; give a `config` for another.
-            tokens: one of your own, of the same name as the one that the index was made with.
-            config: instead of the saved one.
-            dense: what reads the file of a dense index of your own, such as `MyIndex.load`.
-            lexical: the same for a keyword index; for an analyzer of your own,
+            dense: reads the file of a dense index of your own, such as `MyIndex.load`.
+            lexical: reads the file of a keyword index of your own; for your own analyzer,
                 `partial(Bm25Index.load, analyzer=mine)`.
+            options: components of your own, or others than the index was made with. The embedder must make the same
+                vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
+                saved threshold stays unless `config` gives another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
-            ModelError: a model that it was made with can't be had.
+            ModelError: a model that it was made with isn't available.
         """
-        path = _place(path)
+        path = _resolved(path)
         saved = load_corpus(
             path,
             lambda kind, file: dense_class(kind).load(file) if dense is None else dense(file),
             lambda kind, file: lexical_class(kind).load(file) if lexical is None else lexical(file),
         )
-        found = resolve_embedder(saved.embedder if embedder is None else embedder)
-        check_embedder(path, saved, found)
-        judge = resolve_verifier(saved.verifier if verifier is None else verifier, found)
-        if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
-            judge = judge.with_calibration(saved.calibration)
-        counter = resolve_tokens(saved.tokens if tokens is None else tokens)
-        if counter.name != saved.tokens:
-            raise IndexMismatchError(
-                f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
-                f"give that one, or override it for a call with tokens={counter.name!r}"
-            )
-        made = cls(
-            corpus=saved.corpus,
-            embedder=found,
-            verifier=judge,
-            tokens=counter,
-            config=checked_config(config or saved.config),
-            extra=saved.extra,
-        )
-        made._origin[path] = saved.generation
-        return made
+        retriever = cls(engine=load_engine(path, saved, **options), corpus=saved.corpus, extra=saved.extra)
+        retriever._generations[path] = saved.generation
+        return retriever
 
     def info(self) -> dict[str, Any]:
         """What it holds and what it decides with: JSON-ready."""
@@ -425,7 +361,12 @@ class Retriever(Engine):
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
 
 
-def _place(path: str | Path) -> Path:
+def _lexical_index(corpus: Corpus, settings: RetrieverConfig) -> LexicalIndex:
+    kind = settings.lexical or corpus.lexical_kinds[0]
+    return corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
+
+
+def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError) as cause:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from meve.components._row_ids import Growing, RowMap
+from meve._growable_array import GrowableArray
+from meve.components._row_ids import RowMap
 from meve.components.lexical._postings import Block, Ints, Postings
 from meve.components.lexical._ranking import Scores
 from meve.types import RowArray
@@ -28,7 +29,7 @@ class Held:
     postings: Postings = field(default_factory=Postings)
     """More than there are, perhaps; those of positions that aren't alive don't count."""
     rows: RowMap = field(default_factory=RowMap)
-    lengths: Growing[np.int32] = field(default_factory=lambda: Growing(np.empty(0, dtype=np.int32)))
+    lengths: GrowableArray[np.int32] = field(default_factory=lambda: GrowableArray(np.empty(0, dtype=np.int32)))
     """The number of words at each position, and perhaps some more at the end."""
     norms: tuple[Scores, float] | None = None
     """What a term's count is weighed against at each position, shape (size,), and the least; None after a change."""
@@ -40,5 +41,5 @@ def held_of(rows: RowArray, lengths: Ints, block: Block, words: Sequence[str]) -
         vocabulary=Vocabulary((word, number) for number, word in enumerate(words)),
         postings=Postings([block] if len(block) else []),
         rows=RowMap(rows),
-        lengths=Growing(lengths),
+        lengths=GrowableArray(lengths),
     )

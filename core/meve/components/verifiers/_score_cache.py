@@ -1,60 +1,51 @@
-"""Remembers scores, so that a pair isn't read twice: by a hash of query and passage, up to a bound."""
+"""A cache of verifier scores, keyed by a hash of query and passage."""
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
+
+from cachetools import LRUCache
 
 from meve.errors import ConfigurationError
 
 
 class ScoreCache:
-    """Raw scores of one model. Threads may share it; the pair that was asked for longest ago goes first.
+    """A least-recently-used cache of one model's raw scores. Threads may share it.
 
     Args:
-        bound: how many scores it holds at most; 0 for none. A score takes about 150 bytes.
+        cache_size: how many scores are cached at most; 0 for none. A score takes about 150 bytes.
 
     Raises:
-        ConfigurationError: a bound below 0.
+        ConfigurationError: `cache_size` is negative.
     """
 
-    def __init__(self, bound: int) -> None:
-        if bound < 0:
-            raise ConfigurationError(f"cache_size is {bound}: give 0 for no cache, or a whole number above")
-        self.bound = bound
-        self._scores: OrderedDict[bytes, float] = OrderedDict()
+    def __init__(self, cache_size: int) -> None:
+        if cache_size < 0:
+            raise ConfigurationError(f"cache_size must be 0 (no cache) or positive, got {cache_size}")
+        self.cache_size = cache_size
+        self._scores: LRUCache[bytes, float] = LRUCache(cache_size)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._scores)
 
-    def known(self, query: str, passages: Sequence[str]) -> list[float | None]:
-        """The score of each passage; None where it isn't known."""
-        if not self.bound:
+    def get(self, query: str, passages: Sequence[str]) -> list[float | None]:
+        """Return the cached score of each passage; None where there is none."""
+        if not self.cache_size:
             return [None] * len(passages)
-        keys = [_key(query, passage) for passage in passages]
-        found: list[float | None] = []
+        keys = [_hash_pair(query, passage) for passage in passages]
         with self._lock:
-            for key in keys:
-                score = self._scores.get(key)
-                if score is not None:
-                    self._scores.move_to_end(key)
-                found.append(score)
-        return found
+            return [self._scores.get(key) for key in keys]
 
-    def keep(self, query: str, passages: Sequence[str], scores: Sequence[float]) -> None:
-        """Remember the scores of passages."""
-        if not self.bound:
+    def put(self, query: str, passages: Sequence[str], scores: Sequence[float]) -> None:
+        """Cache the scores of passages."""
+        if not self.cache_size:
             return
-        keys = [_key(query, passage) for passage in passages]
+        keys = [_hash_pair(query, passage) for passage in passages]
         with self._lock:
-            for key, score in zip(keys, scores, strict=True):
-                self._scores[key] = score
-                self._scores.move_to_end(key)
-            while len(self._scores) > self.bound:
-                self._scores.popitem(last=False)
+            self._scores.update(zip(keys, scores, strict=True))
 
 
-def _key(query: str, passage: str) -> bytes:
-    """The query's length keeps ("ab", "c") apart from ("a", "bc")."""
+def _hash_pair(query: str, passage: str) -> bytes:
+    # the query's length tells ("ab", "c") from ("a", "bc")
     return hashlib.blake2b(f"{len(query)}\0{query}{passage}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

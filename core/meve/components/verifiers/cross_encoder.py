@@ -173,11 +173,11 @@ class CrossEncoderVerifier:
             raise PassageError("passages to verify must be a list of texts: put a single one in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
-        known = self._cache.known(query, passages)
+        known = self._cache.get(query, passages)
         fresh = list(dict.fromkeys(text for text, score in zip(passages, known, strict=True) if score is None))
         if fresh:
             read = self._read(query, fresh, room).tolist()
-            self._cache.keep(query, fresh, read)
+            self._cache.put(query, fresh, read)
             found = dict(zip(fresh, read, strict=True))
             known = [found[text] if score is None else score for text, score in zip(passages, known, strict=True)]
         return np.asarray(known, dtype=np.float32)

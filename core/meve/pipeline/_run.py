@@ -1,0 +1,40 @@
+"""Hold the state of one retrieval while its phases run."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from meve.pipeline._trace_builder import PhaseResult, Recorder
+from meve.pipeline.config import PHASES, RetrieverConfig
+from meve.types import Candidate, Dropped, Query
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What the phases of one retrieval read and change."""
+
+    query: Query
+    config: RetrieverConfig
+    trace: Recorder
+    candidates: list[Candidate] = field(default_factory=list)
+    """What the last phase kept, in its order."""
+    judged: dict[str, Candidate] = field(default_factory=dict)
+    """Every candidate with a score, by id, whether it was accepted or not."""
+    unscored: list[Dropped] = field(default_factory=list)
+    """What phase 2 dropped without a score."""
+
+    def includes(self, phase: str) -> bool:
+        """Return whether the mode runs this phase."""
+        return phase in PHASES[self.config.mode]
+
+    def skip(self, phase: str, because: str = "") -> None:
+        """Record that a phase leaves the candidates as they are; by default because of the mode."""
+        self.trace.skip(phase, candidates=len(self.candidates), because=because or f"mode {self.config.mode}")
+
+    @contextmanager
+    def phase(self, name: str, settings: Mapping[str, Any]) -> Iterator[PhaseResult]:
+        """Record a phase; the selection that it sets on the yielded result becomes the candidates."""
+        with self.trace.phase(name, received=len(self.candidates), settings=settings) as result:
+            yield result
+        self.candidates = list(result.selection.kept)

@@ -1,0 +1,114 @@
+"""LangChain's own standard tests, unmodified: retrievers, tools, vector stores."""
+
+import pytest
+
+pytest.importorskip("langchain_tests")
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.tools import BaseTool
+from langchain_tests.integration_tests import (
+    RetrieversIntegrationTests,
+    ToolsIntegrationTests,
+    VectorStoreIntegrationTests,
+)
+from langchain_tests.unit_tests import ToolsUnitTests
+
+from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore, create_meve_tool
+from meve import RetrieverConfig
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.langchain_integration.vector_stores import KINDS
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
+
+PARTS = {
+    "embedder": WordEmbedder(),
+    "verifier": OverlapVerifier(),
+    "tokens": WordCounter(),
+    "config": RetrieverConfig(redundancy=1.0),
+}
+TEXTS = ["A blue sky today.", "The sky was blue at noon.", "Blue is the colour of the sky.", "No sky is as blue."]
+
+
+def made() -> MeVeRetriever:
+    return MeVeRetriever.from_texts(TEXTS, **PARTS)
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    @property
+    def retriever_constructor(self) -> type[MeVeRetriever]:
+        return MeVeRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict:
+        return {"engine": made().engine}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "blue sky"
+
+
+class TestRetrieverOverAStore(TestRetriever):
+    @property
+    def retriever_constructor_params(self) -> dict:
+        store = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
+        store.add_texts(TEXTS)
+        return {"engine": MeVeRetriever.from_vectorstore(store, **PARTS).engine}
+
+
+class _Tool:
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return create_meve_tool(made())
+
+    @property
+    def tool_invoke_params_example(self) -> dict:
+        return {"query": "blue sky"}
+
+
+class TestTool(_Tool, ToolsUnitTests):
+    pass
+
+
+class TestToolAtWork(_Tool, ToolsIntegrationTests):
+    pass
+
+
+class _VectorStore(VectorStoreIntegrationTests):
+    kind = KINDS[0]
+
+    @pytest.fixture
+    def vectorstore(self) -> MeVeVectorStore:
+        return MeVeVectorStore(self.kind.make(self.get_embeddings()), **PARTS)
+
+
+class TestOverInMemory(_VectorStore):
+    kind = KINDS[0]
+
+
+class TestOverFaiss(_VectorStore):
+    """Which by itself refuses ids that are taken, or missing."""
+
+    kind = KINDS[1]
+
+
+class TestOverChroma(_VectorStore):
+    kind = KINDS[2]
+
+
+class TestOverQdrant(_VectorStore):
+    """Whose points have numbers and UUIDs for ids, and tell of themselves in the metadata."""
+
+    kind = KINDS[3]
+
+
+class TestOverNothingOfTheirs(VectorStoreIntegrationTests):
+    """Made as any vector store is made, from texts and embeddings."""
+
+    @pytest.fixture
+    def vectorstore(self) -> MeVeVectorStore:
+        return MeVeVectorStore.from_texts([], self.get_embeddings(), **PARTS)
+
+
+def test_embeddings_are_those_of_the_embedder() -> None:
+    embeddings: Embeddings = MeVeEmbeddings(WordEmbedder())
+    assert embeddings.embed_documents(["a b"])[0] == embeddings.embed_query("a b")

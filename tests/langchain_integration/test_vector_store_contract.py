@@ -1,0 +1,86 @@
+"""The contract of stores that are attached from outside, on each that is known here, and on one that isn't."""
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from langchain_meve import MeVeEmbeddings, MeVeVectorStore
+from langchain_meve._vector_store_adapters import store_of
+from meve.testing.fakes import WordEmbedder
+from meve.testing.store_contract import Attached, StoreContract
+from tests.langchain_integration.vector_stores import KINDS
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
+
+
+def attached(theirs, english, **options):
+    """As a user of LangChain's has it, who writes to the store itself."""
+    store = store_of(theirs, **options)
+
+    def put(passages):
+        if not store.replaces and (held := [d.id for d in theirs.get_by_ids([p.id for p in passages])]):
+            theirs.delete(held)
+        documents = [Document(p.text, id=p.id, metadata=dict(p.metadata)) for p in passages]
+        theirs.add_documents(documents, ids=[d.id for d in documents])
+
+    return Attached(store=store, put=put, drop=theirs.delete, english=english())
+
+
+class OfKind(StoreContract):
+    kind = KINDS[0]
+
+    @pytest.fixture
+    def attach(self):
+        return lambda: attached(self.kind.make(MeVeEmbeddings(WordEmbedder())), self.kind.english)
+
+
+class TestInMemory(OfKind):
+    pass
+
+
+class TestFaiss(OfKind):
+    kind = KINDS[1]
+
+
+class TestChroma(OfKind):
+    kind = KINDS[2]
+
+
+class TestQdrant(OfKind):
+    kind = KINDS[3]
+
+
+class TestThroughTheFacade(StoreContract):
+    """A MeVeVectorStore is attached as what it goes around."""
+
+    @pytest.fixture
+    def attach(self, parts):
+        inner = lambda: KINDS[0].make(MeVeEmbeddings(WordEmbedder()))  # noqa: E731
+        return lambda: attached(MeVeVectorStore(inner(), **parts), KINDS[0].english)
+
+
+class Unheard(VectorStore):
+    """A store that nobody here has heard of: it searches, and gets by id."""
+
+    def __init__(self):
+        self._inner = InMemoryVectorStore(MeVeEmbeddings(WordEmbedder()))
+        self.add_documents, self.delete = self._inner.add_documents, self._inner.delete
+
+    def similarity_search(self, query, k=4, **kwargs):
+        return self._inner.similarity_search(query, k=k, **kwargs)
+
+    def get_by_ids(self, ids, /):
+        return self._inner.get_by_ids(ids)
+
+    @classmethod
+    def from_texts(cls, *args, **kwargs):
+        raise NotImplementedError
+
+
+class TestUnheardOf(StoreContract):
+    lists = False
+    admits = False
+
+    @pytest.fixture
+    def attach(self):
+        return lambda: attached(Unheard(), KINDS[0].english, filter_keyword="filter")
