@@ -69,7 +69,7 @@ class History:
     def set(self, messages: Sequence[ChatMessage]) -> list[Kept]:
         """Let these be all, at once; those that are new among them, named alike whenever they are set."""
         reason = "another history was given"
-        ids, before = self.memory.messages.become(
+        ids, before = self.memory.messages.sync(
             self.session_id, [as_value(m) for m in messages], user_id=self.user_id, reason=reason
         )
         known, seen = Counter(digest(as_message(m.value)) for m in before), Counter[str]()

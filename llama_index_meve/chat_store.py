@@ -13,7 +13,8 @@ from llama_index_meve._messages import as_message, as_value
 from meve.memory import GovernedMemory
 from meve.memory._integration import check_memory
 from meve.memory.messages.messages import Messages
-from meve.memory.records import Message, UserId, user_key
+from meve.memory.messages.messages import Message
+from meve.memory.records import UserId, user_key
 
 
 class MeVeChatStore(AsyncDBChatStore):
@@ -183,7 +184,7 @@ class MeVeChatStore(AsyncDBChatStore):
         return _told(self._kept.page(key, user_id=self.user_id, archived=_archived(status), **asked))
 
     def _take(self, key: str, **asked: Any) -> list[ChatMessage]:
-        return _told(self._kept.take(key, user_id=self.user_id, **asked)[0])
+        return _told(self._kept.pop(key, user_id=self.user_id, **asked)[0])
 
     def _write(self, write: Any, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
         values = [as_value(each) for each in messages]

@@ -154,7 +154,7 @@ def test_what_is_gone_is_not_remembered_later(tmp_path, clock, way):
         if way == "forget":
             memory.forget_user(user_id="alice")
         elif way == "delete":
-            memory.messages.take("s", user_id="alice")
+            memory.messages.pop("s", user_id="alice")
         else:
             clock.advance(timedelta(days=7))
         chat.put(user(DOG))

@@ -15,7 +15,7 @@ def values(*texts):
 
 
 def become(memory, *texts, **more):
-    ids, before = memory.messages.become("s", values(*texts), user_id="alice", **more)
+    ids, before = memory.messages.sync("s", values(*texts), user_id="alice", **more)
     return ids, [message.value["text"] for message in before]
 
 
@@ -41,15 +41,15 @@ def test_anything_else_takes_the_place_of_all(memory, texts):
 
 def test_values_are_compared_as_they_are_written(memory):
     memory.messages.add("s", [{"n": 1, "m": 2}], user_id="alice")
-    same, _ = memory.messages.become("s", [{"m": 2, "n": 1}], user_id="alice")
-    other, _ = memory.messages.become("s", [{"m": 2, "n": True}], user_id="alice")
+    same, _ = memory.messages.sync("s", [{"m": 2, "n": 1}], user_id="alice")
+    other, _ = memory.messages.sync("s", [{"m": 2, "n": True}], user_id="alice")
     assert same != other
     assert memory.messages.page("s", user_id="alice")[0].value["n"] is True
 
 
 def test_what_was_put_away_stays_where_the_rest_does(memory):
     say(memory, "a", "b")
-    memory.messages.take("s", user_id="alice", limit=1, archive=True)
+    memory.messages.pop("s", user_id="alice", limit=1, archive=True)
     become(memory, "b", "c")
     assert (told(memory), told(memory, archived=True)) == (["b", "c"], ["a"])
     become(memory, "d")
@@ -62,7 +62,7 @@ def test_a_hold_or_what_can_not_be_kept_changes_nothing(memory):
     with pytest.raises(HoldError, match="a court"):
         become(memory, "c")
     with pytest.raises(PassageError):
-        memory.messages.become("s", [*values("a", "b"), {"it": object()}], user_id="alice")
+        memory.messages.sync("s", [*values("a", "b"), {"it": object()}], user_id="alice")
     assert told(memory) == ["a", "b"]
     become(memory, "a", "b", "c")  # nothing of it goes
     assert told(memory) == ["a", "b", "c"]

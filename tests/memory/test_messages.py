@@ -52,9 +52,9 @@ def test_messages_come_in_order_by_the_page_and_from_a_point_on(memory):
 def test_places_stay(memory):
     say(memory, *"abc")
     before = {m.id: m.place for m in memory.messages.page("s", user_id="alice")}
-    memory.messages.take("s", user_id="alice", limit=1, archive=True)
+    memory.messages.pop("s", user_id="alice", limit=1, archive=True)
     assert {m.id: m.place for m in memory.messages.page("s", user_id="alice", archived=None)} == before
-    memory.messages.take("s", user_id="alice", limit=9, archived=None)
+    memory.messages.pop("s", user_id="alice", limit=9, archived=None)
     say(memory, "d")
     (left,) = memory.messages.page("s", user_id="alice")
     assert left.place > max(before.values())
@@ -100,7 +100,7 @@ def test_users_are_apart(memory):
         assert told(memory, user=user) == [f"of {user!r}"]
     with pytest.raises(UnknownIdError):
         memory.messages.delete("s", [other.id], user_id="alice")
-    memory.messages.take("s", user_id="alice")
+    memory.messages.pop("s", user_id="alice")
     assert told(memory, user="1") == ["of '1'"]
     assert memory.messages.sessions(user_id="alice") == []
     assert memory.messages.sessions(user_id=1) == ["s"]
@@ -120,7 +120,7 @@ def test_what_is_over_is_in_no_read_from_that_second_on(memory, clock, ttl):
     assert memory.messages.count("s", user_id="alice") == 1
     clock.advance(life)
     assert memory.messages.sessions(user_id="alice") == []
-    assert memory.messages.take("s", user_id="alice", archive=True)[0] == []
+    assert memory.messages.pop("s", user_id="alice", archive=True)[0] == []
     assert memory.export(user_id="alice")["records"] == []
     assert len(memory.maintain().expired["alice"]) == 2
 
@@ -143,7 +143,7 @@ def test_no_byte_is_left_in_any_file(memory, file, clock, way):
         done = memory.messages.delete("s", [made], user_id="alice")
         assert (done.erased, done.scrubbed) == ((made,), True)
     elif way == "take":
-        memory.messages.take("s", user_id="alice", limit=1, newest=True)
+        memory.messages.pop("s", user_id="alice", limit=1, newest=True)
     elif way == "replace":
         memory.messages.replace("s", [{"text": "a"}], user_id="alice")
     elif way == "forget_user":
@@ -159,7 +159,7 @@ def test_no_byte_is_left_in_any_file(memory, file, clock, way):
 
 def test_the_log_tells_of_each_without_what_it_says(memory):
     (made,) = memory.messages.add("s", [{"text": SECRET}], user_id="alice", reason="said")
-    memory.messages.take("s", user_id="alice", archive=True, reason="long ago")
+    memory.messages.pop("s", user_id="alice", archive=True, reason="long ago")
     memory.messages.delete("s", [made], user_id="alice", reason="asked for")
     events = list(memory._kit.store.events(user=user_key("alice"), record=made))
     assert [(e.action, e.reason) for e in events] == [("add", "said"), ("update", "long ago"), ("delete", "asked for")]
@@ -179,8 +179,8 @@ def test_a_hold_beats_every_erasure_and_nothing_is_half_done(memory):
     memory.hold(ids[1], user_id="alice", why="a court")
     ways = [
         lambda: memory.messages.delete("s", ids, user_id="alice"),
-        lambda: memory.messages.take("s", user_id="alice"),
-        lambda: memory.messages.take("s", user_id="alice", archive=True),
+        lambda: memory.messages.pop("s", user_id="alice"),
+        lambda: memory.messages.pop("s", user_id="alice", archive=True),
         lambda: memory.messages.replace("s", [{"text": "x"}], user_id="alice"),
     ]
     for way in ways:
@@ -273,7 +273,7 @@ def test_only_those_of_the_session_are_taken_by_id(memory):
     memory.messages.archive("s", [mine], user_id="alice")
     assert told(memory) == []
     assert told(memory, archived=True) == ["a"]
-    assert memory.messages.take("s", user_id="alice", ids=[])[0] == []
+    assert memory.messages.pop("s", user_id="alice", ids=[])[0] == []
 
 
 def test_threads_lose_nothing_and_take_nothing_twice(memory):
@@ -282,7 +282,7 @@ def test_threads_lose_nothing_and_take_nothing_twice(memory):
         found = told(memory)
         assert len(found) == 100
         assert [text.replace("call", "result") for text in found[::2]] == found[1::2]
-        taken = list(pool.map(lambda _: memory.messages.take("s", user_id="alice", limit=1)[0], range(100)))
+        taken = list(pool.map(lambda _: memory.messages.pop("s", user_id="alice", limit=1)[0], range(100)))
     assert [len(each) for each in taken] == [1] * 100
     assert sorted(each[0].value["text"] for each in taken) == sorted(found)
 

@@ -4,13 +4,12 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from inspect import signature
 from threading import Lock
 from typing import Any, Literal, TypeAlias, get_args
 
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
 from meve.memory import GovernedMemory
-from meve.memory._recall.query import asked
+from meve.memory._recall.query import SearchOptions, asked
 from meve.memory._recall.searcher import Recall
 from meve.memory.conversation.turns import TurnRules
 from meve.pipeline.config import check_names
@@ -22,7 +21,7 @@ _FORGIVEN = (StorageError, ModelError, QueryError, PassageError)
 """What may keep memory from its work; never what keeps users apart."""
 _TOLD = frozenset({"query", "user_id", "without"})
 """What the conversation tells a search."""
-_OPTIONS = tuple(name for name in signature(GovernedMemory.search).parameters if name not in {"self", *_TOLD})
+_OPTIONS = tuple(name for name in SearchOptions.__annotations__ if name not in _TOLD)
 
 
 class Held:
@@ -86,7 +85,7 @@ def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) ->
         raise ConfigurationError(f"search holds {', '.join(map(repr, told))}: the conversation tells it, leave it out")
     check_names(given, _OPTIONS, "search")
     values = {name: value for name, value in given.items() if (name, value) != ("max_tokens", None)}  # the policy's
-    asked(memory.policy, memory.clock.now(), "?", "anybody", **values)
+    asked("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
     return given
 
 

@@ -1,94 +1,82 @@
-"""Upkeep in rounds: expiry, pruning, merging, summaries, archive, the cap; by the call, or in a thread."""
+"""Maintenance: plan and apply it for each user, by the call or in a background thread."""
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from meve.memory._maintenance.plan import Round, Upkept
-from meve.memory._maintenance.summaries import Summariser
 from meve.memory._runtime import Kit
 
 TRIES = 3
-"""How often a round is planned beside other writers, before it keeps them waiting."""
+"""The number of plans made beside other writers, before maintenance keeps them waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Does the rounds, each user's in a transaction of its own.
+    """Maintains the records of users, each user's in a transaction of its own.
 
-    What takes long, comparing and summarising, is done before the transaction, so that nobody who writes waits for it.
-    If the user's records changed meanwhile, the round is planned anew.
+    What takes long, comparing and summarising, is done before the transaction, so that no writer waits for it. If the
+    user's records changed meanwhile, the plan is made anew.
     """
 
     kit: Kit
-    summariser: Summariser
-    forget: Callable[[str], None]
-    """Told of each user whose memory changed."""
 
     def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> Upkept:
-        """One round, over these users' keys, or all.
-
-        Args:
-            users: their keys.
-            dry_run: plan, and do nothing.
+        """Maintain the records of these users, by key, or of all.
 
         Raises:
-            ModelError: a part that compares or summarises failed; all else is done, of every user.
+            ModelError: a component that compares or summarises failed; all else is done, for every user.
         """
-        done, failed = Upkept(), None
+        report, failed = Upkept(), None
         for user in self.kit.store.users() if users is None else users:
-            made = Round(self.kit, self.summariser, user) if dry_run else self._done(user)
-            done.include(made.done)
-            failed = failed or made.failed
+            plan = Round(self.kit, user) if dry_run else self._maintain(user)
+            report.include(plan.report)
+            failed = failed or plan.failed
         if not dry_run:
-            done = replace(done, scrubbed=self.kit.store.scrub())
+            report = replace(report, scrubbed=self.kit.store.scrub())
         if failed is not None:
             raise failed
-        return done
+        return report
 
-    def _done(self, user: str) -> Round:
+    def _maintain(self, user: str) -> Round:
         for _ in range(TRIES):
-            planned = Round(self.kit, self.summariser, user)
+            plan = Round(self.kit, user)
             with self.kit.store.writing() as transaction:
-                if self.kit.store.version(user) != planned.version:
-                    continue
-                changed = planned.apply(transaction)
-            break
-        else:
-            with self.kit.store.writing() as transaction:
-                planned = Round(self.kit, self.summariser, user)
-                changed = planned.apply(transaction)
-        if changed:
-            self.forget(user)
-        return planned
+                if self.kit.store.version(user) == plan.version:
+                    plan.apply(transaction)
+                    return plan
+        with self.kit.store.writing() as transaction:
+            plan = Round(self.kit, user)
+            plan.apply(transaction)
+        return plan
 
 
 class Background:
-    """Does rounds in a thread, until it is stopped.
+    """Runs a function in a thread until it is stopped.
 
     Args:
-        round_: one round.
-        every: seconds between the end of one and the begin of the next.
+        maintain: the function.
+        seconds: the time between the end of a run and the start of the next.
     """
 
-    def __init__(self, round_: Callable[[], object], every: float) -> None:
+    def __init__(self, maintain: Callable[[], object], seconds: float) -> None:
         self.failed: Exception | None = None
-        """What the last round failed with; None if it didn't."""
-        self._round = round_
-        self._every = every
+        """The error of the last run; None if it succeeded."""
+        self._maintain = maintain
+        self._seconds = seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="meve-upkeep", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """After the round that is running."""
+        """Stop after the run in progress."""
         self._stop.set()
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every):
+        while not self._stop.wait(self._seconds):
             try:
-                self._round()
+                self._maintain()
                 self.failed = None
             except Exception as error:
                 self.failed = error

@@ -1,30 +1,97 @@
-"""One text of several: related memories that fade, turns that are long past."""
+"""Summaries: one text in place of several related records, or of older turns."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from meve._formulas import unit
+from meve.memory._write.provenance import SESSIONS
+from meve.memory.policy import PolicyClass
+from meve.memory.records import MemoryRecord, StoredRecord, user_of
+
+if TYPE_CHECKING:
+    from meve.memory._maintenance.plan import Round
 
 
 class Summariser(Protocol):
-    """Makes one text of several related ones."""
+    """Writes one text for several related ones."""
 
     def summarise(self, texts: Sequence[str]) -> str:
-        """What they say together."""
+        """Return the summary."""
         ...
 
 
 class ExtractiveSummariser:
-    """The texts nearest to what all of them say, at most three, in their order."""
+    """Returns the texts nearest to the mean of all, at most three, in their order."""
 
     def __init__(self, embed: Callable[[Sequence[str]], np.ndarray]) -> None:
         self._embed = embed
 
     def summarise(self, texts: Sequence[str]) -> str:
-        """What they say together."""
+        """Return the summary."""
         vectors = unit(self._embed(texts))
         near = vectors @ unit(vectors.mean(axis=0))
         chosen = sorted(np.argsort(-near, kind="stable")[:3].tolist())
         return " ".join(texts[n].strip() for n in chosen)
+
+
+def summarise_related(plan: "Round") -> None:
+    """Replace related facts of one class and low scores by one summary."""
+    rules = plan.policy.merging
+    low = {
+        record_id for record_id, s in plan.without_items().items()
+        if plan.is_removable(s.record) and plan.score(s.record) < rules.summarise_below
+        and s.record.kind != "summary" and s.record.superseded_by is None and not s.record.flagged
+        and plan.now - s.record.created_at >= plan.policy.pruning.min_age
+    }  # fmt: skip
+    for group in _connected(plan.nearest_pairs(low, rules.related)):
+        by_class: dict[PolicyClass, list[StoredRecord]] = {}
+        for record_id in group:
+            by_class.setdefault(plan.records[record_id].record.policy_class, []).append(plan.records[record_id])
+        for policy_class, members in by_class.items():
+            if len(members) >= rules.least:
+                members.sort(key=lambda s: (s.record.created_at, s.record.id))
+                _summarise(plan, policy_class, [s.record for s in members])
+
+
+def _summarise(plan: "Round", policy_class: PolicyClass, records: Sequence[MemoryRecord]) -> None:
+    sessions = sorted({r.session_id for r in records if r.session_id})
+    summary = MemoryRecord(
+        id=f"summary-{plan.kit.chain.content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
+        kind="summary",
+        user_id=user_of(plan.user),
+        text=plan.kit.summariser.summarise([r.text for r in records]),
+        source="summary",
+        policy_class=policy_class,
+        created_at=plan.now,
+        expires_at=min((r.expires_at for r in records if r.expires_at), default=None),
+        tags=tuple(sorted({tag for r in records for tag in r.tags})),
+        metadata={SESSIONS: sessions} if sessions else {},
+        reflection=plan.policy.reflection.start,
+        derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
+    )
+    plan.add(plan.kit.stored(summary), f"summary of {len(records)}")
+    plan.add_origins(summary.id, summary.derived_from)
+    for record in records:
+        plan.merge_into(record, summary.id, f"part of {summary.id}", plan.report.summarised)
+    for record in records:
+        plan.pass_origin_on(record.id, summary.id)
+
+
+def _connected(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Return the groups of ids that pairs connect."""
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = parents[parent]
+            key = parent
+        return key
+
+    for a, b in pairs:
+        parents[root(a)] = root(b)
+    groups: dict[str, list[str]] = {}
+    for key in sorted(parents):
+        groups.setdefault(root(key), []).append(key)
+    return sorted(groups.values())

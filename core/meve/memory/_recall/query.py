@@ -1,105 +1,123 @@
-"""A question to a memory, checked: whose, of which records, and what its reader has before him already."""
+"""A query to a memory: the options of `GovernedMemory.search`, checked once, and what the reader has seen already."""
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, TypedDict, Unpack
+
+from cachetools import LRUCache
 
 from meve.components._sentences import sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
+from meve.memory._timestamps import ago
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.records import UserId, ago, checked_choice, checked_tags, checked_text, user_key
+from meve.memory.records import UserId, checked_choice, checked_tags, checked_text, user_key
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.pipeline import check_query
 from meve.types import Passage
 
 CANDIDATES = 50
-"""Memories that are ranked, the likest."""
+"""The number of memories that are ranked."""
+SENTENCE_CACHE = 16_384
+"""The number of texts whose sentences are cached."""
 
 
-class Seen:
-    """What texts say, sentence by sentence, as hashes: one that comes again isn't read again, and no text is kept.
+class SearchOptions(TypedDict, total=False):
+    """What `GovernedMemory.search` takes by name beside the user. None sets no condition."""
 
-    Safe to share between threads.
+    tags: Collection[str] | None
+    """Any of these; an untagged memory is returned only if it outranks every tagged one, since a tag may be wrong."""
+    classes: Collection[PolicyClass] | None
+    """Any of these policy classes."""
+    sources: Collection[Source] | None
+    """Any of these sources."""
+    session_id: str | None
+    """Only memories of this conversation."""
+    within: timedelta | None
+    """Only memories added at most so long ago."""
+    include_private: bool
+    """Whether private memories may be returned; False by default."""
+    verify: bool
+    """Whether a verifier must let a memory through; False by default."""
+    without: Collection[str]
+    """What the reader has seen already: ids of memories, or texts; a memory whose sentences all stand in the texts is
+    left out, and the trace tells."""
+    window: int | None
+    """Of conversations, return only this many turns before and after one that names something."""
+    limit: int | None
+    """The maximum number of memories, 10 by default; None for as many as fit."""
+    max_tokens: int
+    """The token budget of the text, 512 by default."""
 
-    Args:
-        most: texts that are known, those that came last.
-    """
 
-    def __init__(self, most: int = 16_384) -> None:
-        self._most = most
-        self._known: OrderedDict[bytes, frozenset[int]] = OrderedDict()
+class SentenceHashes:
+    """A cache of the hashes of texts' sentences, which holds no text. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._cache: LRUCache[bytes, frozenset[int]] = LRUCache(SENTENCE_CACHE)
         self._guard = Lock()
 
-    def said(self, text: str, name: bytes) -> frozenset[int]:
-        """The hashes of a text's sentences.
-
-        Args:
-            text: what is said.
-            name: its digest.
-        """
+    def of(self, text: str, digest: bytes) -> frozenset[int]:
+        """Return the hashes of a text's sentences; `digest` names the text in the cache."""
         with self._guard:
-            found = self._known.get(name)
-        if found is None:
-            found = _said(text)
+            hashes = self._cache.get(digest)
+        if hashes is None:
+            hashes = _sentence_hashes(text)
             with self._guard:
-                self._known[name] = found
-                while len(self._known) > self._most:
-                    self._known.popitem(last=False)
-        return found
+                self._cache[digest] = hashes
+        return hashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What stands before the reader, and need not be said again."""
+class SeenContent:
+    """What the reader has seen already, and memories need not repeat."""
 
     given: frozenset[str] = frozenset()
     """Ids, and texts."""
-    said: frozenset[int] = frozenset()
-    """The sentences of the texts, as hashes."""
-    name: bytes = b""
+    sentences: frozenset[int] = frozenset()
+    """Hashes of the texts' sentences."""
+    digest: bytes = b""
     """A digest of ids and texts, in any order."""
 
     @classmethod
-    def of(cls, given: Collection[str], seen: Seen | None = None) -> "Shown":
-        """Of ids and texts, in any order.
+    def of(cls, given: Collection[str], cache: SentenceHashes | None = None) -> "SeenContent":
+        """Return what these ids and texts show, in any order.
 
         Raises:
-            ValidationError: something else.
+            ValidationError: `given` is no collection of texts.
         """
         if (
             isinstance(given, str)
             or not isinstance(given, Iterable)
             or not all(isinstance(each, str) for each in given)
         ):
-            raise ValidationError(f"without is {given!r:.60}: give a list of ids or texts")
-        names = {blake2b(each.encode(errors="surrogatepass"), digest_size=16).digest(): each for each in given}
-        seen = seen or Seen()
+            raise ValidationError(f"without must be a list of ids or texts, got {given!r:.60}")
+        digests = {blake2b(each.encode(errors="surrogatepass"), digest_size=16).digest(): each for each in given}
+        cache = cache or SentenceHashes()
         return cls(
             given=frozenset(given),
-            said=frozenset().union(*(seen.said(each, name) for name, each in names.items())),
-            name=blake2b(b"".join(sorted(names))).digest() if names else b"",
+            sentences=frozenset().union(*(cache.of(each, digest) for digest, each in digests.items())),
+            digest=blake2b(b"".join(sorted(digests))).digest() if digests else b"",
         )
 
-    def holds(self, passage: Passage) -> bool:
-        """Whether a memory's id is among them, or all of its sentences are.
+    def contains(self, passage: Passage) -> bool:
+        """Return whether a memory's id was given, or all of its sentences stand in the texts.
 
-        >>> Shown.of(["Hello. I eat no meat!"]).holds(Passage(id="diet", text="I eat no meat."))
+        >>> SeenContent.of(["Hello. I eat no meat!"]).contains(Passage(id="diet", text="I eat no meat."))
         True
         """
         if not self.given:
             return False
-        return passage.id in self.given or (bool(own := _said(passage.text)) and own <= self.said)
+        return passage.id in self.given or (bool(own := _sentence_hashes(passage.text)) and own <= self.sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question to one user's memory."""
+    """A checked query to one user's memory."""
 
     text: str
     user: str
@@ -109,67 +127,52 @@ class Asked:
     limit: int | None
     max_tokens: int
     verify: bool
-    shown: Shown = field(default=Shown())
+    seen: SeenContent = field(default=SeenContent())
     window: int | None = None
-    """How many turns around one that names something are recalled of conversations; None for all turns."""
+    """The number of turns to return around one that names something; None for all turns."""
     candidates: int = CANDIDATES
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        """What two questions must share to have one answer; of the moment the day, since scores fade by days."""
-        scope = tuple(_plain(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
-        day = self.scope.now.toordinal()
-        shown = self.shown.name  # and not the texts: a recall that is kept would keep them
-        return (
-            self.user,
-            self.text,
-            scope,
-            self.limit,
-            self.max_tokens,
-            self.verify,
-            shown,
-            self.window,
-            self.candidates,
-            day,
-        )
+    def cache_key(self) -> tuple[Any, ...]:
+        """The key of the recall cache, the user first. Uses the date because scores decay daily."""
+        scope = tuple(_hashable(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
+        names = ("user", "text", "limit", "max_tokens", "verify", "window", "candidates")
+        seen = self.seen.digest  # and not the texts: a cached recall would keep them
+        return (*(getattr(self, name) for name in names), seen, scope, self.scope.now.toordinal())
 
 
 def asked(
-    policy: Policy,
-    now: datetime,
     query: str,
     user_id: UserId,
     *,
-    tags: Collection[str] | None = None,
-    classes: Collection[PolicyClass] | None = None,
-    sources: Collection[Source] | None = None,
-    session_id: str | None = None,
-    within: timedelta | None = None,
-    include_private: bool = False,
-    verify: bool = False,
-    without: Collection[str] = (),
-    window: int | None = None,
-    limit: int | None = None,
-    max_tokens: int = 1_000_000,
-    seen: Seen | None = None,
+    policy: Policy,
+    now: datetime,
+    cache: SentenceHashes | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Asked:
-    """What `GovernedMemory.search` was asked, checked against the policy.
+    """Check a query and its options against a policy.
 
     Raises:
-        QueryError: a blank question.
-        ValidationError: a user, class, source, tag, session, length or text that can't be, or neither yes nor no.
-        ConfigurationError: a limit that can't be.
+        QueryError: the query is blank.
+        ValidationError: a value is invalid.
+        ConfigurationError: `limit` or `max_tokens` is invalid.
     """
+    unknown = options.keys() - SearchOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
+    get = options.get
     check_query(query)
-    RetrieverConfig(limit=limit, max_tokens=max_tokens)  # refuses what can't be here, and not when it is searched
-    for name, value in (("include_private", include_private), ("verify", verify)):
-        if not isinstance(value, bool):
-            raise ValidationError(f"{name} is {value!r:.40}: give True or False")
+    limits = RetrieverConfig(limit=get("limit", 10), max_tokens=get("max_tokens", 512))  # it checks them
+    for name in ("include_private", "verify"):
+        if not isinstance(get(name, False), bool):
+            raise ValidationError(f"{name} must be True or False, got {get(name)!r:.40}")
+    window = get("window")
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
-        raise ValidationError(f"window is {window!r}: give a number of turns, or None for all")
+        raise ValidationError(f"window must be a number of turns, 0 or more, or None for all turns, got {window!r}")
+    sources, tags, session_id, within = get("sources"), get("tags"), get("session_id"), get("within")
     scope = Scope(
         now=now,
-        classes=_classes(policy, classes, include_private),
+        classes=_classes(policy, get("classes"), get("include_private", False)),
         sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
         tags=None if tags is None else checked_tags(tags),
         session_id=None if session_id is None else checked_text(session_id, "session_id"),
@@ -180,10 +183,10 @@ def asked(
         user=user_key(user_id),
         user_id=user_id,
         scope=scope,
-        limit=limit,
-        max_tokens=max_tokens,
-        verify=verify,
-        shown=Shown.of(without, seen),
+        limit=limits.limit,
+        max_tokens=limits.max_tokens,
+        verify=get("verify", False),
+        seen=SeenContent.of(get("without", ()), cache),
         window=window,
     )
 
@@ -195,14 +198,14 @@ def _classes(policy: Policy, classes: Collection[PolicyClass] | None, private: b
 
 def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} are {values!r}: give a list")
+        raise ValidationError(f"{name} must be a list, got {values!r}")
     return [checked_choice(value, name, kind) for value in values]
 
 
-def _said(text: str) -> frozenset[int]:
+def _sentence_hashes(text: str) -> frozenset[int]:
     spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in sentences(line))
     return frozenset(hash(each) for each in spoken if each)
 
 
-def _plain(value: object) -> object:
+def _hashable(value: object) -> object:
     return tuple(sorted(map(str, value))) if isinstance(value, set | frozenset | list | tuple) else value

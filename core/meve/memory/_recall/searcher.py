@@ -1,13 +1,14 @@
-"""A recall: one user's memories through the five phases, cached until something changes."""
+"""Search: one user's memories through the five phases, cached until one of them changes."""
 
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
+
+from cachetools import LRUCache
 
 from meve.calibration.maps import account
 from meve.components.entities import resolve_entities
@@ -18,7 +19,8 @@ from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScore
 from meve.memory._recall.user_index import Shelf, Shelves
 from meve.memory._runtime import Kit
 from meve.memory.records import SHARED, MemoryRecord, UserId
-from meve.memory.stores.protocol import Changes
+from meve.memory.stores._record_store import Changes, UserChange
+from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
@@ -30,161 +32,161 @@ from meve.types import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Context):
-    """A context of memories, and whose."""
+    """A context of one user's memories."""
 
     id: str
-    """Names this recall in the audit log."""
+    """The name of this recall in the audit log."""
     user_id: UserId
 
     @property
     def records(self) -> tuple[MemoryRecord, ...]:
-        """The memories that stand in it, in its order."""
+        """The memories in the context, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
-    """Answers questions from shelves."""
+    """Searches the user's own index and the shared one."""
 
     kit: Kit
     shelves: Shelves
     cache: "RecallCache"
     load: "Load"
     names: Names = field(default_factory=lambda: naming(resolve_entities()))
-    """Whether a turn names something."""
+    """Returns whether a turn names something."""
 
-    def search(self, asked: Asked) -> Recall:
-        """The memories that answer; the log tells that they were recalled.
+    def search(self, query: Asked) -> Recall:
+        """Return the memories that answer a query, and log that they were recalled.
 
         Raises:
-            QueryError: a blank question.
             ModelError: a model failed.
         """
         with self.load.one_more() as heavy:
             if heavy:  # fewer are ranked; isolation and expiry hold as ever
-                asked = replace(asked, candidates=min(asked.candidates, self.kit.policy.limits.busy_candidates))
-            recall = self._noted(asked, self.look(asked))
+                query = replace(query, candidates=min(query.candidates, self.kit.policy.limits.busy_candidates))
+            recall = self._log(query, self.look(query))
             while any(r.expired(now := self.kit.clock.now()) for r in recall.records):  # while the log was written
-                asked = replace(asked, scope=replace(asked.scope, now=now))
-                recall = self._noted(asked, self.look(asked))
+                query = replace(query, scope=replace(query.scope, now=now))
+                recall = self._log(query, self.look(query))
             return recall
 
-    def look(self, asked: Asked) -> Recall:
-        """The memories that answer, without a trace in log and records.
+    def look(self, query: Asked) -> Recall:
+        """Return the memories that answer a query, without logging it.
 
         Raises:
-            QueryError: a blank question.
             ModelError: a model failed.
         """
-        shelves = [self.shelves.of(asked.user), self.shelves.of(SHARED)]
-        versions = tuple(shelf.version for shelf in shelves)
-        known = self.cache.find(asked.key, versions)
-        if known is not None and not any(r.expired(self.kit.clock.now()) for r in known.records):
-            return replace(known, id=_recall_id(), trace=_cached(known.trace))
-        found = self._run(asked, shelves)
-        while any(r.expired(self.kit.clock.now()) for r in found.records):  # while it ran
-            asked = replace(asked, scope=replace(asked.scope, now=self.kit.clock.now()))
-            found = self._run(asked, shelves)
-        self.cache.keep(asked.key, versions, found)
-        return found
+        indexes = [self.shelves.of(query.user), self.shelves.of(SHARED)]
+        versions = tuple(index.version for index in indexes)
+        cached = self.cache.get(query.cache_key, versions)
+        if cached is not None and not any(r.expired(self.kit.clock.now()) for r in cached.records):
+            return replace(cached, id=_recall_id(), trace=_mark_cached(cached.trace))
+        recall = self._run(query, indexes)
+        while any(r.expired(self.kit.clock.now()) for r in recall.records):  # while it ran
+            query = replace(query, scope=replace(query.scope, now=self.kit.clock.now()))
+            recall = self._run(query, indexes)
+        self.cache.put(query.cache_key, versions, recall)
+        return recall
 
-    def look_in_archive(self, asked: Asked) -> Recall:
-        """Likewise the archived ones, which no search finds; read anew each time."""
+    def look_in_archive(self, query: Asked) -> Recall:
+        """Return the archived memories that answer a query, which no search finds; reads all of them each time."""
         dimension = self.kit.embedder.dimension
-        packed = Shelf(dimension)
-        records = list(enumerate(self.kit.store.archived(asked.user)))
-        packed.apply(Changes(version=0, whole=True, records=records, gone=()))
-        return self._run(asked, [packed, Shelf(dimension)])
+        archive = Shelf(dimension)
+        records = self.kit.store.records(RecordQuery(user=query.user, archived=True))
+        archive.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
+        return self._run(query, [archive, Shelf(dimension)])
 
-    def forget(self, user: str) -> None:
-        """Let go of all that memory holds of a user's records; of everybody's recalls, for the shared space's key."""
-        self.shelves.forget(user)
-        self.cache.forget(user)
+    def drop(self, change: UserChange) -> None:
+        """Drop what caches and indexes hold of changed records."""
+        self.cache.drop(change.user)
+        if change.is_forgotten or any(record.kind not in ("item", "message") for record in change.erased):
+            self.shelves.drop(change.user)  # an index may keep single words of a removed text
+        elif change.erased or change.overwritten:
+            self.shelves.refresh(change.user)
 
-    def _noted(self, asked: Asked, recall: Recall) -> Recall:
-        """In the log, and in the records: recalled now."""
-        query = self.kit.recognised("query", asked.text)
+    def _log(self, query: Asked, recall: Recall) -> Recall:
+        query_hash = self.kit.content_hash("query", query.text)
         events = [
             self.kit.event(
-                asked.user, record, "retrieve", f"recall {recall.id}", asked.scope.now,
-                score=round(float(passage.score or 0.0), 4), **query,
+                query.user, record, "retrieve", f"recall {recall.id}", query.scope.now,
+                score=round(float(passage.score or 0.0), 4), **query_hash,
             )
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip
         if events:
             with self.kit.store.writing(durable=False) as transaction:
-                transaction.touch(asked.user, [r.id for r in recall.records if r.user_id is not None], asked.scope.now)
+                transaction.touch(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
                 transaction.log(*events)
         return recall
 
-    def _run(self, asked: Asked, shelves: list[Shelf]) -> Recall:
+    def _run(self, query: Asked, indexes: list[Shelf]) -> Recall:
         policy = PolicyScorer(
             policy=self.kit.policy,
-            now=asked.scope.now,
-            opinions=self.kit.store.opinions(asked.user) if len(shelves[1]) else {},
-            touched=partial(self.kit.store.touched, asked.user),
+            now=query.scope.now,
+            opinions=self.kit.store.opinions(query.user) if len(indexes[1]) else {},
+            touched=partial(self.kit.store.touched, query.user),
         )
         scorer: Scorer = policy
-        if asked.verify:
+        if query.verify:
             verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
-        if asked.scope.tags is not None:
+        if query.scope.tags is not None:
             scorer = TagsFirst(inner=scorer)
         pipeline = Pipeline(
-            sources=[self._source(asked, shelves)],
+            sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
-            relate=Relating(policy, shelves, self.kit.contradiction),
-            shown=asked.shown.holds if asked.shown.given else None,
+            relate=Relating(policy, indexes, self.kit.contradiction),
+            shown=query.seen.contains if query.seen.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
-            verifier_name=self.kit.verifier.name if asked.verify else "",
-            calibration=account(self.kit.verifier.calibration.to_dict()) if asked.verify else {},
+            verifier_name=self.kit.verifier.name if query.verify else "",
+            calibration=account(self.kit.verifier.calibration.to_dict()) if query.verify else {},
             clock=self.kit.clock,
-            notes=self._notes(asked, shelves),
+            notes=self._notes(query, indexes),
         )
-        context = pipeline.run(Query(text=asked.text), self._config(asked))
-        return Recall(**_values(context), id=_recall_id(), user_id=asked.user_id)
+        context = pipeline.run(Query(text=query.text), self._config(query))
+        return Recall(**_values(context), id=_recall_id(), user_id=query.user_id)
 
-    def _source(self, asked: Asked, shelves: list[Shelf]) -> Source:
-        source = MemorySource("memory", shelves, asked.scope, self.kit.policy.likeness)
-        if asked.window is None:
+    def _source(self, query: Asked, indexes: list[Shelf]) -> Source:
+        source = MemorySource("memory", indexes, query.scope, self.kit.policy.likeness)
+        if query.window is None:
             return source
-        with shelves[0].lock:
-            records = shelves[0].records(asked.scope)
-        return ImportantTurns(source, chit_chat(records, self.names, asked.window))
+        with indexes[0].lock:
+            records = indexes[0].records(query.scope)
+        return ImportantTurns(source, chit_chat(records, self.names, query.window))
 
-    def _config(self, asked: Asked) -> RetrieverConfig:
+    def _config(self, query: Asked) -> RetrieverConfig:
         ranking = self.kit.policy.ranking
         return RetrieverConfig(
-            candidates=asked.candidates + len(asked.shown.given),  # what is shown takes no place
-            limit=asked.limit,
+            candidates=query.candidates + len(query.seen.given),  # what is seen takes no place
+            limit=query.limit,
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
             redundancy=self.kit.policy.merging.similarity,
-            max_tokens=asked.max_tokens,
+            max_tokens=query.max_tokens,
             separator="\n",
             citations=True,
         )
 
-    def _notes(self, asked: Asked, shelves: list[Shelf]) -> Mapping[str, Any]:
+    def _notes(self, query: Asked, indexes: list[Shelf]) -> Mapping[str, Any]:
         return {
-            "records": len(shelves[0]),
-            "shared": len(shelves[1]),
+            "records": len(indexes[0]),
+            "shared": len(indexes[1]),
             "per_user": self.kit.policy.limits.per_user,
-            "shed": asked.candidates < CANDIDATES,
-            "classes": sorted(asked.scope.classes),
-            "window": asked.window,
-            "tags": sorted(asked.scope.tags) if asked.scope.tags is not None else None,
+            "shed": query.candidates < CANDIDATES,
+            "classes": sorted(query.scope.classes),
+            "window": query.window,
+            "tags": sorted(query.scope.tags) if query.scope.tags is not None else None,
         }
 
 
 class Load:
-    """How many recalls are running, and whether that is too many.
+    """Counts the searches that are running.
 
     Args:
-        busy: from how many on fewer candidates are ranked, and reflection waits.
+        busy: above this number, fewer candidates are ranked and reflection waits.
     """
 
     def __init__(self, busy: int) -> None:
@@ -194,12 +196,12 @@ class Load:
 
     @property
     def heavy(self) -> bool:
-        """Whether there are too many by now."""
+        """Whether too many searches are running."""
         return self._running > self._busy
 
     @contextmanager
     def one_more(self) -> Iterator[bool]:
-        """Count one in while it lasts; whether there are too many with it."""
+        """Count a search while it runs, and return whether too many are running with it."""
         with self._guard:
             self._running += 1
             heavy = self.heavy
@@ -211,47 +213,43 @@ class Load:
 
 
 class RecallCache:
-    """The recalls of late, until a memory of their user changes.
+    """A least-recently-used cache of recalls, each valid until a record of its user or a shared one changes.
 
     Args:
-        most: how many; 0 for none.
+        size: the maximum number of recalls; 0 for none.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: OrderedDict[tuple[Any, ...], tuple[tuple[int, ...], Recall]] = OrderedDict()
+    def __init__(self, size: int) -> None:
+        self._recalls: LRUCache[tuple[Any, ...], tuple[tuple[int, ...], Recall]] = LRUCache(size)
         self._guard = threading.Lock()
         self.hits = 0
         self.misses = 0
 
-    def find(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> Recall | None:
-        """What was recalled for this question, if nothing has changed since."""
+    def get(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> Recall | None:
+        """Return the recall of a query, if it is of these versions of the user's and the shared records."""
         with self._guard:
-            found = self._held.get(key)
-            if found is None or found[0] != versions:
-                self._held.pop(key, None)
+            cached = self._recalls.get(key)
+            if cached is None or cached[0] != versions:
+                self._recalls.pop(key, None)
                 self.misses += 1
                 return None
-            self._held.move_to_end(key)
             self.hits += 1
-            return found[1]
+            return cached[1]
 
-    def keep(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: Recall) -> None:
-        """Remember a recall."""
+    def put(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: Recall) -> None:
+        """Cache a recall."""
         with self._guard:
-            self._held[key] = (versions, recall)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
+            if self._recalls.maxsize:
+                self._recalls[key] = (versions, recall)
 
-    def forget(self, user: str) -> None:
-        """Let go of all that holds a user's memories; of everything, for the shared space's key."""
+    def drop(self, user: str) -> None:
+        """Drop all recalls of a user; everybody's, for the shared space's key."""
         with self._guard:
-            for key in [key for key in self._held if user == SHARED or key[0] == user]:
-                del self._held[key]
+            for key in [key for key in self._recalls if user == SHARED or key[0] == user]:
+                del self._recalls[key]
 
 
-def _cached(trace: Trace) -> Trace:
-    """The account of a recall that was made before, and says so."""
+def _mark_cached(trace: Trace) -> Trace:
     first, *rest = trace.phases
     return replace(trace, phases=(replace(first, settings={**first.settings, "cached": True}), *rest))
 

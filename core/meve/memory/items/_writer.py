@@ -1,4 +1,4 @@
-"""What changes items: all that is put and dropped at once is one transaction, whoever owns it, the log included."""
+"""Put and delete items: one transaction for each batch, whoever owns the items, the audit log included."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from meve.errors import DuplicateIdError
 from meve.memory._runtime import Kit
-from meve.memory._write.record_factory import end_of_life
+from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._write.writer import Erased, Writer, held
 from meve.memory.items.item import (
     Drop,
@@ -15,93 +15,87 @@ from meve.memory.items.item import (
     Put,
     canonical,
     item_id,
-    lifetime,
     metadata_of,
     namespace_of,
+    refresh_ttl,
     searchable,
-    spelled,
+    value_text,
 )
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, StoredRecord, UserId, checked_choice, user_key
-from meve.memory.stores.protocol import Transaction
+from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores.protocol import RecordQuery
 
 Change: TypeAlias = tuple[UserId, Put | Drop]
-"""What shall become of one of a user's keys."""
-
-
-@dataclass(slots=True)
-class Done:
-    """What a transaction did."""
-
-    erased: dict[str, set[str]] = field(default_factory=dict)
-    """Ids that went, by user's key."""
-    replaced: bool = False
-    """Whether a value took another's place."""
+"""A user, and the change of one of their keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemWriter:
-    """Changes items, each with an entry in the log."""
+    """Changes items, each with an entry in the audit log."""
 
     kit: Kit
     writer: Writer
 
-    def drafted(self, changes: Sequence[Change]) -> "Drafts":
-        """The records that changes make, checked, before anything is embedded or written.
-
-        Of several changes of one key the last counts.
+    def draft(self, changes: Sequence[Change]) -> "Drafts":
+        """Return the checked records of changes; of several changes of one key the last counts.
 
         Raises:
-            ValidationError: a user, namespace, key, value or life that can't be.
+            ValidationError: a user, namespace, key, value or expiry is invalid.
         """
         now = self.kit.clock.now()
-        made: Drafts = {}
+        drafts: Drafts = {}
         for user_id, change in changes:
             user, record_id = user_key(user_id), item_id(change.namespace, change.key)
-            made[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
-        return made
+            drafts[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
+        return drafts
 
-    def write(self, drafts: "Drafts", reason: str) -> Done:
-        """All of them, or none.
+    def write(self, drafts: "Drafts", reason: str) -> int:
+        """Write all drafts or none. Return the number of deleted keys.
 
         Raises:
-            HoldError: one of them is on hold.
-            DuplicateIdError: what lies under the id of one is no item.
+            HoldError: one of the items is on hold.
+            DuplicateIdError: a record that is no item has the id of one.
             ModelError: the embedder failed.
-            StorageError: the file can't be written.
+            StorageError: the store can't be written.
         """
-        kit, now, done = self.kit, self.kit.clock.now(), Done()
+        kit, now = self.kit, self.kit.clock.now()
         stored = iter(kit.stored_all([record for record in drafts.values() if record is not None]))
         ready = [(user, record_id, None if r is None else next(stored)) for (user, record_id), r in drafts.items()]
         with kit.store.writing() as transaction:
             for user, record_id, fresh in ready:
-                found = _present(transaction, user, record_id)
-                self._check(found, fresh, now)
-                if fresh is None:
-                    self._drop(transaction, user, found, reason, now, done)
-                else:
-                    self._put(transaction, user, found, fresh, reason, now, done)
-        return done
+                before = transaction.find(user, record_id)
+                self._check(before, fresh, now)
+                if fresh is not None:
+                    self._put(transaction, user, before, fresh, reason, now)
+                elif before is not None:
+                    transaction.erase(user, before.record)
+                    transaction.log(self._event(user, before.record, "delete", reason, now))
+        if any(change.erased or change.overwritten for change in transaction.changes.values()):
+            kit.store.scrub()  # or what lay there stays in the write-ahead log
+        deleted = {key for key, record in drafts.items() if record is None}
+        return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
     def refresh(self, user: str, record_ids: Collection[str]) -> None:
-        """They live on from now, each as long as it was given; those that were given an end, or none, stay."""
+        """Extend the expiry of items that were put with a `ttl`."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing(durable=False) as transaction:
             for record_id in record_ids:
-                found = transaction.find(user, record_id)
-                if found is None or found.record.hold or found.record.expired(now):
+                before = transaction.find(user, record_id)
+                if before is None or before.record.hold or before.record.expired(now):
                     continue
-                made = replace(found.record, expires_at=extended(found.record, now), version=found.record.version + 1)
-                transaction.replace(user, replace(found, record=made))
-                transaction.log(self._event(user, made, "update", "read", now, changed=["expires_at"]))
+                record = replace(before.record, expires_at=extended(before.record, now), version=before.record.version + 1)
+                transaction.replace(user, replace(before, record=record))
+                transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> Erased:
-        """Every item whose namespace begins so; those on hold stay, and are named."""
+        """Erase the items under a prefix; those on hold stay, and are listed."""
         kit, now = self.kit, self.kit.clock.now()
         with kit.store.writing() as transaction:
-            found = [s for s in transaction.records(user) if _under(s.record, prefix)]
-            live = {s.record.id for s in found if not s.record.expired(now)}
-            erased, kept = self.writer.erase(transaction, user, found, reason, now, dry_run=dry_run)
+            items = [s for s in transaction.records(RecordQuery(user=user, kind="item")) if _under(s.record, prefix)]
+            items.sort(key=lambda stored: stored.record.id)
+            live = {s.record.id for s in items if not s.record.expired(now)}
+            erased, kept = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
         scrubbed = kit.store.scrub() if erased and not dry_run else True
         return Erased(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
 
@@ -109,56 +103,47 @@ class ItemWriter:
         policy = self.kit.policy
         metadata = metadata_of(put, now)
         chosen: PolicyClass = checked_choice(put.policy_class, "policy_class", PolicyClass)
-        text = spelled(metadata["value"]) if put.text is None else put.text
+        text = value_text(metadata["value"]) if put.text is None else put.text
         return MemoryRecord(
             id=record_id,
+            kind="item",
             user_id=user_id,
             text=searchable(text, policy.limits.text),
             source="item",
             policy_class=chosen,
             created_at=now,
-            expires_at=end_of_life(policy, chosen, "item", now, put.ttl, put.expires_at),
+            expires_at=expiry_of(policy, chosen, "item", now, put.ttl, put.expires_at),
             metadata=metadata,
             reflection=policy.reflection.start,
         )
 
-    def _check(self, found: StoredRecord | None, fresh: StoredRecord | None, now: datetime) -> None:
-        if found is None:
+    def _check(self, before: StoredRecord | None, fresh: StoredRecord | None, now: datetime) -> None:
+        if before is None:
             return
-        record = found.record
-        if record.source != "item" and (fresh is None or not record.expired(now)):
-            raise DuplicateIdError(f"memory {record.id!r:.120} is no item: it is changed by its id")
+        record = before.record
+        if record.kind != "item" and (fresh is None or not record.expired(now)):
+            raise DuplicateIdError(f"memory {record.id!r:.120} is no item: change it by memory.update or memory.delete")
         if record.hold:
             raise held(record)
 
-    def _drop(
-        self, transaction: Transaction, user: str, found: StoredRecord | None, reason: str, now: datetime, done: Done
-    ) -> None:
-        if found is not None:
-            transaction.erase(user, found.record.id)
-            transaction.log(self._event(user, found.record, "delete", reason, now))
-            done.erased.setdefault(user, set()).add(found.record.id)
-
     def _put(
         self,
-        transaction: Transaction,
+        transaction: RecordTransaction,
         user: str,
-        found: StoredRecord | None,
+        before: StoredRecord | None,
         fresh: StoredRecord,
         reason: str,
         now: datetime,
-        done: Done,
     ) -> None:
         record = fresh.record
-        if found is None or found.record.expired(now):
-            self.writer.clear_expired(transaction, user, record.id, now)
+        if before is None or before.record.expired(now):
+            remove_expired(self.kit, transaction, user, record.id, now)
             transaction.insert(user, fresh)
             transaction.log(self._event(user, record, "add", reason, now, source=record.source))
         else:
-            made = _successor(found.record, record)
-            transaction.replace(user, replace(fresh, record=made))
-            transaction.log(self._event(user, made, "update", reason, now, changed=["metadata", "text"]))
-        done.replaced |= found is not None
+            record = _successor(before.record, record)
+            transaction.replace(user, replace(fresh, record=record))
+            transaction.log(self._event(user, record, "update", reason, now, changed=["metadata", "text"]))
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
         content = self.kit.chain.content(canonical(record.metadata["value"]))
@@ -166,20 +151,17 @@ class ItemWriter:
 
 
 Drafts: TypeAlias = dict[tuple[str, str], MemoryRecord | None]
-"""What shall lie there, by user's key and id; None for nothing."""
+"""The records to write, by user's key and id; None deletes."""
 
 
 def extended(record: MemoryRecord, now: datetime) -> datetime | None:
-    """When an item that is read now ends; as before where that would be beyond any calendar."""
-    life = lifetime(record)
-    try:
-        return record.expires_at if life is None else now + life
-    except OverflowError:
-        return record.expires_at
+    """Return when an item that is read now expires."""
+    ttl = refresh_ttl(record)
+    return record.expires_at if ttl is None else after(now, ttl) or record.expires_at
 
 
 def to_refresh(records: Iterable[MemoryRecord], now: datetime) -> list[str]:
-    """The ids of items whose end a reading moves, by a second at least."""
+    """Return the ids of items whose expiry a read moves by a second or more."""
     return [
         r.id
         for r in records
@@ -190,12 +172,8 @@ def to_refresh(records: Iterable[MemoryRecord], now: datetime) -> list[str]:
     ]
 
 
-def _present(transaction: Transaction, user: str, record_id: str) -> StoredRecord | None:
-    return transaction.find(user, record_id) or transaction.archived(user, record_id)
-
-
 def _successor(before: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
-    """A new value of a key: what the key has lived through stays."""
+    """Return the record of a new value, with the history of its key."""
     return replace(
         record,
         created_at=before.created_at,

@@ -1,7 +1,7 @@
-"""Items: values under keys in namespaces, governed as all of a user's memory is.
+"""Items: values under keys in namespaces, governed like all other records of a user.
 
-An item is a record of its owner's. Isolation, expiry on every read, erasure, holds, export and the log are those of
-the memory; a search ranks by the memory's own likeness. Upkeep neither merges items nor archives them.
+Isolation, expiry, erasure, holds, export and the audit log are those of the memory; a search ranks as the memory does.
+Maintenance neither merges nor archives items.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, TypeAlias, get_args
 
 from meve.errors import ValidationError
-from meve.memory._feedback.reflector import Reflector
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Positions, Scope, Shelf, among
 from meve.memory._runtime import Kit
@@ -24,25 +23,24 @@ from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
 
 Where: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Whether a value is wanted. It is shown what is stored: it must not change it."""
+"""Returns whether a value is wanted. It must not change the value, which is the stored one."""
 
 _EVERY_CLASS = frozenset(get_args(PolicyClass))
 _MOST = 2**31
-"""More items than any user has."""
+"""A number above that of any user's items."""
 _WIDER = 4
-"""How many times more are ranked where a filter left too few."""
+"""The factor by which more items are ranked when a filter left too few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of a memory's users. Safe to share between threads.
+    """Puts, gets, searches and deletes the items of a memory's users. Safe to share between threads.
 
-    Args are parts of a `GovernedMemory`, whose `items` this is.
+    A `GovernedMemory` makes it: `memory.items`.
     """
 
     _kit: Kit
     _searcher: Searcher
-    _reflector: Reflector
 
     def put(
         self,
@@ -57,24 +55,24 @@ class Items:
         policy_class: PolicyClass = "canonical",
         reason: str = "on request",
     ) -> None:
-        """Lay a value under a key, in place of what lay there; when the key was put first is kept.
+        """Put a value under a key, in place of the one before; the key keeps its creation time.
 
         Args:
             namespace: strings and ints.
-            key: any text.
+            key: any string.
             value: JSON-plain.
-            user_id: whose it is.
-            text: what it is searched by; all that the value says if None, and nothing if empty.
-            ttl: how long it lives; by its class if neither this nor `expires_at` is given.
-            expires_at: when its life ends, instead.
-            policy_class: how it is governed.
-            reason: for the audit log; holds no content.
+            user_id: the owner.
+            text: the text it is searched by; all texts of the value if None, not searchable if empty.
+            ttl: how long it lives; None leaves it to `expires_at`, or else to its class.
+            expires_at: when it expires, instead of `ttl`.
+            policy_class: the class that governs it.
+            reason: for the audit log; must hold no content.
 
         Raises:
-            ValidationError: an argument that can't be; nothing is stored.
-            HoldError: what lies there is on hold.
+            ValidationError: an argument is invalid; nothing is stored.
+            HoldError: the item is on hold.
             ModelError: the embedder failed; nothing is stored.
-            StorageError: the file can't be written.
+            StorageError: the store can't be written.
         """
         put = Put(
             namespace=namespace, key=key, value=value, text=text, ttl=ttl, expires_at=expires_at,
@@ -83,15 +81,15 @@ class Items:
         self.write([(user_id, put)], reason=reason)
 
     def delete(self, namespace: Namespace, key: str, *, user_id: UserId, reason: str = "on request") -> bool:
-        """Erase what lies under a key, for good; whether there was anything.
+        """Erase the item under a key for good. Return whether there was one.
 
         Raises:
-            HoldError: it is on hold.
+            HoldError: the item is on hold.
         """
         return bool(self.write([(user_id, Drop(namespace=namespace, key=key))], reason=reason))
 
     def write(self, changes: Sequence[Change], *, reason: str = "on request") -> int:
-        """Put and delete many at once, of any users: all or nothing. How many keys were emptied.
+        """Put and delete many items at once, of any users: all or none. Return the number of deleted keys.
 
         Raises:
             ValidationError, HoldError, ModelError, StorageError: as for `put`.
@@ -99,42 +97,38 @@ class Items:
         return self.store(self.check(changes), reason=reason)
 
     def check(self, changes: Sequence[Change]) -> Drafts:
-        """What changes would be, for `store`; nothing is changed yet.
+        """Return the checked drafts of changes, for `store`; nothing is written yet.
 
         Raises:
-            ValidationError: an argument that can't be.
+            ValidationError: an argument is invalid.
         """
-        return self._writer.drafted(changes)
+        return self._writer.draft(changes)
 
     def store(self, drafts: Drafts, *, reason: str = "on request") -> int:
-        """Make changes that were checked; how many keys were emptied.
+        """Write drafts. Return the number of deleted keys.
 
         Raises:
             HoldError, ModelError, StorageError: as for `put`.
         """
-        done = self._writer.write(drafts, reason)
-        self._let_go(done.erased)
-        if done.erased or done.replaced:
-            self._kit.store.scrub()  # or what lay there stays in the write-ahead log
-        return sum(map(len, done.erased.values()))
+        return self._writer.write(drafts, reason)
 
     def get(self, namespace: Namespace, key: str, *, user_id: UserId, refresh: bool = False) -> Item | None:
-        """What lies under a key; None for nothing, or what is expired.
+        """Return the item under a key; None if there is none, or it has expired.
 
         Args:
             namespace: as it was put.
             key: as it was put.
-            user_id: whose.
-            refresh: whether it lives on from now, if it was given a `ttl`.
+            user_id: the owner.
+            refresh: whether its `ttl`, if it has one, begins anew.
 
         Raises:
-            ValidationError: a user, namespace or key that can't be.
+            ValidationError: a user, namespace or key is invalid.
         """
         user, now = user_key(user_id), self._kit.clock.now()
-        found = self._kit.store.find(user, item_id(namespace, key))
-        if found is None or found.record.source != "item" or found.record.expired(now):
+        stored = self._kit.store.find(user, item_id(namespace, key))
+        if stored is None or stored.record.kind != "item" or stored.record.expired(now):
             return None
-        return self._page(user, [(found.record, None)], refresh)[0]
+        return self._page(user, [(stored.record, None)], refresh)[0]
 
     def search(
         self,
@@ -147,88 +141,84 @@ class Items:
         offset: int = 0,
         refresh: bool = False,
     ) -> list[Item]:
-        """A user's items under a prefix: likest first if there is a question, those put last first if not.
+        """Return a user's items under a prefix: with a query by relevance, else the last put first.
 
-        What isn't searchable comes after what is. The log tells which items answered a question.
+        Items that aren't searchable come last. The audit log notes which items answered a query.
 
         Args:
-            prefix: how the namespace begins; all of the user's if empty.
-            user_id: whose.
-            query: a question; None or blank for none.
-            where: which values are wanted.
-            limit: how many at most, 0 or more.
-            offset: how many of the first are left out, 0 or more.
-            refresh: as for `get`, of those that are returned.
+            prefix: the first labels of the namespace; empty for all namespaces.
+            user_id: the owner.
+            query: the query; None or blank for none.
+            where: returns whether a value is wanted.
+            limit: the maximum number of items, 0 or more.
+            offset: the number of items to skip, 0 or more.
+            refresh: as for `get`, of the returned items.
 
         Raises:
-            ValidationError: an argument that can't be.
-            QueryError: a question that is no text, or longer than the embedder's window.
+            ValidationError: an argument is invalid.
+            QueryError: the query is no string, or longer than the embedder's window.
         """
         user, begin = user_key(user_id), checked_namespace(prefix)
         limit, offset = _whole(limit, "limit"), _whole(offset, "offset")
-        asked = _asked(query)
-        vector = None if asked is None else self._kit.asked(asked)
-        shelf = self._searcher.shelves.of(user)
-        with shelf.lock:
-            if asked is None or vector is None:
-                found = _newest(shelf, begin, self._kit.clock.now())
+        question = _question(query)
+        vector = None if question is None else self._kit.embed_query(question)
+        index = self._searcher.shelves.of(user)
+        with index.lock:
+            if question is None or vector is None:
+                items = _records(index, index.newest(index.items(begin, self._kit.clock.now())))
             else:
-                found = self._likest(shelf, begin, asked, vector, offset + limit)
-            wanted = (each for each in found if where is None or where(each[0].metadata["value"]))
+                items = self._ranked(index, begin, question, vector, offset + limit)
+            wanted = (each for each in items if where is None or where(each[0].metadata["value"]))
             page = list(islice(wanted, offset, offset + limit))
-        if asked is not None:
-            self._note(user, asked, page)
+        if question is not None:
+            self._log(user, question, page)
         return self._page(user, page, refresh)
 
     def namespaces(self, *, user_id: UserId) -> list[Namespace]:
-        """The namespaces that hold an item of the user's that isn't expired, in no order.
+        """Return the namespaces in which the user has an item that hasn't expired, in no order.
 
         Raises:
-            ValidationError: a user that can't be.
+            ValidationError: the user is invalid.
         """
-        shelf = self._searcher.shelves.of(user_key(user_id))
-        with shelf.lock:
-            return shelf.namespaces(self._kit.clock.now())
+        index = self._searcher.shelves.of(user_key(user_id))
+        with index.lock:
+            return index.namespaces(self._kit.clock.now())
 
     def delete_namespace(
         self, prefix: Namespace, *, user_id: UserId, dry_run: bool = False, reason: str = "on request"
     ) -> Erased:
-        """Erase all items of a user whose namespace begins so, for good, but for those on hold, which are named.
+        """Erase a user's items under a prefix for good. Items on hold stay, and are listed.
 
         Args:
-            prefix: how the namespace begins; all of the user's if empty.
-            user_id: whose.
-            dry_run: say which, and do nothing.
+            prefix: the first labels of the namespace; empty for all namespaces.
+            user_id: the owner.
+            dry_run: only list the items.
             reason: for the audit log.
 
         Raises:
-            ValidationError: a user or a namespace that can't be.
+            ValidationError: the user or the namespace is invalid.
         """
-        user = user_key(user_id)
-        done = self._writer.erase_under(user, checked_namespace(prefix), reason, dry_run=dry_run)
-        if not dry_run:
-            self._let_go({user: set(done.erased)})
-        return done
+        return self._writer.erase_under(user_key(user_id), checked_namespace(prefix), reason, dry_run=dry_run)
 
     @property
     def _writer(self) -> ItemWriter:
         return ItemWriter(self._kit, Writer(self._kit))
 
-    def _likest(
-        self, shelf: Shelf, prefix: Namespace, query: str, vector: FloatArray, most: int
+    def _ranked(
+        self, index: Shelf, prefix: Namespace, query: str, vector: FloatArray, most: int
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
         now = self._kit.clock.now()
-        positions = shelf.items(prefix, now)
-        mask = shelf.admitted(Scope(now=now, classes=_EVERY_CLASS))
-        silent = positions[~mask[positions]]
+        positions = index.items(prefix, now)
+        mask = index.admitted(Scope(now=now, classes=_EVERY_CLASS))
+        unsearchable = positions[~mask[positions]]
         mask &= among(len(mask), positions)
-        many, seen = int(mask.sum()), 0
-        while seen < many:
+        total, ranked = int(mask.sum()), 0
+        while ranked < total:
             most = max(most, 1)
-            hits = shelf.alike(query, vector, most, mask, self._kit.policy.likeness)
-            yield from ((hit.stored.record, hit.likeness) for hit in hits[seen:])
-            seen, most = len(hits), most * _WIDER
-        yield from _records(shelf, shelf.newest(silent))
+            hits = index.alike(query, vector, most, mask, self._kit.policy.likeness)
+            yield from ((hit.stored.record, hit.likeness) for hit in hits[ranked:])
+            ranked, most = len(hits), most * _WIDER
+        yield from _records(index, index.newest(unsearchable))
 
     def _page(self, user: str, page: Sequence[tuple[MemoryRecord, float | None]], refresh: bool) -> list[Item]:
         now = self._kit.clock.now()
@@ -238,46 +228,33 @@ class Items:
         ends = {record.id: extended(record, now) for record, _ in page if record.id in moving}
         return [item_of(replace(r, expires_at=ends[r.id]) if r.id in ends else r, score) for r, score in page]
 
-    def _note(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
-        """In the log, and in the records: found now."""
+    def _log(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         if not page:
             return
         kit, now = self._kit, self._kit.clock.now()
-        asked = kit.chain.content(query)
+        query_hash = kit.chain.content(query)
+        events = [
+            kit.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=query_hash)
+            for record, score in page
+        ]
         with kit.store.writing(durable=False) as transaction:
             transaction.touch(user, [record.id for record, _ in page], now)
-            transaction.log(
-                *(
-                    kit.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=asked)
-                    for record, score in page
-                )
-            )
-
-    def _let_go(self, erased: Mapping[str, set[str]]) -> None:
-        """Nothing in memory holds what is gone: not what waits to be reflected on, nor a shelf, nor a recall."""
-        for user, ids in erased.items():
-            self._reflector.forget(user, ids)
-            self._searcher.cache.forget(user)
-            self._searcher.shelves.freshen(user)
+            transaction.log(*events)
 
 
 def _whole(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
+        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
     return min(value, _MOST)
 
 
-def _asked(query: object) -> str | None:
+def _question(query: object) -> str | None:
     if query is None or (isinstance(query, str) and not query.strip()):
         return None
     check_query(query)
     return str(query)
 
 
-def _newest(shelf: Shelf, prefix: Namespace, now: datetime) -> Iterator[tuple[MemoryRecord, float | None]]:
-    return _records(shelf, shelf.newest(shelf.items(prefix, now)))
-
-
-def _records(shelf: Shelf, positions: Positions) -> Iterator[tuple[MemoryRecord, float | None]]:
-    found = (shelf.at(position) for position in positions.tolist())
-    return ((stored.record, None) for stored in found if stored is not None)
+def _records(index: Shelf, positions: Positions) -> Iterator[tuple[MemoryRecord, float | None]]:
+    stored = (index.at(position) for position in positions.tolist())
+    return ((each.record, None) for each in stored if each is not None)

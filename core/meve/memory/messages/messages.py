@@ -1,28 +1,25 @@
-"""Messages: what was said in a user's sessions, word for word, governed as all of a user's memory is.
+"""Messages: a user's conversations word for word, governed like all other records of the user.
 
-A message is a record of its owner's: isolation, expiry on every read, erasure, holds, export and the log are those of
-the memory. No search recalls it, and upkeep does nothing to it but to remove it when its time is over: what
-conversations leave behind for recall is made of them by `meve.memory.conversation.turns`.
+Isolation, expiry, erasure, holds, export and the audit log are those of the memory. No search returns messages, and
+maintenance only removes expired ones; `meve.memory.turns` writes what a conversation leaves for recall.
 """
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypedDict, Unpack
 
 from meve.errors import DuplicateIdError, PassageError, UnknownIdError, ValidationError
-from meve.memory._feedback.reflector import Reflector
-from meve.memory._recall.searcher import Searcher
+from meve.memory._audit.chain import Action
+from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import Kit
-from meve.memory._write.provenance import one
-from meve.memory._write.record_factory import NAME_LENGTH, end_of_life
+from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import Erased, Writer, held
 from meve.memory.items.item import canonical
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
-    Message,
     StoredRecord,
     UserId,
     checked_id,
@@ -30,23 +27,50 @@ from meve.memory.records import (
     checked_text,
     user_key,
 )
-from meve.memory.stores.protocol import Stretch, Transaction
-from meve.memory.stores.sqlite._messages import ARCHIVED
+from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores.protocol import RecordQuery
 
 _CLASS: PolicyClass = "factual"
-"""Messages live as long as it and turns of a conversation may, whichever is shorter."""
+"""Messages live as long as records of this class and turns of a conversation may, whichever is shorter."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """A message of a session. It is a copy: changing it changes nothing in the store."""
+
+    id: str
+    session_id: str
+    value: dict[str, Any]
+    place: int
+    """Rises from each message to the next that is added, and stays."""
+    archived: bool
+    """Whether it is put away."""
+    added_at: datetime
+    expires_at: datetime | None
+    """From this moment on it is never returned; None for never."""
+
+
+class PageOptions(TypedDict, total=False):
+    """Which messages of a session to read."""
+
+    archived: bool | None
+    """Whether to return archived messages or the others; None for both. False by default."""
+    limit: int | None
+    """The maximum number of messages; None for all."""
+    offset: int
+    """The number of messages to skip."""
+    newest: bool
+    """Whether limit and offset count from the newest message back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The messages of a memory's users. Safe to share between threads; several processes may have the file open.
+    """Adds, pages through and removes the messages of a memory's users. Safe to share between threads.
 
-    Args are parts of a `GovernedMemory`, whose `messages` this is.
+    Several processes may have the store open. A `GovernedMemory` makes it: `memory.messages`.
     """
 
     _kit: Kit
-    _searcher: Searcher
-    _reflector: Reflector
 
     def add(
         self,
@@ -59,33 +83,33 @@ class Messages:
         ids: Sequence[str | None] | None = None,
         reason: str = "on request",
     ) -> list[str]:
-        """Keep messages at the end of a session, all or none; when this returns, they survive a power cut.
+        """Add messages at the end of a session, all or none. When this returns, they survive a power cut.
 
         Args:
-            session_id: of which conversation.
-            values: in the order in which they were said; JSON-plain.
-            user_id: whose.
-            archived: whether they are put away at once.
-            ttl: how long they live; as turns of a conversation do, if None.
-            ids: their names among the user's records; of a message that the session holds already nothing is kept anew,
-                and of two of one id the first. None for new ones.
-            reason: for the audit log; holds no content.
+            session_id: the conversation.
+            values: the messages in order; JSON-plain.
+            user_id: the owner.
+            archived: whether they are archived at once.
+            ttl: how long they live; None for as long as turns of a conversation.
+            ids: their ids among the user's records, None for new ones; a message that the session holds already isn't
+                added again.
+            reason: for the audit log; must hold no content.
 
         Returns:
-            Their ids.
+            The ids of the messages.
 
         Raises:
-            ValidationError: an argument that can't be; nothing is kept.
-            DuplicateIdError: what an id names is no message of this session, or is over and on hold; nothing is kept.
-            StorageError: the file can't be written.
+            ValidationError: an argument is invalid; nothing is written.
+            DuplicateIdError: an id is that of another record, or of an expired message on hold; nothing is written.
+            StorageError: the store can't be written.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl, ids)
+        user, drafts = self._drafts(session_id, values, user_id, archived, ttl, ids)
         if drafts:
             first: dict[str, StoredRecord] = {}
             for each in drafts:
                 first.setdefault(each.record.id, each)
             with self._kit.store.writing() as transaction:
-                new = [each for each in first.values() if not self._known(transaction, user, each)]
+                new = [each for each in first.values() if not self._is_known(transaction, user, each)]
                 self._insert(transaction, user, new, reason)
         return [each.record.id for each in drafts]
 
@@ -99,17 +123,15 @@ class Messages:
         ttl: timedelta | None = None,
         reason: str = "on request",
     ) -> list[str]:
-        """Keep these messages as a session, and erase all that it held, at once.
-
-        Args are those of `add`.
+        """Replace all messages of a session at once. Args are those of `add`.
 
         Raises:
             ValidationError, StorageError: as for `add`.
-            HoldError: one that it held is on hold; nothing is changed.
+            HoldError: a message of the session is on hold; nothing is changed.
         """
-        return self.become(session_id, values, user_id=user_id, archived=archived, ttl=ttl, anew=True, reason=reason)[0]
+        return self.sync(session_id, values, user_id=user_id, archived=archived, ttl=ttl, anew=True, reason=reason)[0]
 
-    def become(
+    def sync(
         self,
         session_id: str,
         values: Sequence[Mapping[str, Any]],
@@ -120,152 +142,159 @@ class Messages:
         anew: bool = False,
         reason: str = "on request",
     ) -> tuple[list[str], list[Message]]:
-        """Let these be a session's messages, at once. If they begin with all that it holds, that stays; else it goes.
+        """Make these the messages of a session at once: add those at the end, or replace all if the beginning differs.
 
-        Args are those of `add`, and `anew`: whether it is erased in any case.
+        Args are those of `add`, and `anew`: whether to replace all in any case.
 
         Returns:
-            Their ids, and what the session held until then.
+            The ids of the messages, and the messages that the session held before.
 
         Raises:
             ValidationError, StorageError, HoldError: as for `replace`.
         """
-        user, drafts = self._drafted(session_id, values, user_id, archived, ttl)
-        asked = Stretch(session=_session(session_id), archived=None)
+        user, drafts = self._drafts(session_id, values, user_id, archived, ttl)
+        query = self._query(user, session_id, archived=None)
         with self._kit.store.writing() as transaction:
-            found = transaction.messages(user, asked, self._kit.clock.now())
-            before = [(place, stored) for place, stored in found if (stored.record.tags == (ARCHIVED,)) is archived]
-            staying = not anew and _begins(drafts, before)
-            gone = () if staying else self._erase(transaction, user, [s.record for _, s in found], reason)
-            new = drafts[len(before) :] if staying else drafts
+            everything = transaction.records(query)
+            before = [stored for stored in everything if stored.record.archived is archived]
+            stays = not anew and _begins_with(drafts, before)
+            if not stays:
+                self._erase(transaction, user, [stored.record for stored in everything], reason)
+            new = drafts[len(before) :] if stays else drafts
             self._insert(transaction, user, new, reason)
-        self._let_go(user, gone)
-        kept = [stored for _, stored in before] if staying else []
-        return [each.record.id for each in (*kept, *new)], [_message(place, stored.record) for place, stored in before]
+        self._scrub(transaction)
+        kept = before if stays else []
+        return [each.record.id for each in (*kept, *new)], [_message(stored) for stored in before]
 
     def page(
         self,
         session_id: str,
         *,
         user_id: UserId,
-        archived: bool | None = False,
         after: int | None = None,
         before: int | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-        newest: bool = False,
+        **options: Unpack[PageOptions],
     ) -> list[Message]:
-        """Messages of a session that aren't expired, in the order in which they were added.
+        """Return messages of a session that haven't expired, in the order in which they were added.
 
-        What a page costs grows with what stands on it and is passed over, and not with the session, unless `archived`
-        is None.
+        Its time depends on the number of messages returned and skipped, not on the session, unless `archived` is None.
 
         Args:
-            session_id: of which conversation.
-            user_id: whose.
-            archived: only those that are put away, or only the others; None for either.
-            after: only those of a place above this one.
-            before: only those of a place below this one.
-            limit: how many at most; None for all.
-            offset: how many are passed over.
-            newest: whether `limit` and `offset` count from the newest one back.
+            session_id: the conversation.
+            user_id: the owner.
+            after: return only messages of a place above this one.
+            before: return only messages of a place below this one.
+            options: see `PageOptions`.
 
         Raises:
-            ValidationError: an argument that can't be.
+            ValidationError: an argument is invalid.
         """
-        stretch = Stretch(
-            session=_session(session_id), archived=archived, after=after, before=before, limit=_whole(limit, "limit"),
-            offset=_whole(offset, "offset") or 0, newest=newest,
-        )  # fmt: skip
-        return self._kit.store.messages(user_key(user_id), stretch, self._kit.clock.now())
+        query = replace(self._query(user_key(user_id), session_id, **options), after=after, before=before)
+        return self._in_order(query, self._kit.store.records(query))
 
     def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
-        """How many messages of a session aren't expired.
+        """Return the number of messages of a session that haven't expired.
 
         Raises:
-            ValidationError: a user or a session that can't be.
+            ValidationError: the user or the session is invalid.
         """
-        stretch = Stretch(session=_session(session_id), archived=archived)
-        return self._kit.store.count_messages(user_key(user_id), stretch, self._kit.clock.now())
+        return self._kit.store.count(self._query(user_key(user_id), session_id, archived=archived))
 
     def sessions(self, *, user_id: UserId) -> list[str]:
-        """The sessions that hold a message of the user's that isn't expired, sorted.
+        """Return the sessions that hold a message of the user that hasn't expired, sorted.
 
         Raises:
-            ValidationError: a user that can't be.
+            ValidationError: the user is invalid.
         """
         return self._kit.store.sessions(user_key(user_id), self._kit.clock.now())
 
     def archive(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> None:
-        """Put messages away, where they stand.
+        """Archive messages; they keep their places.
 
         Raises:
-            UnknownIdError: the session has none of an id; nothing is changed.
+            UnknownIdError: the session has no message of an id; nothing is changed.
             HoldError: one is on hold; nothing is changed.
         """
-        self.take(session_id, user_id=user_id, ids=ids, archive=True, reason=reason)
+        self.pop(session_id, user_id=user_id, ids=ids, archive=True, reason=reason)
 
     def delete(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> Erased:
-        """Erase messages, and what was made of them, for good.
+        """Erase messages, and what was derived from them, for good.
 
         Raises:
-            UnknownIdError: the session has none of an id; nothing is changed.
+            UnknownIdError: the session has no message of an id; nothing is changed.
             HoldError: one is on hold; nothing is changed.
         """
-        return self.take(session_id, user_id=user_id, ids=ids, reason=reason)[1]
+        return self.pop(session_id, user_id=user_id, ids=ids, reason=reason)[1]
 
-    def take(
+    def pop(
         self,
         session_id: str,
         *,
         user_id: UserId,
         ids: Sequence[str] | None = None,
-        archived: bool | None = False,
-        limit: int | None = None,
-        offset: int = 0,
-        newest: bool = False,
         archive: bool = False,
         reason: str = "on request",
+        **options: Unpack[PageOptions],
     ) -> tuple[list[Message], Erased]:
-        """Take a page out of a session: erase what stands on it for good, or put it away. Nobody takes it twice.
+        """Erase or archive a page of a session, and return it. Of several callers only one gets a message.
 
         Args:
-            session_id: of which conversation.
-            user_id: whose.
-            ids: these, wherever they stand, instead of a page.
-            archived: as for `page`, and so are `limit`, `offset` and `newest`.
-            limit: how many at most; None for all.
-            offset: how many are passed over.
-            newest: whether they count from the newest one back.
-            archive: put away, and not erase.
+            session_id: the conversation.
+            user_id: the owner.
+            ids: these messages, wherever they stand, instead of a page.
+            archive: archive the messages instead of erasing them.
             reason: for the audit log.
+            options: see `PageOptions`; without effect with `ids`.
 
         Returns:
             The messages, and what was erased.
 
         Raises:
-            ValidationError: an argument that can't be.
-            UnknownIdError: the session has none of an id; nothing is changed.
+            ValidationError: an argument is invalid.
+            UnknownIdError: the session has no message of an id; nothing is changed.
             HoldError: one is on hold; nothing is changed.
         """
-        user, now = user_key(user_id), self._kit.clock.now()
-        asked = Stretch(session=_session(session_id), archived=None, ids=tuple(ids or ()))
+        user = user_key(user_id)
         if ids is None:
-            limit, offset = _whole(limit, "limit"), _whole(offset, "offset") or 0
-            asked = replace(asked, archived=archived, ids=None, limit=limit, offset=offset, newest=newest)
+            query = self._query(user, session_id, **options)
+        else:
+            query = replace(self._query(user, session_id, archived=None), ids=tuple(ids))
         with self._kit.store.writing() as transaction:
-            found = transaction.messages(user, asked, now)
-            _none_missing(found, ids or ())
-            records = [stored.record for _, stored in found]
+            popped = transaction.records(query)
+            _check_none_missing(popped, ids or ())
+            erased: tuple[str, ...] = ()
             if archive:
-                self._put_away(transaction, user, [stored for _, stored in found], reason)
-                gone: tuple[str, ...] = ()
+                self._archive(transaction, user, popped, reason)
             else:
-                gone = self._erase(transaction, user, records, reason)
-        scrubbed = self._let_go(user, gone)
-        return [_message(place, s.record) for place, s in found], Erased(erased=gone, held={}, scrubbed=scrubbed)
+                erased = self._erase(transaction, user, [stored.record for stored in popped], reason)
+        scrubbed = self._scrub(transaction)
+        return self._in_order(query, popped), Erased(erased=erased, held={}, scrubbed=scrubbed)
 
-    def _drafted(
+    def _query(
+        self,
+        user: str,
+        session_id: str,
+        *,
+        archived: bool | None = False,
+        limit: int | None = None,
+        offset: int = 0,
+        newest: bool = False,
+    ) -> RecordQuery:
+        return RecordQuery(
+            user=user,
+            kind="message",
+            session_id=_session(session_id),
+            alive_at=self._kit.clock.now(),
+            archived=archived,
+            limit=_whole(limit, "limit"),
+            offset=_whole(offset, "offset") or 0,
+            newest_first=newest,
+        )
+
+    def _in_order(self, query: RecordQuery, stored: Sequence[StoredRecord]) -> list[Message]:
+        return [_message(each) for each in (reversed(stored) if query.newest_first else stored)]
+
+    def _drafts(
         self,
         session_id: str,
         values: Sequence[Mapping[str, Any]],
@@ -277,79 +306,77 @@ class Messages:
         kit, now = self._kit, self._kit.clock.now()
         names = [None] * len(values) if ids is None else list(ids)
         if len(names) != len(values):
-            raise ValidationError(f"{len(names)} ids for {len(values)} messages: give one each, None for a new one")
+            raise ValidationError(f"ids must be as many as the {len(values)} messages, got {len(names)}")
         user, session = user_key(user_id), _session(session_id)
-        end = end_of_life(kit.policy, _CLASS, "message", now, ttl)
+        expires_at = expiry_of(kit.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
                 id=uuid.uuid4().hex if name is None else checked_id(name),
+                kind="message",
                 user_id=user_id,
                 text="",
                 source="message",
                 policy_class=_CLASS,
                 created_at=now,
-                expires_at=end,
+                expires_at=expires_at,
                 session_id=session,
-                tags=(ARCHIVED,) if archived else (),
-                metadata=_checked(value),
+                metadata=_checked_value(value),
                 reflection=kit.policy.reflection.chat_start,
+                archived=archived,
             )
             for name, value in zip(names, values, strict=True)
         ]
         return user, kit.stored_all(records)
 
-    def _known(self, transaction: Transaction, user: str, draft: StoredRecord) -> bool:
-        """Whether the session holds a message of that id; one that is over makes room."""
+    def _is_known(self, transaction: RecordTransaction, user: str, draft: StoredRecord) -> bool:
+        """Return whether the session holds a message of that id; an expired one is removed."""
         record, now = draft.record, self._kit.clock.now()
-        Writer(self._kit).clear_expired(transaction, user, record.id, now)
-        found = one(transaction, user, record.id)
-        if found is None:
+        remove_expired(self._kit, transaction, user, record.id, now)
+        known = transaction.find(user, record.id)
+        if known is None:
             return False
-        here = found.record.source == "message" and found.record.session_id == record.session_id
-        if not here or found.record.expired(now):
-            raise DuplicateIdError(f"the id {record.id!r:.80} is taken, and not by a message of this session")
+        is_here = known.record.kind == "message" and known.record.session_id == record.session_id
+        if not is_here or known.record.expired(now):
+            raise DuplicateIdError(f"id {record.id!r:.80} is taken, and not by a message of this session")
         return True
 
-    def _insert(self, transaction: Transaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
+    def _insert(self, transaction: RecordTransaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
         for each in drafts:
             transaction.insert(user, each)
             self._log(transaction, user, each.record, "add", reason, source="message")
 
-    def _put_away(self, transaction: Transaction, user: str, found: Sequence[StoredRecord], reason: str) -> None:
-        for stored in found:
+    def _archive(
+        self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str
+    ) -> None:
+        for stored in messages:
             if stored.record.hold:
                 raise held(stored.record)
-            made = replace(stored.record, tags=(ARCHIVED,), version=stored.record.version + 1)
-            transaction.replace(user, replace(stored, record=made))
-            self._log(transaction, user, made, "update", reason, changed=["tags"])
+            record = replace(stored.record, archived=True, version=stored.record.version + 1)
+            transaction.replace(user, replace(stored, record=record))
+            self._log(transaction, user, record, "update", reason, changed=["archived"])
 
     def _erase(
-        self, transaction: Transaction, user: str, records: Sequence[MemoryRecord], reason: str
+        self, transaction: RecordTransaction, user: str, records: Sequence[MemoryRecord], reason: str
     ) -> tuple[str, ...]:
-        """These, and what was made of them."""
+        """Erase records and those derived from them."""
         if not records:
             return ()
-        found = transaction.holding(user, *(each.id for each in records))
-        for stored in found:
+        family = transaction.with_derived(user, [each.id for each in records])
+        for stored in family:
             if stored.record.hold:
                 raise held(stored.record)
-        return Writer(self._kit).erase(transaction, user, found, reason, self._kit.clock.now())[0]
+        return Writer(self._kit).erase(transaction, user, family, reason, self._kit.clock.now())[0]
 
-    def _let_go(self, user: str, gone: Sequence[str]) -> bool:
-        """Nothing in memory and in no file holds what is gone; whether that is so of the files."""
-        if not gone:
-            return True
-        self._reflector.forget(user, gone)
-        self._searcher.cache.forget(user)
-        self._searcher.shelves.freshen(user)
-        return self._kit.store.scrub()
+    def _scrub(self, transaction: RecordTransaction) -> bool:
+        """Scrub the store if the transaction erased records. Return whether no file holds them."""
+        return not any(change.erased for change in transaction.changes.values()) or self._kit.store.scrub()
 
     def _log(
         self,
-        transaction: Transaction,
+        transaction: RecordTransaction,
         user: str,
         record: MemoryRecord,
-        action: Any,  # noqa: ANN401
+        action: Action,
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
@@ -363,35 +390,35 @@ def _session(session_id: object) -> str:
 
 def _whole(value: int | None, name: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
+        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
     return value
 
 
-def _checked(value: object) -> dict[str, Any]:
+def _checked_value(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise PassageError(f"a message is {value!r:.80}: give a mapping from names to values")
+        raise PassageError(f"a message must be a mapping from names to values, got {value!r:.80}")
     return checked_metadata(value)
 
 
-def _begins(drafts: Sequence[StoredRecord], before: Sequence[tuple[int, StoredRecord]]) -> bool:
-    """Whether messages begin with those that a session holds."""
+def _begins_with(drafts: Sequence[StoredRecord], before: Sequence[StoredRecord]) -> bool:
     first = [canonical(each.record.metadata) for each in drafts[: len(before)]]
-    return first == [canonical(stored.record.metadata) for _, stored in before]
+    return first == [canonical(stored.record.metadata) for stored in before]
 
 
-def _none_missing(found: Sequence[tuple[int, StoredRecord]], ids: Sequence[str]) -> None:
-    missing = sorted(set(ids) - {stored.record.id for _, stored in found})
+def _check_none_missing(messages: Sequence[StoredRecord], ids: Sequence[str]) -> None:
+    missing = sorted(set(ids) - {stored.record.id for stored in messages})
     if missing:
-        raise UnknownIdError(f"no message {missing[0]!r:.80} in this session: page() tells which there are")
+        raise UnknownIdError(f"no message {missing[0]!r:.80} in this session: page() shows which there are")
 
 
-def _message(place: int, record: MemoryRecord) -> Message:
+def _message(stored: StoredRecord) -> Message:
+    record = stored.record
     return Message(
         id=record.id,
         session_id=record.session_id or "",
         value=dict(record.metadata),
-        place=place,
-        archived=record.tags == (ARCHIVED,),
+        place=stored.row,
+        archived=record.archived,
         added_at=record.created_at,
         expires_at=record.expires_at,
     )

@@ -1,0 +1,21 @@
+"""Archiving: put away records that have long been idle, out of every search."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from meve.memory._maintenance.plan import Round
+
+
+def archive_idle(plan: "Round") -> None:
+    """Archive records that have been idle for long, with a low score."""
+    rules = plan.policy.archiving
+    for stored in list(plan.without_items().values()):
+        record = stored.record
+        idle = plan.now - max(record.touched_at or record.created_at, record.created_at)
+        score = plan.score(record)
+        if plan.is_removable(record) and idle >= rules.idle and score < rules.below:
+            plan.replace(stored, replace(record, archived=True))
+            plan.log(record, "archive", f"idle for {idle.days} days, score {score:.0f}")
+            plan.note(plan.report.archived, record.id)
+            del plan.records[record.id]

@@ -1,0 +1,105 @@
+"""Merging: of two records that say the same one stays, of two that contradict each other the newer or better."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from meve.memory._contradiction.rules import Values, values_of
+from meve.memory._maintenance.deduplication import precedence
+from meve.memory.records import MemoryRecord, StoredRecord
+
+if TYPE_CHECKING:
+    from meve.memory._maintenance.plan import Round
+
+
+def merge_duplicates(plan: "Round") -> None:
+    """Merge near records with the same values, and supersede one of those that contradict each other."""
+    Merging(plan).run()
+
+
+class Merging:
+    """Merges the records of one plan."""
+
+    def __init__(self, plan: "Round") -> None:
+        self._plan = plan
+        self._values: dict[str, Values] = {}
+        """By record id: numbers, days, names and denials."""
+
+    def run(self) -> None:
+        """Compare equal texts, then near vectors."""
+        plan = self._plan
+        near = plan.nearest_pairs(self._candidates(), plan.policy.merging.similarity)
+        for one, other in chain(list(self._equal_texts()), near):
+            a, b = plan.records.get(one), plan.records.get(other)
+            if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
+                continue
+            if self._values_of(a.record) != self._values_of(b.record):
+                self._supersede(*sorted((a, b), key=lambda s: self._rank(s.record), reverse=True))
+            else:
+                self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+
+    def _candidates(self) -> list[str]:
+        return [key for key, stored in self._plan.without_items().items() if stored.record.superseded_by is None]
+
+    def _equal_texts(self) -> Iterator[tuple[str, str]]:
+        """Return pairs of equal text: each duplicate with the one that lives longest, not all with all."""
+        first: dict[tuple[object, ...], str] = {}
+        records = [self._plan.records[key].record for key in self._candidates()]
+        for r in sorted(records, key=self._end_and_rank, reverse=True):
+            if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
+                yield kept, r.id
+
+    def _values_of(self, record: MemoryRecord) -> Values:
+        if record.id not in self._values:
+            self._values[record.id] = values_of(record.text)
+        return self._values[record.id]
+
+    def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
+        return precedence(record, self._plan.score(record))
+
+    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
+        return (_expiry_or_max(record), self._rank(record))
+
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
+        """Mark the loser as superseded. Held records never are; unprunable ones only by each other."""
+        plan, w, x = self._plan, winner.record, loser.record
+        if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
+            return
+        difference = plan.kit.contradiction.between(w.text, x.text)
+        if not difference:  # another value, of what may be another subject: both stay
+            return
+        kind = difference.partition(":")[0]
+        superseded = replace(
+            x, superseded_by=w.id, flagged=f"another {kind} than {w.id}", version=x.version + 1
+        )  # fmt: skip
+        plan.replace(loser, superseded)
+        plan.log(superseded, "supersede", f"{w.id} says another {kind}, and is newer or better")
+        plan.note(plan.report.superseded, x.id)
+
+    def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
+        """Merge the record that expires first into the other, unless a tag of it would outlive it so."""
+        plan, w, x = self._plan, longer.record, shorter.record
+        are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
+        outlives = _expiry_or_max(w) > _expiry_or_max(x) and not set(x.tags) <= set(w.tags)
+        if not are_alike or outlives or w.hold or not plan.is_removable(x):
+            return
+        merged = replace(
+            w,
+            reflection=max(plan.score(w), plan.score(x)),
+            uses=w.uses + x.uses,
+            tags=tuple(sorted({*w.tags, *x.tags})),
+            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id} - {w.id})),
+            touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
+            used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
+            version=w.version + 1,
+        )
+        plan.replace(longer, merged)
+        plan.add_origins(w.id, (*x.derived_from, x.id))
+        plan.merge_into(x, w.id, f"{w.id} says the same", plan.report.merged)
+        plan.pass_origin_on(x.id, w.id)
+
+
+def _expiry_or_max(record: MemoryRecord) -> datetime:
+    return record.expires_at or datetime.max.replace(tzinfo=UTC)
