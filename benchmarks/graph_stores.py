@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from langchain_meve import MeVeStore  # noqa: E402
-from meve._formulas import unit  # noqa: E402
+from meve._formulas import normalize  # noqa: E402
 from meve.memory import GovernedMemory  # noqa: E402
 from meve.types import FloatArray  # noqa: E402
 from tests.langchain_integration import langgraph_stores  # noqa: E402
@@ -66,7 +66,7 @@ class Looked:
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
         """Shape (n, 384)."""
-        return unit(np.stack([np.sum([self._of(word) for word in text.split()], axis=0) for text in texts]))
+        return normalize(np.stack([np.sum([self._of(word) for word in text.split()], axis=0) for text in texts]))
 
     def _of(self, word: str) -> FloatArray:
         if word not in self._words:

@@ -5,29 +5,29 @@ Importing this loads neither models nor torch; what a name needs is loaded when 
 
 from typing import TYPE_CHECKING
 
-from meve.integrations._options import lazily
+from meve.integrations._options import lazy_exports
 
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory
     from llama_index_meve.chat_store import MeVeChatStore
-    from llama_index_meve.dialogue import MeVeDialogueBlock, dialogue_of
+    from llama_index_meve.dialogue_block import MeVeDialogueBlock, dialogue_of
     from llama_index_meve.embedding import MeVeEmbedding
-    from llama_index_meve.engines import create_meve_tool, meve_query_engine
+    from llama_index_meve.query_engine import create_meve_tool, meve_query_engine
     from llama_index_meve.memory_block import MeVeMemoryBlock
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.retriever import MeVeRetriever
 
 _WHERE = {
     "MeVeChatStore": "chat_store",
-    "MeVeDialogueBlock": "dialogue",
+    "MeVeDialogueBlock": "dialogue_block",
     "MeVeEmbedding": "embedding",
     "MeVeMemory": "chat_memory",
     "MeVeMemoryBlock": "memory_block",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
-    "create_meve_tool": "engines",
-    "dialogue_of": "dialogue",
-    "meve_query_engine": "engines",
+    "create_meve_tool": "query_engine",
+    "dialogue_of": "dialogue_block",
+    "meve_query_engine": "query_engine",
 }
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-__getattr__ = lazily("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")
+__getattr__ = lazy_exports("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")
 
 
 def __dir__() -> list[str]:

@@ -12,12 +12,12 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import ConfigDict, Field, field_validator
 
-from llama_index_meve._async_bridge import ask, off_loop, own
-from llama_index_meve._instrumentation import dispatcher, listened, observer, tell
-from llama_index_meve._nodes import NAMES, as_nodes, as_passages
-from llama_index_meve._tokenizer import global_tokens, tokens_for
-from llama_index_meve._when_empty import WhenEmpty, best_of
-from meve.integrations._options import overrides
+from llama_index_meve._async_bridge import await_or_call, run_in_thread, native_method
+from llama_index_meve._instrumentation import dispatcher, has_listeners, observer, emit_trace
+from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
+from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
+from llama_index_meve._when_empty import WhenEmpty, best_candidate
+from meve.integrations._options import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, Tokens, make_engine
@@ -28,7 +28,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def _shipped() -> Engine:
-    return make_engine(tokens=global_tokens())
+    return make_engine(tokens=global_token_counter())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
@@ -96,7 +96,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         Raises:
             MeveError: parts that can't be had.
         """
-        counter = tokens_for(tokens, config)
+        counter = resolve_token_counter(tokens, config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 
@@ -129,24 +129,24 @@ class MeVePostprocessor(BaseNodePostprocessor):
             MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        passages = as_passages(each.node for each in nodes)
+        passages = nodes_to_passages(each.node for each in nodes)
         fallback = None if self.fallback is None else _Asked(self.fallback, bundle, len(passages))
         found: Context = self.engine.select(
             bundle.query_str, passages, fallback=fallback, observer=observer(), **self._options()
         )
-        tell(found)
+        emit_trace(found)
         return found
 
     def _options(self) -> dict[str, Any]:
-        return overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
+        return merge_options(OPTION_NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
 
     def _selected(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
         context = self.context(nodes, bundle)
         if context.passages or self.when_empty == "nothing":
-            return as_nodes(context)
+            return context_to_nodes(context)
         judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        passages = [p for p in as_passages(each.node for each in nodes) if p.id in judged]
-        return best_of(judged, passages, self.engine, self._options())
+        passages = [p for p in nodes_to_passages(each.node for each in nodes) if p.id in judged]
+        return best_candidate(judged, passages, self.engine, self._options())
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -164,13 +164,13 @@ class MeVePostprocessor(BaseNodePostprocessor):
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await off_loop(self._postprocess_nodes, nodes, query_bundle)
+        return await run_in_thread(self._postprocess_nodes, nodes, query_bundle)
 
     @contextmanager
     def _told(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
         """Events around the work, in pairs whatever happens; what is put into the list is what they tell of."""
         made: list[NodeWithScore] = []
-        heard = listened()
+        heard = has_listeners()
         if heard:
             dispatcher.event(self._start(query, nodes))
         try:
@@ -205,6 +205,6 @@ class _Asked:
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         bundle = replace(self.bundle) if query.text == self.bundle.query_str else QueryBundle(query.text)
-        native = own(self.retriever, "aretrieve", BaseRetriever, says="_aretrieve")
-        found = as_passages(each.node for each in ask(self.retriever.retrieve, native, bundle))
+        native = native_method(self.retriever, "aretrieve", BaseRetriever, says="_aretrieve")
+        found = nodes_to_passages(each.node for each in await_or_call(self.retriever.retrieve, native, bundle))
         return [Candidate(passage=p, origin=self.name, place=self.behind + n) for n, p in enumerate(found[:k])]

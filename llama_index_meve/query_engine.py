@@ -16,7 +16,7 @@ from llama_index_meve._instrumentation import dispatcher
 from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._options import DESCRIPTION, NOTHING, renamed
+from meve.integrations._options import TOOL_DESCRIPTION, NO_RESULT_MESSAGE, translate_options
 
 EMPTY = "Nothing that was found answers this."
 
@@ -48,7 +48,7 @@ def meve_query_engine(
 def create_meve_tool(
     retriever: MeVeRetriever,
     name: str = "search_documents",
-    description: str = DESCRIPTION,
+    description: str = TOOL_DESCRIPTION,
     **options: Any,
 ) -> FunctionTool:
     """A tool for agents: it answers with the context's text, or says that nothing was found, or what is amiss.
@@ -62,7 +62,7 @@ def create_meve_tool(
     Raises:
         ConfigurationError: an unknown option, or a value out of range.
     """
-    retriever.engine.engine.resolve_config(None, {**retriever.options, **renamed(OPTION_NAMES, options)})
+    retriever.engine.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
 
     def search(query: str) -> str:
         try:
@@ -71,7 +71,7 @@ def create_meve_tool(
                 made.extend(context_to_nodes(found))
         except QueryError as error:
             return f"The question can't be used: {error}"
-        return found.text if found.sufficient and found.text else NOTHING
+        return found.text if found.sufficient and found.text else NO_RESULT_MESSAGE
 
     async def asearch(query: str) -> str:
         return await run_in_thread(search, query)

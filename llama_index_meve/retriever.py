@@ -21,7 +21,7 @@ from llama_index_meve._vector_stores import make_store
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError
-from meve.integrations._options import overrides, renamed
+from meve.integrations._options import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Tokens
@@ -71,7 +71,7 @@ class MeVeRetriever(BaseRetriever):
         self.engine: Any = engine
         self.filters = normalize_filters(filters)
         self.when_empty = when_empty
-        self.options = overrides(OPTION_NAMES, {"top_k": top_k}, options)
+        self.options = merge_options(OPTION_NAMES, {"top_k": top_k}, options)
         engine.engine.resolve_config(None, self.options)  # what can't be is refused here
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
@@ -140,7 +140,7 @@ class MeVeRetriever(BaseRetriever):
             MeveError: parts that can't be had.
         """
         store = make_store(index)
-        engine = StoreRetriever.over(
+        engine = StoreRetriever.from_store(
             store,
             passages=None if nodes is None else nodes_to_passages(nodes),
             words=store.lists,
@@ -169,7 +169,7 @@ class MeVeRetriever(BaseRetriever):
             MeveError: an unknown option, or what the engine raises.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        asked = {**self.options, **renamed(OPTION_NAMES, options), "observer": observer()}
+        asked = {**self.options, **translate_options(OPTION_NAMES, options), "observer": observer()}
         if isinstance(self.engine, StoreRetriever):
             with query_context(bundle):
                 found: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **asked)
@@ -212,7 +212,7 @@ class MeVeRetriever(BaseRetriever):
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
         if isinstance(self.engine, StoreRetriever):
-            return list(self.engine.store.present(ids, self.filters))
+            return list(self.engine.store.fetch(ids, self.filters))
         return [self.engine.get(i) for i in ids if i in self.engine]
 
     def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:

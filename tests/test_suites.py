@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import meve.testing
-from meve._extras import needed
+from meve._extras import require_imports
 
 SUITES = [f"meve.testing.{module.name}" for module in pkgutil.iter_modules(meve.testing.__path__)]
 CONTRACTS = [name for name in SUITES if name.endswith("_contract")]
@@ -46,5 +46,5 @@ def test_fakes_need_no_extra(name):
 
 def test_what_fails_for_another_reason_says_its_own():
     """An import that fails although all that is needed is there."""
-    with pytest.raises(ImportError, match=r"No module named 'no_such_module'"), needed("this", {"pytest": "testing"}):
+    with pytest.raises(ImportError, match=r"No module named 'no_such_module'"), require_imports("this", {"pytest": "testing"}):
         import_module("no_such_module")

@@ -30,13 +30,13 @@ def require(purpose: str, *needs: Needs) -> None:
     meve.errors.MissingExtraError: magic needs 'wand', 'top_hat' and 'rabbit', which aren't installed: \
 pip install 'meve[tricks,animals]'
     """
-    missing = absent(*needs)
+    missing = missing_packages(*needs)
     if missing:
         raise missing_extras(missing, purpose)
 
 
 @contextmanager
-def needed(purpose: str, needs: Needs) -> Iterator[None]:
+def require_imports(purpose: str, needs: Needs) -> Iterator[None]:
     """Around imports that can't wait: one that fails becomes an error that names all that isn't installed.
 
     Raises:
@@ -45,13 +45,13 @@ def needed(purpose: str, needs: Needs) -> Iterator[None]:
     try:
         yield
     except ImportError as cause:
-        missing = absent(needs)
+        missing = missing_packages(needs)
         if not missing:
             raise
         raise missing_extras(missing, purpose) from cause
 
 
-def absent(*needs: Needs) -> dict[str, str]:
+def missing_packages(*needs: Needs) -> dict[str, str]:
     """Of what is needed, what isn't installed."""
     wanted = {package: extra for each in reversed(needs) for package, extra in each.items()}
     in_order = dict.fromkeys(package for each in needs for package in each)

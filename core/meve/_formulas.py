@@ -16,7 +16,7 @@ def sigmoid(x: npt.NDArray[np.floating]) -> FloatArray:
     return np.asarray(0.5 * (1.0 + half), dtype=np.float32)
 
 
-def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
+def normalize(vectors: npt.NDArray[np.floating]) -> FloatArray:
     """Vectors of shape (n, d) or (d,) scaled to length 1; a zero vector stays zero."""
     array = np.asarray(vectors, dtype=np.float32)
     norms = np.linalg.norm(array, axis=-1, keepdims=True)

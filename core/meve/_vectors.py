@@ -6,7 +6,7 @@ from meve.errors import VectorError
 from meve.types import FloatArray
 
 
-def checked_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> FloatArray:
+def validate_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> FloatArray:
     """Vectors as float32, if they can be used.
 
     Args:
@@ -17,7 +17,7 @@ def checked_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> Floa
     Raises:
         VectorError: another shape, no numbers, NaN or infinity.
 
-    >>> checked_vectors([1, 2], (2,), "the index").dtype
+    >>> validate_vectors([1, 2], (2,), "the index").dtype
     dtype('float32')
     """
     try:

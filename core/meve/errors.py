@@ -167,7 +167,7 @@ class StaleWarning(UserWarning):
 
 
 @contextmanager
-def foreign(error: type[MeveError], doing: str) -> Iterator[None]:
+def wrap_errors(error: type[MeveError], doing: str) -> Iterator[None]:
     """Turn whatever another library raises into `error`, saying what was being done; our own errors pass through."""
     try:
         yield

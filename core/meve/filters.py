@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from meve.errors import ConfigurationError, foreign
+from meve.errors import ConfigurationError, wrap_errors
 
 Where: TypeAlias = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 """What metadata must have: names with a value, or with a list of accepted ones; or a function that says so."""
@@ -20,13 +20,13 @@ def check_where(where: object) -> None:
         Filter(where)  # type: ignore[arg-type]
 
 
-def admitted(admits: Callable[[Mapping[str, Any]], bool], metadata: Mapping[str, Any]) -> bool:
+def call_filter(admits: Callable[[Mapping[str, Any]], bool], metadata: Mapping[str, Any]) -> bool:
     """Whether somebody's own function lets a passage through.
 
     Raises:
         ConfigurationError: it raised.
     """
-    with foreign(ConfigurationError, f"asking the filter {admits!r:.80}"):
+    with wrap_errors(ConfigurationError, f"asking the filter {admits!r:.80}"):
         return bool(admits(metadata))
 
 

@@ -43,7 +43,7 @@ class Passage:
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     @property
-    def shown(self) -> str:
+    def prompt_text(self) -> str:
         """As it stands in a context, and as its tokens are counted: its content, unless a subclass knows better."""
         return self.content
 
@@ -89,7 +89,7 @@ class Candidate:
         """The passage's id."""
         return self.passage.id
 
-    def scored(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
+    def with_score(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
         """The same candidate with one score more, which from now on orders it."""
         return Candidate(
             passage=self.passage,
@@ -110,7 +110,7 @@ class Dropped:
 
     candidate: Candidate
     reason: str
-    """`shown_already`, `below_threshold`, `out_of_reach`, `copy_of:<id>`, `below_floor`, `redundant_with:<id>`,
+    """`shown_already`, `below_threshold`, `unlikely`, `duplicate_of:<id>`, `below_floor`, `redundant_with:<id>`,
     `over_budget`, `over_limit`, …"""
 
 
@@ -156,7 +156,7 @@ class LabelledPair:
     relevant: bool
 
 
-def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Verified before not verified, then by falling score, place and id, so that two runs agree."""
     return sorted(
         candidates,

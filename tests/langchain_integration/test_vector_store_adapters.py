@@ -7,7 +7,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever
-from langchain_meve._vector_store_adapters import AnyStore, store_of
+from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS
@@ -48,11 +48,11 @@ def found_ids(context):
 
 def test_it_is_known_here(kind, filled):
     """So that it can be listed, counted, and asked what a filter admits."""
-    store = store_of(filled)
-    assert type(store) is not AnyStore
+    store = adapt_vector_store(filled)
+    assert type(store) is not VectorStoreAdapter
     assert store.name == kind.name
     assert store.size() == 4
-    assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
+    assert {p.id for p in store.list_passages()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
 
 
 def test_documents_come_back_as_they_went_in(retriever, documents):
@@ -104,11 +104,11 @@ def test_what_is_removed_behind_its_back_is_gone_from_every_phase(filled, retrie
 def test_what_is_added_behind_its_back_is_told_and_can_be_read(filled, retriever):
     new = Document("Yaks yawn.", id=uid("yak"), metadata={"lang": "en"})
     filled.add_documents([new], ids=[new.id])
-    assert retriever.engine.stale
+    assert retriever.engine.is_stale
     with pytest.warns(StaleWarning):
         assert uid("yak") in found_ids(retriever.context("yaks yawn"))
     retriever.engine.refresh()
-    assert not retriever.engine.stale
+    assert not retriever.engine.is_stale
     assert uid("yak") in found_ids(retriever.context("yawn", sources="lexical"))
 
 
@@ -154,14 +154,14 @@ def test_words_can_be_left_alone(filled, parts):
     """Nothing is read, then."""
     made = MeVeRetriever.from_vectorstore(filled, words=False, **parts)
     assert {c.origin for c in made.context("blue zebra").trace.candidates} == {"dense"}
-    assert not made.engine.stale
+    assert not made.engine.is_stale
 
 
 def test_a_record_without_text_is_no_reason_to_be_stale(kind, parts):
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
     store.add_documents([Document(" ", id=uid("blank")), Document("a blue sky", id=uid("sky"))])
     made = MeVeRetriever.from_vectorstore(store, **parts)
-    assert not made.engine.stale
+    assert not made.engine.is_stale
     assert found_ids(made.context("blue sky")) == {uid("sky")}
 
 
@@ -179,7 +179,7 @@ def test_qdrants_numbers_are_ids_too(parts):
     store.add_texts(["a blue sky", "zebra facts"], ids=[0, 1])
     made = MeVeRetriever.from_vectorstore(store, **parts)
     assert [d.id for d in made.invoke("blue sky", sources="lexical")] == ["0"]
-    assert not made.engine.stale
+    assert not made.engine.is_stale
 
 
 def test_chroma_takes_more_hits_than_it_takes_ids_at_once(parts):

@@ -44,7 +44,7 @@ def test_both_sides_keep_in_step(store):
     assert by_words(store, "yak walrus") == set()
     assert store.add_texts(["zoo"], [{"n": 1}], ids=[z]) == [z]
     assert by_words(store, "zoo") == {z}
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
 def test_ids_that_are_made_are_those_of_both_sides(store):
@@ -54,7 +54,7 @@ def test_ids_that_are_made_are_those_of_both_sides(store):
     store.delete([found.id])
     assert store.get_by_ids([made]) == []
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
 def test_of_equal_ids_the_last_counts_on_both_sides(store):
@@ -129,7 +129,7 @@ def test_what_the_store_did_not_delete_is_not_forgotten(parts):
     assert by_words(store, "zebra") == {"z"}
     assert store.delete()
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
 def test_its_retrievers_verify_and_share_one_engine(store):

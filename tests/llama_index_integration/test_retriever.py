@@ -123,7 +123,7 @@ class TestOverNodes:
         assert long.text.endswith("kind.")
         assert found[0].node.node_id == long.node_id
         cut = node_to_passage(long).with_text("A blue sky.")
-        assert cut.text == cut.content == cut.shown == cut.node.text == "A blue sky."
+        assert cut.text == cut.content == cut.prompt_text == cut.node.text == "A blue sky."
 
     def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
         where, whole = [], type(retriever.engine).retrieve
@@ -209,7 +209,7 @@ class TestOverAnIndex:
         assert type(store) is not IndexStore
         assert store.name == kind
         assert store.size() == 4
-        assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
+        assert {p.id for p in store.list_passages()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
 
     def test_nodes_survive(self, over_index, nodes):
         """Ids, text, relationships, metadata."""
@@ -275,7 +275,7 @@ class TestOverAnIndex:
         made = MeVeRetriever.from_index(indexed(kind, [*nodes, *odd]), **parts)
         found = candidates(made.context(BLUE, sources="dense", candidates=9))
         assert {uid("sky"), uid("sea")} <= found
-        assert not made.engine.stale
+        assert not made.engine.is_stale
 
     def test_copies_share_the_engine(self, over_index):
         assert copy.deepcopy(over_index).engine is over_index.engine

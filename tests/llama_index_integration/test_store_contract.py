@@ -3,7 +3,7 @@
 import pytest
 from llama_index.core.schema import TextNode
 
-from llama_index_meve._vector_stores import store_of
+from llama_index_meve._vector_stores import make_store
 from meve.testing.store_contract import Attached, StoreContract
 from tests.llama_index_integration.test_retriever import ENGLISH, indexed
 
@@ -18,15 +18,15 @@ def attached(kind):
         index.delete_nodes(list(ids), delete_from_docstore=True)
 
     def put(passages):
-        store = store_of(index)
-        if held := [p.id for p in store.present([p.id for p in passages], None)]:
+        store = make_store(index)
+        if held := [p.id for p in store.fetch([p.id for p in passages], None)]:
             drop(held)
         nodes = [TextNode(id_=p.id, text=p.text, metadata=dict(p.metadata)) for p in passages]
         for node in nodes:
             node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
         index.insert_nodes(nodes)
 
-    return Attached(store=store_of(index), put=put, drop=drop, english=ENGLISH)
+    return Attached(store=make_store(index), put=put, drop=drop, english=ENGLISH)
 
 
 class OfKind(StoreContract):

@@ -6,8 +6,8 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeEmbedding, MeVeRetriever
-from llama_index_meve._metadata_filters import admits
-from llama_index_meve._vector_stores import store_of
+from llama_index_meve._metadata_filters import filter_predicate
+from llama_index_meve._vector_stores import make_store
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
@@ -48,7 +48,7 @@ def test_each_operator_holds_in_every_phase(kind, key, operator, value, sources,
         stock = index.as_retriever(similarity_top_k=10, filters=filters).retrieve(ALIKE)
         expected = {each.node.node_id for each in stock}
     else:
-        expected = {each.node_id for each in rows if admits(filters)(each.metadata)}
+        expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
     assert found(mine) == expected
 
 
@@ -56,7 +56,7 @@ def test_nodes_alone_know_every_operator(rows, parts):
     engine = MeVeRetriever.from_nodes(rows, **parts).engine
     for key, operator, value in CASES:
         filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
-        expected = {each.node_id for each in rows if admits(filters)(each.metadata)}
+        expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
         assert found(MeVeRetriever(engine, filters=filters, **OPEN)) == expected
 
 
@@ -155,12 +155,12 @@ class Bare(SimpleVectorStore):
 
 def test_a_store_that_nobody_knows_is_searched_by_its_vectors(nodes, parts, monkeypatch):
     """Its filters hold; and by words it is searched only where it can say what it still holds."""
-    monkeypatch.setattr("llama_index_meve._vector_stores.KNOWN", {})
+    monkeypatch.setattr("llama_index_meve._vector_stores.STORE_TYPES", {})
     retriever = MeVeRetriever.from_index(indexed(None, nodes, Bare()), **OPEN, **parts)
     assert retriever.retrieve(ALIKE)[0].node.node_id == uid("sky")
     english = MetadataFilters(filters=[MetadataFilter(key="lang", value="en")])
     assert uid("zebra") not in found(MeVeRetriever(retriever.engine, filters=english, **OPEN))
     with pytest.raises(ConfigurationError, match="Bare can't list what it holds: give from_index"):
-        list(store_of(retriever.engine.store.index).everything())
+        list(make_store(retriever.engine.store.index).list_passages())
     told = MeVeRetriever.from_index(retriever.engine.store.index, nodes=nodes, sources="lexical", **OPEN, **parts)
     assert told.retrieve("zebra") == []

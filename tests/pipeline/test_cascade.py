@@ -73,7 +73,7 @@ def test_what_stands_no_chance_is_not_scored():
     prior = Chances(a=0.19, b=0.2, c=0.9)
     selection = cascade(QUERY, [candidate(i) for i in "abc"], scorer, 0.5, redundancy=0.85, prior=prior)
     assert scorer.asked == ["c", "b"], "the likeliest first"
-    assert fates(selection) == (["b", "c"], {"a": "out_of_reach"})
+    assert fates(selection) == (["b", "c"], {"a": "unlikely"})
     assert selection.dropped[0].candidate.score is None
 
 
@@ -85,7 +85,7 @@ def test_a_copy_of_a_verified_one_is_not_scored_once_that_is_known():
     selection = cascade(QUERY, [*others, *late], scorer, 0.5, redundancy=0.85, prior=None)
     kept, dropped = fates(selection)
     assert kept == ["again", "c0"]
-    assert dropped["copy"] == "copy_of:c0"
+    assert dropped["copy"] == "duplicate_of:c0"
     assert "copy" not in scorer.asked
 
 
@@ -95,7 +95,7 @@ def test_a_copy_is_what_prioritisation_takes_for_one(cosine, copied):
     first = [candidate("first", [1.0, 0.0]), *(candidate(f"o{i}", [0.0, 1.0]) for i in range(ROUND - 1))]
     last = candidate("last", [cosine, -np.sqrt(1 - cosine**2)])
     selection = cascade(QUERY, [*first, last], Told(first=0.9), 0.5, redundancy=0.85, prior=None)
-    assert (fates(selection)[1]["last"] == "copy_of:first") is copied
+    assert (fates(selection)[1]["last"] == "duplicate_of:first") is copied
 
 
 def test_nothing_in_nothing_out():
@@ -138,7 +138,7 @@ def test_the_trace_says_what_was_skipped_and_by_what():
     )
     quick, exact = (retriever.retrieve("blue sky today", exact=e).trace for e in (False, True))
     assert quick.phases[1].settings["exact"] is False
-    skipped = [c for c in quick.candidates if c.reason.startswith("copy_of:")]
+    skipped = [c for c in quick.candidates if c.reason.startswith("duplicate_of:")]
     assert len(skipped) == 2
     assert not any("verifier" in c.scores for c in skipped)
     assert all("verifier" in c.scores for c in exact.candidates)

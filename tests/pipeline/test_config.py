@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meve import RetrieverConfig
-from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, sigmoid, unit
-from meve._vectors import checked_vectors
+from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, sigmoid, normalize
+from meve._vectors import validate_vectors
 from meve.calibration.maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError
 
@@ -79,12 +79,12 @@ def test_a_calibration_that_cannot_be_is_refused(data):
 def test_vectors_that_cannot_be_compared_are_refused(vectors):
     """Shape, numbers, finite."""
     with pytest.raises(VectorError, match="somebody"):
-        checked_vectors(vectors, (2,), "somebody")
+        validate_vectors(vectors, (2,), "somebody")
 
 
 def test_unit_vectors():
     """Length 1, and zero stays zero."""
-    assert np.allclose(unit(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
+    assert np.allclose(normalize(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
 
 
 def test_sigmoid_by_hand():

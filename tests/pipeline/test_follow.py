@@ -143,7 +143,7 @@ def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
     retriever.engine = replace(retriever.engine, verifier=Reading())
     context = retriever.retrieve("emma book home", fallback_k=0, hops=2, exact=False)
     assert [p.passage.id for p in context.passages][1:] == ["austen"]
-    copied = [c for c in context.trace.candidates if c.reason.startswith("copy_of:") and c.phase == "verify"]
+    copied = [c for c in context.trace.candidates if c.reason.startswith("duplicate_of:") and c.phase == "verify"]
     assert copied
     assert {c.origin for c in copied} == {"dense"}
     assert TEXTS[0] not in [passage for query, passage in read if "\n" in query]

@@ -154,7 +154,7 @@ class TestFallback:
 
     def test_nothing_is_judged_twice(self):
         """One that phase 2 turned down comes back with the score that it got then."""
-        rejected = candidate("b", score=0.3).scored("verifier", 0.3)
+        rejected = candidate("b", score=0.3).with_score("verifier", 0.3)
         scorer = Table(c=0.2)
         hits = [candidate("b", scores={"lexical": 7.0}), candidate("c")]
         selection = fall_back([], [rejected], hits, scorer)

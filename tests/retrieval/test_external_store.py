@@ -18,7 +18,7 @@ class Shelf:
 
     name = "the shelf"
 
-    def canonical(self, passage_id):
+    def canonical_id(self, passage_id):
         return passage_id
 
     def __init__(self, passages=(), *, counts=True):
@@ -39,10 +39,10 @@ class Shelf:
         ]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))[:k]
 
-    def present(self, ids, where):
+    def fetch(self, ids, where):
         return [self.held[i] for i in ids if i in self.held and self._admits(self.held[i], where)]
 
-    def everything(self):
+    def list_passages(self):
         return self.held.values()
 
     def size(self):
@@ -89,7 +89,7 @@ def test_it_is_made_of_a_store_and_the_names_of_parts():
     """Its words are read there, or given, or left unread."""
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
-        made = StoreRetriever.over(Shelf(TEXTS, counts=False), **options, **parts)
+        made = StoreRetriever.from_store(Shelf(TEXTS, counts=False), **options, **parts)
         if known:
             context = made.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
             assert candidates(context) == {each.id for each in known}
@@ -133,7 +133,7 @@ def test_what_the_store_let_go_is_gone_from_every_phase():
         context = retriever.retrieve("zebra facts", fallback_floor=0.0)
     assert "zebra" not in candidates(context)
     assert retriever.refresh() == 2
-    assert not retriever.stale
+    assert not retriever.is_stale
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -141,15 +141,15 @@ def test_what_others_added_is_found_by_vectors_and_its_words_are_missed(counts):
     """A store that can't count gives itself away by what it finds."""
     store = Shelf(TEXTS, counts=counts)
     retriever = over(store)
-    assert not retriever.stale
+    assert not retriever.is_stale
     store.held["ztest"] = passage("ztest", "Zanzibar zoos", lang="en")
     with pytest.warns(StaleWarning) if counts else nullcontext():
         context = retriever.retrieve("zanzibar zoos")
     assert "ztest" in candidates(context)
     assert (context.trace.phases[0].settings.get("words") == "stale") is counts
-    assert retriever.stale
+    assert retriever.is_stale
     retriever.refresh()
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "ztest" in candidates(retriever.retrieve("zanzibar", sources="lexical"))
 
 
@@ -180,28 +180,28 @@ def test_a_text_that_was_replaced_shows_when_it_is_found():
     store = Shelf(TEXTS)
     retriever = over(store)
     store.held["zebra"] = passage("zebra", "Zoos have zebra facts.", lang="de")
-    assert not retriever.stale
+    assert not retriever.is_stale
     retriever.retrieve("zebra facts zoos")
-    assert retriever.stale
+    assert retriever.is_stale
 
 
 def test_what_changes_during_a_refresh_is_not_lost():
     """Also a change that the reading of the store came too early for."""
     store = Shelf(TEXTS)
     retriever = over(store)
-    whole = store.everything
+    whole = store.list_passages
 
-    def everything():
+    def list_passages():
         listed = list(whole())
         del store.held["sky"]
-        retriever.forget(["sky"])
+        retriever.unindex(["sky"])
         store.held["yak"] = passage("yak", "yaks yawn")
         retriever.index([store.held["yak"]])
         return listed
 
-    store.everything = everything
+    store.list_passages = list_passages
     assert retriever.refresh() == 3
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "yak" in candidates(retriever.retrieve("yawn", sources="lexical"))
 
 
@@ -210,14 +210,14 @@ def test_queries_go_on_while_the_store_is_read_anew():
     store = Shelf(TEXTS)
     retriever = over(store)
     begun, go_on = threading.Event(), threading.Event()
-    whole = store.everything
+    whole = store.list_passages
 
-    def everything():
+    def list_passages():
         begun.set()
         assert go_on.wait(30)
         return whole()
 
-    store.everything = everything
+    store.list_passages = list_passages
     reading = threading.Thread(target=retriever.refresh)
     reading.start()
     assert begun.wait(30)
@@ -229,7 +229,7 @@ def test_queries_go_on_while_the_store_is_read_anew():
 def test_a_passage_without_text_is_counted_and_never_returned():
     store = Shelf([*TEXTS, passage("blank", "  ")])
     retriever = over(store)
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "blank" not in candidates(retriever.retrieve("blue", threshold=0.0, fallback_floor=0.0))
 
 
@@ -239,11 +239,11 @@ def test_changes_that_are_told_keep_both_sides_in_step():
     retriever = over(store)
     store.held = {p.id: p for p in TEXTS}
     retriever.index(TEXTS)
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "zebra" in candidates(retriever.retrieve("zebra", sources="lexical"))
     del store.held["zebra"]
-    retriever.forget(["zebra", "never there"])
-    assert not retriever.stale
+    retriever.unindex(["zebra", "never there"])
+    assert not retriever.is_stale
     assert candidates(retriever.retrieve("zebra", sources="lexical")) == set()
 
 
@@ -253,7 +253,7 @@ def test_a_store_whose_words_are_not_indexed_is_asked_by_vectors_alone():
     context = retriever.retrieve("quite something else", candidates=1)
     assert {c.origin for c in context.trace.candidates} == {"dense"}
     assert context.trace.phases[2].skipped == "no fallback source"
-    assert not retriever.stale
+    assert not retriever.is_stale
     with pytest.raises(ConfigurationError, match=r"needs a keyword index of the shelf: call refresh"):
         retriever.retrieve("zebra", sources="lexical")
 
@@ -265,11 +265,11 @@ def test_a_store_that_fails_is_named():
         def nearest(self, query, k, where):
             raise OSError("gone")
 
-        def everything(self):
+        def list_passages(self):
             raise OSError("gone too")
 
     class Forgetful(Shelf):
-        def present(self, ids, where):
+        def fetch(self, ids, where):
             raise OSError("gone by id")
 
     class Uncountable(Shelf):
@@ -328,7 +328,7 @@ def test_twenty_threads_change_and_ask():
 
     def work(n):
         mine = passage(f"t{n:02}", f"thread number {n}")
-        with retriever.changing():
+        with retriever.updating():
             store.held[mine.id] = mine
             retriever.index([mine])
         retriever.retrieve(f"thread {n}", sources="lexical")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.calibration.maps import IsotonicCalibration, account
 from meve.errors import (
     ConfigurationError,
@@ -23,7 +23,7 @@ from meve.errors import (
     ValidationError,
     VectorError,
 )
-from meve.pipeline._preparation import embedded
+from meve.pipeline._preparation import embed_texts
 from meve.testing.fakes import CountedEmbedder, CountedTokens, OverlapVerifier, WordCounter, WordEmbedder
 
 SKY, GRASS, SEA = "The sky is blue.", "Grass is green.", "Deep water looks blue as well."
@@ -191,7 +191,7 @@ class TestTies:
 
             def embed_passages(self, texts):
                 seed = np.random.default_rng(0).standard_normal((27, 384))
-                return unit(np.stack([row @ seed for row in WordEmbedder().embed_passages(texts)]))
+                return normalize(np.stack([row @ seed for row in WordEmbedder().embed_passages(texts)]))
 
         ids = [f"{i:02d}" for i in np.random.default_rng(n).permutation(n)]
         embedder = Long()
@@ -208,7 +208,7 @@ class TestWork:
         """A batch is padded to its longest text; 200 texts are three batches and a rest."""
         texts = [f"{'long ' * (n % 50)}text number {n}" for n in range(200)]
         embedder = CountedEmbedder(WordEmbedder())
-        vectors = embedded(texts, embedder)
+        vectors = embed_texts(texts, embedder)
         assert (vectors == WordEmbedder().embed_passages(texts)).all()
         lengths = [len(text) for text in embedder.calls.passages]
         assert lengths == sorted(lengths, reverse=True)
@@ -300,7 +300,7 @@ class TestSources:
         retriever = Retriever.from_texts(self.TEXTS, **parts())
         asked = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
         both = retriever.retrieve("blue sky zebra", sources="hybrid", **asked)
-        assert both.trace.phases[2].settings["source"] == "turned down"
+        assert both.trace.phases[2].settings["source"] == "rejected"
         assert {c.id for c in both.trace.candidates} == {"p0000000", "p0000002"}
         best = max(both.trace.candidates, key=lambda c: c.scores["verifier"])
         assert [p.passage.id for p in both.passages] == [best.id]

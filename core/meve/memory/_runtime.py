@@ -8,17 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, foreign
-from meve.memory._audit.chain import Action, Chain, Event
+from meve.errors import ModelError, wrap_errors
+from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
-from meve.memory._recall.scoring import shown
+from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, StoredRecord, checked_text
@@ -40,7 +40,7 @@ class Kit:
     """The probability from which on the verifier lets a memory through, in [0, 1]."""
     tokens: TokenCounter
     clock: Clock
-    chain: Chain
+    chain: AuditChain
     contradiction: Contradiction
     usage: UsageJudge
     classifier: Classifier
@@ -73,7 +73,7 @@ class Kit:
         found = resolve_embedder(embedder)
         rules = policy or Policy()
         judge = contradiction or RuleContradiction()
-        chain = Chain(audit_key)
+        chain = AuditChain(audit_key)
         store = SqliteStore.open(file, chain)
         try:
             store.claim_embedder(found.name, found.dimension)
@@ -113,12 +113,12 @@ class Kit:
         d = self.embedder.dimension
         made = np.zeros((len(records), d), dtype=np.float32)
         if spoken:
-            with foreign(ModelError, f"embedding a memory with {self.embedder.name!r}"):
+            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
                 vectors = self.embedder.embed_passages([r.text for r in spoken])
-            made[[bool(r.text) for r in records]] = checked_vectors(
+            made[[bool(r.text) for r in records]] = validate_vectors(
                 vectors, (len(spoken), d), f"embedder {self.embedder.name!r}"
             )
-        tokens = iter(self.tokens.count_many([shown(r.text, r.source, r.created_at) for r in spoken]))
+        tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in spoken]))
         return [
             StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
             for record, vector in zip(records, made, strict=True)
@@ -131,9 +131,9 @@ class Kit:
             QueryError: it is longer than the model's window.
             ModelError: the embedder failed.
         """
-        with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
             vector = self.embedder.embed_query(query)
-        return checked_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
+        return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
 
     def event(
         self,
@@ -143,7 +143,7 @@ class Kit:
         reason: str,
         now: datetime,
         **detail: Any,  # noqa: ANN401
-    ) -> Event:
+    ) -> EventDraft:
         """What happens to a record, for the log: its class, a keyed hash of its text, and what else there is to tell.
 
         Raises:
@@ -151,8 +151,8 @@ class Kit:
         """
         told = {"class": record.policy_class, **self.recognised("content", record.text), **detail}
         because = checked_text(reason, "reason")  # anything else would be read back as something else
-        return Event(at=now, user=user, record=record.id, action=action, reason=because, detail=told)
+        return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=told)
 
     def recognised(self, name: str, text: str) -> dict[str, str]:
         """A text's keyed hash for the log, under that name; nothing without a key, since a bare hash can be guessed."""
-        return {name: self.chain.content(text)} if self.chain.keyed else {}
+        return {name: self.chain.hash_content(text)} if self.chain.keyed else {}

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.components.tokenizers import resolve_tokens
-from meve.errors import ModelError, PassageError, ValidationError, foreign
+from meve.errors import ModelError, PassageError, ValidationError, wrap_errors
 from meve.ports import Embedder, TokenCounter
 from meve.types import FloatArray, Passage
 
@@ -21,7 +21,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many passages are done, and how many there are."""
 
 
-def checked(passages: Sequence[Passage]) -> None:
+def check_passages(passages: Sequence[Passage]) -> None:
     """Refuse passages that couldn't be found or saved.
 
     Raises:
@@ -55,7 +55,7 @@ def _check_passage(n: int, passage: object) -> None:
         ) from cause
 
 
-def embedded(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
+def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
     """The vectors of n texts, shape (n, d), in the order given. Texts of like length are read together.
 
     Raises:
@@ -67,29 +67,29 @@ def embedded(texts: Sequence[str], embedder: Embedder, progress: Progress | None
     for start in range(0, len(texts), BATCH):
         chosen = order[start : start + BATCH]
         batch = [texts[n] for n in chosen]
-        with foreign(ModelError, f"embedding {len(batch)} passages with {embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding {len(batch)} passages with {embedder.name!r}"):
             vectors = embedder.embed_passages(batch)
         shape = (len(batch), embedder.dimension)
-        made[chosen] = checked_vectors(vectors, shape, f"embedder {embedder.name!r}")
+        made[chosen] = validate_vectors(vectors, shape, f"embedder {embedder.name!r}")
         if progress:
             progress(start + len(batch), len(texts))
     return made
 
 
-def counted(texts: Sequence[str], tokens: TokenCounter) -> list[int]:
+def count_tokens(texts: Sequence[str], tokens: TokenCounter) -> list[int]:
     """The token counts of n texts.
 
     Raises:
         ModelError: the tokenizer failed, or returned another number of counts.
     """
-    with foreign(ModelError, f"counting tokens with {tokens.name!r}"):
+    with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
         counts = list(tokens.count_many(texts))
     if len(counts) != len(texts):
         raise ModelError(f"tokenizer {tokens.name!r} returned {len(counts)} counts for {len(texts)} texts")
     return counts
 
 
-class Counters:
+class TokenCounters:
     """The tokenizers in use: the corpus's own, whose counts are stored, and those named for single calls."""
 
     def __init__(self, own: TokenCounter) -> None:
@@ -122,7 +122,7 @@ class _Remembering:
         return [self.count(text) for text in texts]
 
 
-def as_passages(
+def make_passages(
     texts: Iterable[str],
     *,
     ids: Sequence[str] | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meve._formulas import cosines
-from meve.errors import ModelError, foreign
+from meve.errors import ModelError, wrap_errors
 from meve.ports import Embedder, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query
 
@@ -34,7 +34,7 @@ class VerifierScorer:
         Raises:
             ModelError: the verifier failed, or returned something outside [0, 1].
         """
-        with foreign(ModelError, f"verifying with {self.verifier.name!r}"):
+        with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
             scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
             raise ModelError(

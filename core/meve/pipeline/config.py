@@ -183,7 +183,7 @@ class RetrieverConfig:
         """
         if not changes:
             return self
-        check_names(changes)
+        check_option_names(changes)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,11 +197,11 @@ class RetrieverConfig:
         Raises:
             ConfigurationError: an unknown name, or a value out of range.
         """
-        check_names(data)
+        check_option_names(data)
         return cls(**data)
 
 
-def checked_config(config: object) -> RetrieverConfig:
+def validate_config(config: object) -> RetrieverConfig:
     """The configuration that was given, if it is one; the defaults for None.
 
     Raises:
@@ -214,7 +214,7 @@ def checked_config(config: object) -> RetrieverConfig:
     return config
 
 
-def check_names(names: Iterable[str], known: Collection[str] = (), of: str = "") -> None:
+def check_option_names(names: Iterable[str], known: Collection[str] = (), of: str = "") -> None:
     """Refuse options that don't exist, and say which one was probably meant.
 
     Args:
@@ -225,7 +225,7 @@ def check_names(names: Iterable[str], known: Collection[str] = (), of: str = "")
     Raises:
         ConfigurationError: a name that isn't known.
 
-    >>> check_names(["limt"], ["limit", "tags"], "search")
+    >>> check_option_names(["limt"], ["limit", "tags"], "search")
     Traceback (most recent call last):
     meve.errors.ConfigurationError: unknown option 'limt' of search: did you mean 'limit'?
     """

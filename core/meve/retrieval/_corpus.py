@@ -10,7 +10,7 @@ import numpy as np
 
 from meve._locks import ReadWriteLock
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
-from meve.filters import Filter, Where, admitted
+from meve.filters import Filter, Where, call_filter
 from meve.pipeline._preparation import default_id
 from meve.ports import DenseIndex, LexicalIndex
 from meve.types import FloatArray, Passage, RowArray
@@ -22,7 +22,7 @@ Search = Callable[[int], tuple[RowArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class StoredPassage:
     """A passage as the corpus keeps it."""
 
     passage: Passage
@@ -40,7 +40,7 @@ class Corpus:
         *,
         dense: DenseIndex,
         lexical: LexicalIndex,
-        entries: Mapping[int, Entry] | None = None,
+        entries: Mapping[int, StoredPassage] | None = None,
         choose: Callable[[int], DenseIndex] | None = None,
     ) -> None:
         """Over indexes that hold just these entries.
@@ -56,7 +56,7 @@ class Corpus:
         """
         self.dense = dense
         self._choose = choose
-        self.entries: dict[int, Entry] = dict(entries or {})
+        self.entries: dict[int, StoredPassage] = dict(entries or {})
         for kind, index in ((dense.kind, dense), (lexical.kind, lexical)):
             if len(index) != len(self.entries):
                 raise ConfigurationError(
@@ -138,7 +138,7 @@ class Corpus:
             self._settle()
             start = self.next_row
             coming = {
-                start + n: Entry(passage=passage, tokens=count)
+                start + n: StoredPassage(passage=passage, tokens=count)
                 for n, (passage, count) in enumerate(zip(add, tokens, strict=True))
             }
             leaving = {self.rows[i]: i for i in remove}
@@ -174,7 +174,7 @@ class Corpus:
             with suppress(UnknownIdError):  # each took all of them in, or none
                 index.remove(rows)
 
-    def _switch(self, coming: Mapping[int, Entry], leaving: dict[int, str]) -> None:
+    def _switch(self, coming: Mapping[int, StoredPassage], leaving: dict[int, str]) -> None:
         if leaving and leaving not in self._leaving:
             self._leaving.append(leaving)
         for row, passage_id in leaving.items():
@@ -202,7 +202,7 @@ class Corpus:
         if where is None or where == {}:
             return None
         if callable(where):  # asked each time: what it says may change
-            kept = [row for row, e in sorted(self.entries.items()) if admitted(where, e.passage.metadata)]
+            kept = [row for row, e in sorted(self.entries.items()) if call_filter(where, e.passage.metadata)]
             return as_row_array(kept)
         wanted = Filter(where)
         rows = self._allowed.get(wanted.key)

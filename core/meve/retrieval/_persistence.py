@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meve._formulas import cosines
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
@@ -22,12 +22,12 @@ from meve.errors import (
     ModelError,
     PassageError,
     ValidationError,
-    foreign,
+    wrap_errors,
 )
-from meve.pipeline.config import RetrieverConfig, checked_config
+from meve.pipeline.config import RetrieverConfig, validate_config
 from meve.pipeline.engine import Engine, Tokens
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
-from meve.retrieval._corpus import Corpus, Entry
+from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
 from meve.types import Passage
 
@@ -38,7 +38,7 @@ AGREEMENT = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedIndex:
     """An index as it was read from disk, its models still to be found."""
 
     corpus: Corpus
@@ -88,7 +88,7 @@ def load_corpus(
     path: Path,
     dense: Callable[[str, Path], DenseIndex],
     lexical: Callable[[str, Path], LexicalIndex],
-) -> Saved:
+) -> SavedIndex:
     """Read what `save_corpus` wrote, checked whole.
 
     Args:
@@ -101,7 +101,7 @@ def load_corpus(
         IndexCorruptError: files that don't fit together.
     """
 
-    def read(folder: Path, about: dict[str, Any]) -> Saved:
+    def read(folder: Path, about: dict[str, Any]) -> SavedIndex:
         try:
             return _read(folder, about, dense, lexical)
         except MeveError:
@@ -117,7 +117,7 @@ def _read(
     about: Mapping[str, Any],
     read_dense: Callable[[str, Path], DenseIndex],
     read_lexical: Callable[[str, Path], LexicalIndex],
-) -> Saved:
+) -> SavedIndex:
     kinds = {part: str(about[part]["kind"]) for part in ("dense", "lexical")}
     names = {part: f"{part}.{kind}" for part, kind in kinds.items()}
     unchecked = [name for name in (*names.values(), PASSAGES, EXTRA) if name not in about["files"]]
@@ -134,7 +134,7 @@ def _read(
     corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
     corpus.next_row = max(corpus.next_row, int(about["next_row"]))
     corpus.next_id = max(corpus.next_row, int(about["next_id"]))
-    return Saved(
+    return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
         embedder=about["embedder"]["name"],
@@ -149,7 +149,7 @@ def _read(
 
 def load_engine(
     path: Path,
-    saved: Saved,
+    saved: SavedIndex,
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
@@ -173,10 +173,10 @@ def load_engine(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=checked_config(config or saved.config))
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=validate_config(config or saved.config))
 
 
-def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
+def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
     """Make sure that an embedder is the one that an index was made with: by name, dimension, and by trying it.
 
     Raises:
@@ -191,9 +191,9 @@ def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
     if row is None:
         return
     stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
-    with foreign(ModelError, f"embedding a passage with {embedder.name!r}"):
+    with wrap_errors(ModelError, f"embedding a passage with {embedder.name!r}"):
         vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
-    made = checked_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
+    made = validate_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
     if stored.any() and made.any() and float(cosines(stored, made)[0]) < AGREEMENT:
         raise IndexMismatchError(
             f"embedder {embedder.name!r} makes other vectors than those in the index at {path}: its weights have "
@@ -201,7 +201,7 @@ def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
         )
 
 
-def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
+def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
     with file.open("w", encoding="utf-8") as out:
         for row in sorted(entries):
             p = entries[row].passage
@@ -214,12 +214,12 @@ def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
                 raise PassageError(f"passage {p.id!r} can't be saved, its metadata was changed: {cause}") from cause
 
 
-def _read_passages(file: Path) -> Iterator[tuple[int, Entry]]:
+def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
     with file.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
             data = json.loads(line)
             passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
-            yield data["row"], Entry(passage=passage, tokens=data["tokens"])
+            yield data["row"], StoredPassage(passage=passage, tokens=data["tokens"])
 
 
 def _write_json(file: Path, data: Mapping[str, Any]) -> None:

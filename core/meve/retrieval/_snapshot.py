@@ -60,7 +60,7 @@ def write_snapshot(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            check_place(folder)
+            check_index_folder(folder)
             now = _current(folder)
             if replacing is not None and now is not None and now != replacing:
                 raise IndexBusyError(
@@ -93,7 +93,7 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
             raise ValueError(f"what it says of {name!r} can't be")
 
 
-def check_place(folder: Path) -> None:
+def check_index_folder(folder: Path) -> None:
     """Refuse a place that can't take an index: a file, or a folder that holds something else.
 
     Raises:

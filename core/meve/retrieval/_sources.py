@@ -29,7 +29,7 @@ class DenseSource:
             raise ConfigurationError("a dense search needs the query's vector: give the pipeline an embedder")
         allowed = self.corpus.allowed(query.where)
         hits = self.corpus.top(lambda reach: self.corpus.dense.search(vector, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+        return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class LexicalSource:
         """At most k candidates that share a word with the query, best first, equal ones by id."""
         allowed = self.corpus.allowed(query.where)
         hits = self.corpus.top(lambda reach: self.index.search(query.text, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+        return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
 
-def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
+def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
     """Rows and scores as candidates with what is stored of them."""
     if not hits:
         return []

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
-from meve.pipeline._preparation import Progress, as_passages, checked, counted, embedded
+from meve.pipeline._preparation import Progress, make_passages, check_passages, count_tokens, embed_texts
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -129,7 +129,7 @@ class Retriever:
         Raises:
             ValidationError: as `from_passages`, or lists of different lengths.
         """
-        passages = as_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
+        passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
 
     @property
@@ -183,7 +183,7 @@ class Retriever:
         check_query(query)
         check_where(where)
         if vector is not None:
-            vector = checked_vectors(vector, (self.embedder.dimension,), "the question")
+            vector = validate_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.reading() as corpus:
             engine = self.engine
             settings = engine.resolve_config(config, overrides)
@@ -231,11 +231,11 @@ class Retriever:
             ModelError: the embedder or the tokenizer failed; nothing was changed.
         """
         add, remove = _listed("add", add), _listed("remove", remove)
-        checked(add)
+        check_passages(add)
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
-        vectors = embedded([p.content for p in add], self.embedder, progress)
-        counts = counted([p.shown for p in add], self.tokens)
+        vectors = embed_texts([p.content for p in add], self.embedder, progress)
+        counts = count_tokens([p.prompt_text for p in add], self.tokens)
         self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
 
     def get(self, passage_id: str) -> Passage:

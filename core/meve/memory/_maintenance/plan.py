@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from meve._formulas import unit
-from meve.errors import ModelError, foreign
+from meve._formulas import normalize
+from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
-from meve.memory._contradiction.rules import Values, values_of
+from meve.memory._contradiction.statements import StatementValues, parse_values
 from meve.memory._maintenance.deduplication import precedence
 from meve.memory._maintenance.summaries import Summariser
-from meve.memory._recall.scoring import decayed
+from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import Kit
 from meve.memory._write.provenance import SESSIONS
 from meve.memory.policy import PolicyClass
@@ -79,7 +79,7 @@ class Round:
         changes = kit.store.changes(user, 0)
         self.version = changes.version
         """The user's, as of which it is planned."""
-        self._told: dict[str, Values] = {}
+        self._told: dict[str, StatementValues] = {}
         found = [stored for _, stored in changes.records]
         self._records = {s.record.id: s for s in found if s.record.source != "message"}
         self._messages = [s for s in found if s.record.source == "message"]
@@ -111,7 +111,7 @@ class Round:
     def _tried(self, part: Callable[[], None]) -> None:
         """A model that fails in one part keeps nothing that is over in the file."""
         try:
-            with foreign(ModelError, "comparing and summarising memories"):
+            with wrap_errors(ModelError, "comparing and summarising memories"):
                 part()
         except ModelError as error:
             self.failed = self.failed or error
@@ -126,7 +126,7 @@ class Round:
                     self._note(self.done.expired, record.id)
 
     def _score(self, record: MemoryRecord) -> float:
-        return decayed(record, self._policy, self._now)
+        return decay_reflection(record, self._policy, self._now)
 
     def _loose(self) -> dict[str, StoredRecord]:
         """All but items, which are found by their keys."""
@@ -192,10 +192,10 @@ class Round:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values(self, record: MemoryRecord) -> Values:
+    def _values(self, record: MemoryRecord) -> StatementValues:
         """Numbers, days, names and denials: where they differ, two memories can't be one."""
         if record.id not in self._told:
-            self._told[record.id] = values_of(record.text)
+            self._told[record.id] = parse_values(record.text)
         return self._told[record.id]
 
     def _settle(self, winner: StoredRecord, loser: StoredRecord) -> None:
@@ -215,7 +215,7 @@ class Round:
         return precedence(record, self._score(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
-        difference = self._kit.contradiction.between(winner.record.text, loser.record.text)
+        difference = self._kit.contradiction.find_difference(winner.record.text, loser.record.text)
         if not difference:  # another value, of what may be another subject: both stay
             return
         made = replace(
@@ -268,7 +268,7 @@ class Round:
     def _one_of(self, policy_class: PolicyClass, members: Sequence[StoredRecord]) -> None:
         records = [s.record for s in members]
         made = MemoryRecord(
-            id=f"summary-{self._kit.chain.content(repr((self._now, sorted(r.id for r in records))))[:16]}",
+            id=f"summary-{self._kit.chain.hash_content(repr((self._now, sorted(r.id for r in records))))[:16]}",
             user_id=user_of(self._user),
             text=self._summariser.summarise([r.text for r in records]),
             source="summary",
@@ -323,7 +323,7 @@ class Round:
         keys = sorted(ids)
         if len(keys) < 2:
             return []
-        vectors = unit(np.array([self._records[key].vector for key in keys]))
+        vectors = normalize(np.array([self._records[key].vector for key in keys]))
         found: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
             likeness = vectors[begin : begin + 512] @ vectors.T

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meve._formulas import unit
+from meve._formulas import normalize
 
 
 class Summariser(Protocol):
@@ -24,7 +24,7 @@ class ExtractiveSummariser:
 
     def summarise(self, texts: Sequence[str]) -> str:
         """What they say together."""
-        vectors = unit(self._embed(texts))
-        near = vectors @ unit(vectors.mean(axis=0))
+        vectors = normalize(self._embed(texts))
+        near = vectors @ normalize(vectors.mean(axis=0))
         chosen = sorted(np.argsort(-near, kind="stable")[:3].tolist())
         return " ".join(texts[n].strip() for n in chosen)

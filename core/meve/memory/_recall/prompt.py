@@ -21,7 +21,7 @@ FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class PromptBudget:
     """How a prompt's tokens are shared."""
 
     max_tokens: int = 2_048
@@ -52,7 +52,7 @@ class Prompt:
     """How many turns, and how many facts, had no room."""
 
 
-def checked_turns(history: Sequence[Turn | Mapping[str, str] | str]) -> list[Turn]:
+def parse_history(history: Sequence[Turn | Mapping[str, str] | str]) -> list[Turn]:
     """Turns as pairs; plain texts alternate, the user first.
 
     Raises:
@@ -73,7 +73,7 @@ def checked_turns(history: Sequence[Turn | Mapping[str, str] | str]) -> list[Tur
     return made
 
 
-def room_for_facts(system: str, query: str, budget: Budget, tokens: TokenCounter) -> int:
+def room_for_facts(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
     """How many tokens facts may take.
 
     Raises:
@@ -82,8 +82,8 @@ def room_for_facts(system: str, query: str, budget: Budget, tokens: TokenCounter
     return max(1, int(budget.facts * _room(system, query, budget, tokens)))
 
 
-def in_brief(
-    history: Sequence[Turn], *, system: str, query: str, budget: Budget, tokens: TokenCounter, summariser: Summariser
+def summarise_turns(
+    history: Sequence[Turn], *, system: str, query: str, budget: PromptBudget, tokens: TokenCounter, summariser: Summariser
 ) -> str:
     """The turns that don't stand in a prompt word for word, in a few words.
 
@@ -94,25 +94,25 @@ def in_brief(
     return _brief(older, int(budget.earlier * _room(system, query, budget, tokens)), tokens, summariser)
 
 
-def composed(
+def compose_prompt(
     recall: Recall,
     history: Sequence[Turn],
     *,
     earlier: str,
     system: str,
     query: str,
-    budget: Budget,
+    budget: PromptBudget,
     tokens: TokenCounter,
 ) -> Prompt:
     """A prompt within its budget.
 
-    `earlier` is what `in_brief` made: before the facts were recalled, since making it may last longer than they do.
+    `earlier` is what `summarise_turns` made: before the facts were recalled, since making it may last longer than they do.
 
     Raises:
         ConfigurationError: system text and question alone don't fit.
     """
     recent = list(history[-budget.verbatim :]) if budget.verbatim else []
-    facts = [f"[{n}] {p.passage.shown}" for n, p in enumerate(recall.passages, 1)]
+    facts = [f"[{n}] {p.passage.prompt_text}" for n, p in enumerate(recall.passages, 1)]
 
     def whole() -> str:
         blocks = [
@@ -149,7 +149,7 @@ def composed(
     )
 
 
-def _room(system: str, query: str, budget: Budget, tokens: TokenCounter) -> int:
+def _room(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
     most = budget.max_tokens - budget.headroom
     left = most - tokens.count(system) - tokens.count(query)
     if left < 0:

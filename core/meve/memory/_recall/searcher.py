@@ -12,9 +12,9 @@ from typing import Any
 from meve.calibration.maps import account
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import Relating
-from meve.memory._recall.important_turns import ImportantTurns, Names, chit_chat, naming
+from meve.memory._recall.important_turns import ImportantTurns, AnchorTest, find_unimportant_turns, cached_anchor_test
 from meve.memory._recall.query import CANDIDATES, Asked
-from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
+from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import Shelf, Shelves
 from meve.memory._runtime import Kit
 from meve.memory.records import SHARED, MemoryRecord, UserId
@@ -50,7 +50,7 @@ class Searcher:
     shelves: Shelves
     cache: "RecallCache"
     load: "Load"
-    names: Names = field(default_factory=lambda: naming(resolve_entities()))
+    names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Whether a turn names something."""
 
     def search(self, asked: Asked) -> Recall:
@@ -129,13 +129,13 @@ class Searcher:
             verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
         if asked.scope.tags is not None:
-            scorer = TagsFirst(inner=scorer)
+            scorer = TagPreferenceScorer(inner=scorer)
         pipeline = Pipeline(
             sources=[self._source(asked, shelves)],
             scorer=scorer,
             fallback=None,
             relate=Relating(policy, shelves, self.kit.contradiction),
-            shown=asked.shown.holds if asked.shown.given else None,
+            already_shown=asked.shown.holds if asked.shown.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
@@ -147,12 +147,12 @@ class Searcher:
         return Recall(**_values(context), id=_recall_id(), user_id=asked.user_id)
 
     def _source(self, asked: Asked, shelves: list[Shelf]) -> Source:
-        source = MemorySource("memory", shelves, asked.scope, self.kit.policy.likeness)
+        source = MemorySource("memory", shelves, asked.scope, self.kit.policy.relevance)
         if asked.window is None:
             return source
         with shelves[0].lock:
             records = shelves[0].records(asked.scope)
-        return ImportantTurns(source, chit_chat(records, self.names, asked.window))
+        return ImportantTurns(source, find_unimportant_turns(records, self.names, asked.window))
 
     def _config(self, asked: Asked) -> RetrieverConfig:
         ranking = self.kit.policy.ranking

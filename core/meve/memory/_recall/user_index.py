@@ -11,13 +11,13 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
-from meve.memory._contradiction.rules import Statement, taken_apart
-from meve.memory._recall.namespace_index import Places
+from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._recall.namespace_index import NamespaceIndex
 from meve.memory.items.item import Namespace, updated
-from meve.memory.policy import Likeness, PolicyClass, Source
+from meve.memory.policy import Relevance, PolicyClass, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.protocol import Changes, MemoryStore
 from meve.memory.stores.sqlite._rows import micros
@@ -64,7 +64,7 @@ class Hit:
     """A record that was found, and how like it is to the question; all in [0, 1]."""
 
     stored: StoredRecord
-    likeness: float
+    relevance: float
     cosine: float
     words: float
     """The share of the question's words that it holds, rare ones weighing more."""
@@ -103,7 +103,7 @@ class Shelf:
         self._before = np.zeros(0, dtype=np.int64)
         self._after = np.zeros(0, dtype=np.int64)
         """The positions of those beside a record in its session; -1 for none."""
-        self._places = Places()
+        self._places = NamespaceIndex()
         self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
@@ -134,7 +134,7 @@ class Shelf:
 
     def items(self, prefix: Namespace, now: datetime) -> Positions:
         """Where the items lie whose namespace begins so and that aren't expired, in no order."""
-        positions = self._places.under(prefix)
+        positions = self._places.find_under(prefix)
         kept: Positions = positions[self._facts[positions, 0] > micros(now)]
         return kept
 
@@ -155,7 +155,7 @@ class Shelf:
         """All that aren't expired, whatever else the scope asks for."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
 
-    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
+    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """At most k records that a mask admits, likest first, equal ones by id.
 
         Args:
@@ -163,13 +163,13 @@ class Shelf:
             vector: its embedding, shape (d,).
             k: how many at most.
             mask: which positions may be found, shape (n,); neighbours that it leaves out lend nothing.
-            rule: how likeness is made up.
+            rule: the weights of the relevance score.
         """
         n = len(mask)
         # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
-        near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], unit(vector)), 0.0) * mask.astype(np.float64)
+        near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], normalize(vector)), 0.0) * mask.astype(np.float64)
         shared = np.zeros(n)
-        spoken_of, shares = self.words.shares(text)
+        spoken_of, score_shares = self.words.score_shares(text)
         shared[spoken_of] = shares
         shared *= mask
         positions = np.flatnonzero(mask)
@@ -179,9 +179,9 @@ class Shelf:
             positions, made = positions[stay], made[stay]
         hits = [(score, self._stored[p], p) for score, p in zip(made.tolist(), positions.tolist(), strict=True)]
         found = [Hit(stored, score, float(near[p]), float(shared[p])) for score, stored, p in hits if stored]
-        return sorted(found, key=lambda hit: (-hit.likeness, hit.stored.record.id))[:k]
+        return sorted(found, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
 
-    def _together(self, positions: Positions, near: Floats, shared: Floats, rule: Likeness) -> Floats:
+    def _together(self, positions: Positions, near: Floats, shared: Floats, rule: Relevance) -> Floats:
         """The likeness at some positions, each with what it borrows from those beside it, at most 1."""
         own = np.append((near + rule.words * shared) / 2, 0.0)  # what has no neighbour points there
         before, after = own[self._before[positions]], own[self._after[positions]]
@@ -190,7 +190,7 @@ class Shelf:
     def statement(self, text: str) -> Statement:
         """A text of a record that it holds, taken apart; remembered until a record goes."""
         if text not in self._statements:
-            self._statements[text] = taken_apart(text)
+            self._statements[text] = parse_statement(text)
         return self._statements[text]
 
     def _take(self, changed: Sequence[tuple[int, StoredRecord]]) -> None:
@@ -199,7 +199,7 @@ class Shelf:
             return
         first = len(self._stored)
         self._reserve(first + len(found))
-        self._units[first : first + len(found)] = unit(np.array([stored.vector for _, stored in found]))
+        self._units[first : first + len(found)] = normalize(np.array([stored.vector for _, stored in found]))
         for n, (row, stored) in enumerate(found, start=first):
             record = stored.record
             self._at[row] = n

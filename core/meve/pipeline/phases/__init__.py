@@ -7,7 +7,7 @@ from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.follow import follow
 from meve.pipeline.phases.prioritize import prioritize
 from meve.pipeline.phases.retrieve import retrieve
-from meve.pipeline.phases.verify import judge, verify
+from meve.pipeline.phases.verify import score_candidates, verify
 
 __all__ = [
     "Composed",
@@ -16,7 +16,7 @@ __all__ = [
     "condense",
     "fallback",
     "follow",
-    "judge",
+    "score_candidates",
     "prioritize",
     "reconsider",
     "retrieve",

@@ -55,7 +55,7 @@ def budget(
 
 def _counted(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
     missing = [c for c in candidates if c.tokens is None]
-    counts = dict(zip((c.id for c in missing), counter.count_many([c.passage.shown for c in missing]), strict=True))
+    counts = dict(zip((c.id for c in missing), counter.count_many([c.passage.prompt_text for c in missing]), strict=True))
     return [c if c.tokens is not None else replace(c, tokens=counts[c.id]) for c in candidates]
 
 
@@ -68,7 +68,7 @@ class _Packer:
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(SPACE))
 
     def text(self, kept: Sequence[Candidate]) -> str:
-        blocks = [c.passage.shown for c in kept]
+        blocks = [c.passage.prompt_text for c in kept]
         if self._citations:
             blocks = [f"{_mark(n)}{block}" for n, block in enumerate(blocks, start=1)]
         return self._separator.join(blocks)

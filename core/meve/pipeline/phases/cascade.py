@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.errors import ModelError
-from meve.pipeline.phases.verify import judge
+from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Prior, Scorer
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 ROUND = 8
 """Candidates that are scored before the next look at what is left."""
-OUT_OF_REACH = "out_of_reach"
-COPY_OF = "copy_of:"
+UNLIKELY = "unlikely"
+DUPLICATE_OF = "duplicate_of:"
 """Begins the reason of one that repeats what is verified; the other's id follows."""
 
 
@@ -53,17 +53,17 @@ def cascade(
                 f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
             )
         order = np.argsort(-chances, kind="stable").tolist()
-        dropped = [Dropped(candidate=waiting[n], reason=OUT_OF_REACH) for n in order if chances[n] < prior.least]
+        dropped = [Dropped(candidate=waiting[n], reason=UNLIKELY) for n in order if chances[n] < prior.least]
         waiting = [waiting[n] for n in order if chances[n] >= prior.least]
     verified: list[Candidate] = []
     while waiting:
-        judged = judge(query, waiting[:ROUND], scorer, threshold)
+        judged = score_candidates(query, waiting[:ROUND], scorer, threshold)
         fresh = [c for c in judged if c.verified]
         verified += fresh
-        dropped += [Dropped(candidate=c, reason="below_threshold") for c in best_first(judged) if not c.verified]
+        dropped += [Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(judged) if not c.verified]
         waiting, copies = _without_copies(waiting[ROUND:], fresh, redundancy)
         dropped += copies
-    return Selection(kept=best_first(verified), dropped=dropped)
+    return Selection(kept=sort_best_first(verified), dropped=dropped)
 
 
 def _without_copies(
@@ -73,13 +73,13 @@ def _without_copies(
     known = [(c.id, c.vector) for c in verified if c.vector is not None]
     if not known:
         return list(waiting), []
-    vectors = unit(np.array([vector for _, vector in known]))
+    vectors = normalize(np.array([vector for _, vector in known]))
     fresh: list[Candidate] = []
     copies: list[Dropped] = []
     for candidate in waiting:
-        near = np.minimum(vectors @ unit(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
+        near = np.minimum(vectors @ normalize(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
         if near.max() > redundancy:
-            copies.append(Dropped(candidate=candidate, reason=f"{COPY_OF}{known[int(near.argmax())][0]}"))
+            copies.append(Dropped(candidate=candidate, reason=f"{DUPLICATE_OF}{known[int(near.argmax())][0]}"))
         else:
             fresh.append(candidate)
     return fresh, copies

@@ -6,7 +6,7 @@ The order of the sentences is kept, and a gap is marked, so that nobody takes wh
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.verify import judge
+from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Scorer
 from meve.types import Candidate, Passage, Query
 
@@ -39,7 +39,7 @@ def condense(
             for n, text in enumerate(parts[c.id])
             if len(parts[c.id]) > 1 and c.id != evidence
         ]
-        for piece in judge(query, pieces, scorer):
+        for piece in score_candidates(query, pieces, scorer):
             best[piece.id] = max(piece.score or 0.0, best.get(piece.id, 0.0))
     return [_cut(c, parts[c.id], best, threshold) for c in candidates]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.verify import judge, reaches
+from meve.pipeline.phases.verify import score_candidates, reaches
 from meve.ports import Scorer, Source
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 
 def fallback(
@@ -39,12 +39,12 @@ def fallback(
     """
     have = {c.id for c in accepted}
     hits = [c for c in source.search(query, k + len(have)) if c.id not in have][:k]
-    fresh = {c.id: c for c in judge(query, [hit for hit in hits if hit.id not in judged], scorer)}
+    fresh = {c.id: c for c in score_candidates(query, [hit for hit in hits if hit.id not in judged], scorer)}
     added = [_added(hit, judged.get(hit.id) or fresh[hit.id], threshold) for hit in hits]
     low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
     out = {c.id for c in low}
     return Selection(
-        kept=best_first([*accepted, *(c for c in added if c.id not in out)]),
+        kept=sort_best_first([*accepted, *(c for c in added if c.id not in out)]),
         dropped=[Dropped(candidate=c, reason="below_floor") for c in low],
     )
 
@@ -61,9 +61,9 @@ def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *
         floor: the least score in [0, 1] of one that isn't verified.
     """
     have = {c.id for c in accepted}
-    turned_down = best_first([c for c in judged.values() if c.id not in have and reaches(c, floor)])
+    turned_down = sort_best_first([c for c in judged.values() if c.id not in have and reaches(c, floor)])
     added = [replace(c, origin="fallback") for c in turned_down[:k]]
-    return Selection(kept=best_first([*accepted, *added]), dropped=[])
+    return Selection(kept=sort_best_first([*accepted, *added]), dropped=[])
 
 
 def _added(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:

@@ -8,11 +8,11 @@ phase 2, is judged by both. What they don't bring keeps its verdict.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from meve.pipeline.phases.cascade import COPY_OF
+from meve.pipeline.phases.cascade import DUPLICATE_OF
 from meve.pipeline.phases.retrieve import retrieve
-from meve.pipeline.phases.verify import judge, reaches
+from meve.pipeline.phases.verify import score_candidates, reaches
 from meve.ports import Scorer, Source
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 FOLLOWED = "follow"
 """The name of the score that a candidate got with evidence, and the origin of one that only then was found."""
@@ -77,14 +77,14 @@ def follow(
     have = {c.id for c in accepted}
     known = dict(judged)
     best: dict[str, Candidate] = {}
-    copies = {d.candidate.id for d in spared if d.reason.startswith(COPY_OF)}
+    copies = {d.candidate.id for d in spared if d.reason.startswith(DUPLICATE_OF)}
     origins = {d.candidate.id: d.candidate.origin for d in spared}
     for piece in evidence:
         asked = embed(Query(text=with_evidence(query.text, [piece.passage.content], words), where=query.where))
         found = [c for c in retrieve(asked, sources, k) if c.id not in have and c.id not in copies]
         again = [known[c.id] for c in found if c.id in known]
         fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in found if c.id not in known]
-        for candidate in judge(asked, [*again, *fresh], scorer):
+        for candidate in score_candidates(asked, [*again, *fresh], scorer):
             rated = _with(candidate, piece, known.get(candidate.id), scorer.name)
             if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
                 best[candidate.id] = rated
@@ -92,8 +92,8 @@ def follow(
     verdicts = [replace(c, verified=reaches(c, threshold)) for c in best.values()]
     return Followed(
         selection=Selection(
-            kept=best_first([*accepted, *(c for c in verdicts if c.verified)]),
-            dropped=[Dropped(candidate=c, reason="below_threshold") for c in best_first(verdicts) if not c.verified],
+            kept=sort_best_first([*accepted, *(c for c in verdicts if c.verified)]),
+            dropped=[Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(verdicts) if not c.verified],
         ),
         judged={**judged, **{c.id: c for c in verdicts}},
     )

@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from meve._formulas import inner_products, unit
-from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, best_first
+from meve._formulas import inner_products, normalize
+from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, sort_best_first
 
 Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
@@ -29,11 +29,11 @@ def prioritize(
 
     Source: MeVe (Ottem 2025), section 3.5.
     """
-    order = best_first(candidates)
+    order = sort_best_first(candidates)
     if not order:
         return Selection(kept=[])
     place = {c.id: i for i, c in enumerate(candidates)}
-    ranked = unit(vectors)[[place[c.id] for c in order]]
+    ranked = normalize(vectors)[[place[c.id] for c in order]]
     cosines = np.minimum(inner_products(ranked), 1.0)
     close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one
     pairs = {int(i): sorted(np.flatnonzero(close[i]).tolist(), key=lambda n: -cosines[i, n])

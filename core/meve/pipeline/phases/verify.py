@@ -6,10 +6,10 @@ import numpy as np
 
 from meve.errors import ModelError
 from meve.ports import Scorer
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 
-def judge(
+def score_candidates(
     query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float | None = None
 ) -> list[Candidate]:
     """The candidates in the order given, each with the scorer's verdict as the score that orders it.
@@ -29,7 +29,7 @@ def judge(
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
     name = scorer.name
-    return [c.scored(name, s, verified=s >= bar) for c, s in zip(candidates, scores.tolist(), strict=True)]
+    return [c.with_score(name, s, verified=s >= bar) for c, s in zip(candidates, scores.tolist(), strict=True)]
 
 
 def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:
@@ -37,7 +37,7 @@ def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, thresh
 
     Source: MeVe (Ottem 2025), section 3.3.
     """
-    judged = best_first(judge(query, candidates, scorer, threshold))
+    judged = sort_best_first(score_candidates(query, candidates, scorer, threshold))
     return Selection(
         kept=[c for c in judged if c.verified],
         dropped=[Dropped(candidate=c, reason="below_threshold") for c in judged if not c.verified],

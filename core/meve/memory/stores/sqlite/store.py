@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, foreign
-from meve.memory._audit.chain import START, AuditEvent, Chain, Entry, Head, Verification, told
+from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, wrap_errors
+from meve.memory._audit.chain import INITIAL_DIGEST, AuditEvent, AuditChain, AuditRow, AuditHead, AuditVerification, to_audit_event
 from meve.memory.records import SHARED, Message, Opinion, StoredRecord
 from meve.memory.stores.protocol import Changes, Counts, Stretch
 from meve.memory.stores.sqlite._connections import Connections, mapped
@@ -31,13 +31,13 @@ _WITH_RECORDS = "(EXISTS (SELECT 1 FROM memories WHERE user = no) OR EXISTS (SEL
 class SqliteStore:
     """See `meve.memory.stores.protocol.MemoryStore`."""
 
-    def __init__(self, connections: Connections, chain: Chain) -> None:
+    def __init__(self, connections: Connections, chain: AuditChain) -> None:
         self._connections = connections
         self._chain = chain
         self.chain = chain
 
     @classmethod
-    def open(cls, file: str | Path, chain: Chain | None = None) -> Self:
+    def open(cls, file: str | Path, chain: AuditChain | None = None) -> Self:
         """The store in a file, which is made if it isn't there.
 
         Args:
@@ -48,7 +48,7 @@ class SqliteStore:
             StorageError: the file can't be opened, is damaged, or of a newer version.
             AuditError: the log hangs on another key.
         """
-        place, chain = Path(file), chain or Chain()
+        place, chain = Path(file), chain or AuditChain()
         try:
             if not place.parent.is_dir():
                 raise StorageError(f"{place.parent} is no folder: make it, or give another place for the memory")
@@ -85,7 +85,7 @@ class SqliteStore:
                     mine = self._chain.fingerprint
                     connection.execute("INSERT INTO meta VALUES ('audit_key', ?)", (mine,))
                     connection.execute(
-                        "INSERT INTO audit_head VALUES (1, 0, ?, ?)", (START, self._chain.seal(0, START))
+                        "INSERT INTO audit_head VALUES (1, 0, ?, ?)", (INITIAL_DIGEST, self._chain.seal(0, INITIAL_DIGEST))
                     )
                     found = (mine,)
         if found[0] != self._chain.fingerprint:
@@ -234,30 +234,30 @@ class SqliteStore:
         where = f"WHERE {' AND '.join(clauses)}" if clauses else ""
         with self._connections.reading() as connection:
             for row in connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", values):
-                entry = Entry(*row)
-                with foreign(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
+                entry = AuditRow(*row)
+                with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
                     event = told(entry, moment(entry.at))
                 yield event
 
-    def head(self) -> Head:
+    def head(self) -> AuditHead:
         """The newest entry."""
         with self._connections.reading() as connection:
             seq, digest = connection.execute("SELECT seq, digest FROM audit_head").fetchone()
-        return Head(seq=seq, digest=digest.hex())
+        return AuditHead(seq=seq, digest=digest.hex())
 
-    def verify(self, kept: Head | None = None) -> Verification:
+    def verify(self, kept: AuditHead | None = None) -> AuditVerification:
         """Hold the log against itself, and against a head that was kept elsewhere."""
         with self._connections.reading() as connection:
             found = connection.execute("SELECT seq, digest, seal FROM audit_head").fetchone()
             if found is None:
-                return Verification(
-                    ok=False, events=0, keyed=self._chain.keyed, at=1, problem="the log's head is missing"
+                return AuditVerification(
+                    ok=False, events=0, keyed=self._chain.keyed, broken_at=1, problem="the log's head is missing"
                 )
             rows = connection.execute("SELECT * FROM audit ORDER BY seq")
             seq, digest, seal = found
             connection.text_factory = _as_it_stands
             try:
-                return self._chain.check((Entry(*row) for row in rows), seq, digest, seal, kept)
+                return self._chain.verify((AuditRow(*row) for row in rows), seq, digest, seal, kept)
             finally:
                 connection.text_factory = str
 
