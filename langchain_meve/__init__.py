@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
-    from langchain_meve.dialogue import MeVeSmallContext, dialogue_of
+    from langchain_meve.dialogue import MeVeSmallContext, dialogue_from_messages
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store._tenancy import NamespaceError
     from langchain_meve.graph_store.store import MeVeStore
@@ -31,7 +31,7 @@ _MODULES = {
     "NamespaceError": "graph_store._tenancy",
     "create_memory_tools": "memory_tools",
     "create_meve_tool": "retriever_tool",
-    "dialogue_of": "dialogue",
+    "dialogue_from_messages": "dialogue",
 }
 _EXTRAS = {
     "MeVeMemoryMiddleware": ("langchain", "langchain-agents"),
@@ -53,7 +53,7 @@ __all__ = [
     "NamespaceError",
     "create_memory_tools",
     "create_meve_tool",
-    "dialogue_of",
+    "dialogue_from_messages",
 ]
 
 

@@ -13,7 +13,7 @@ from meve.errors import ValidationError
 from meve.pipeline.config import check_option_names
 
 
-def dialogue_of(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:
+def dialogue_from_messages(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:
     """Convert messages, without system messages, to a dialogue; the speaker is a message's name or its role.
 
     Args:
@@ -24,7 +24,7 @@ def dialogue_of(messages: Sequence[BaseMessage], **parts: Any) -> Dialogue:
         ValidationError: something that is no message.
 
     >>> from langchain_core.messages import AIMessage, HumanMessage
-    >>> dialogue_of([HumanMessage("I live in Oslo."), AIMessage("Noted.")]).turns[0].label
+    >>> dialogue_from_messages([HumanMessage("I live in Oslo."), AIMessage("Noted.")]).turns[0].label
     'user: '
     """
     return Dialogue.from_turns(_turns(messages), **parts)

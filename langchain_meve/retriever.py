@@ -124,7 +124,7 @@ class MeVeRetriever(BaseRetriever):
         """
         for name, others in (("metadatas", metadatas), ("ids", ids)):
             if others is not None and len(others) != len(texts):
-                raise ConfigurationError(f"{name} must have one entry per text, got {len(others)} for {len(texts)} texts")
+                raise ConfigurationError(f"{name} needs one entry per text, got {len(others)} for {len(texts)} texts")
         documents = [
             Document(id=ids[n] if ids else None, page_content=text, metadata=metadatas[n] if metadatas else {})
             for n, text in enumerate(texts)
@@ -213,9 +213,9 @@ class MeVeRetriever(BaseRetriever):
         """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
         fields = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
-        asked = {**fields, **translate_options(OPTION_NAMES, options)}
-        found: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **asked)
-        return found
+        settings = {**fields, **translate_options(OPTION_NAMES, options)}
+        context: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **settings)
+        return context
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any

@@ -67,18 +67,18 @@ class MeVeVectorStore(VectorStore):
         return MeVeRetriever(engine=self._engine, **fields)
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Add or replace documents in the store and the keyword index and return their ids; of equal ids the last counts."""
+        """Add or replace documents in store and keyword index and return their ids; of equal ids the last counts."""
         ids = _ids(documents, kwargs.pop("ids", None))
         latest = dict(zip(ids, documents, strict=True))
         with self._engine.updating():
             if not self._store.replaces:
                 self._delete_existing(list(latest))
             keys = {i: self._store.key(i) for i in latest}
-            to_stored = [self._store.to_stored(document, i) for i, document in latest.items()]
-            given = self.inner.add_documents(to_stored, ids=list(keys.values()), **kwargs)
-            known = {i: i if key == keys[i] else str(key) for i, key in zip(latest, given, strict=True)}
-            self._engine.index([self._passage(known[i], document) for i, document in latest.items()])
-        return [known[i] for i in ids]
+            stored = [self._store.to_stored(document, i) for i, document in latest.items()]
+            added = self.inner.add_documents(stored, ids=list(keys.values()), **kwargs)
+            store_ids = {i: i if key == keys[i] else str(key) for i, key in zip(latest, added, strict=True)}
+            self._engine.index([self._passage(store_ids[i], document) for i, document in latest.items()])
+        return [store_ids[i] for i in ids]
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Run `add_documents` off the event loop."""
@@ -119,7 +119,7 @@ class MeVeVectorStore(VectorStore):
                 self._engine.refresh()
             else:
                 self._engine.clear_index()
-            return done
+            return result
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Run `delete` off the event loop."""

@@ -41,9 +41,9 @@ def heard(retriever, *, asynchronous=False):
 def test_each_phase_is_an_event_of_the_retrievers_run(retriever):
     for asynchronous in (False, True):
         listener = heard(retriever, asynchronous=asynchronous)
-        assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+        assert [data["name"] for name, data, _ in listener.told if name == events.PHASE_EVENT] == PHASES
         assert {run for *_, run in listener.told} == set(listener.retrievers)
-        assert all("ms" in data for name, data, _ in listener.told if name == events.PHASE)
+        assert all("ms" in data for name, data, _ in listener.told if name == events.PHASE_EVENT)
 
 
 def test_no_text_is_told_unless_asked(retriever):
@@ -92,7 +92,7 @@ def test_tool_and_compressor_tell_too(retriever, parts, documents):
     listener = Listener()
     create_meve_tool(retriever).invoke({"query": BLUE}, {"callbacks": [listener]})
     assert len(listener.retrievers) == 1
-    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE_EVENT] == PHASES
     listener = Listener()
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     stock = RunnableLambda(lambda question: documents)
@@ -100,14 +100,14 @@ def test_tool_and_compressor_tell_too(retriever, parts, documents):
         base_compressor=MeVeCompressor.make(**parts), base_retriever=stock
     )
     compression.invoke(BLUE, {"callbacks": [listener]})
-    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE_EVENT] == PHASES
 
 
 def test_where_nobody_listens_nothing_is_made(retriever, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("nobody listens")
 
-    monkeypatch.setattr(events.Teller, "__init__", never)
+    monkeypatch.setattr(events.PhaseEventEmitter, "__init__", never)
     assert retriever.invoke(BLUE)
     assert asyncio.run(retriever.ainvoke(BLUE))
 
@@ -121,4 +121,6 @@ def test_astream_events_shows_them(retriever):
         "on_retriever_start",
         "on_retriever_end",
     ]
-    assert [e["data"]["name"] for e in seen if e["event"] == "on_custom_event" and e["name"] == events.PHASE] == PHASES
+    assert [
+        e["data"]["name"] for e in seen if e["event"] == "on_custom_event" and e["name"] == events.PHASE_EVENT
+    ] == PHASES

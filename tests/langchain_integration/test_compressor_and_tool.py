@@ -116,7 +116,7 @@ def test_wrong_options_of_a_tool_are_refused(retriever):
     with pytest.raises(ConfigurationError, match="thresold"):
         create_meve_tool(retriever, thresold=1)
     for lost in (retriever.bind(filter={"lang": "de"}), retriever.with_config(tags=["x"])):
-        with pytest.raises(ConfigurationError, match="give the MeVeRetriever itself"):
+        with pytest.raises(ConfigurationError, match="pass the retriever itself"):
             create_meve_tool(lost)
     german = create_meve_tool(retriever, filter={"lang": "de"}, unverified=True, threshold=0.0)
     assert german.invoke({"query": "blue sky"}) == "Zebra facts for you."
@@ -126,4 +126,4 @@ def test_a_question_that_cannot_be_used_is_told_to_the_model(retriever):
     """Not raised through the agent."""
     assert "Nothing that was found" in create_meve_tool(retriever).invoke({"query": "  "})
     surrogate = create_meve_tool(retriever).invoke({"query": "blue \ud800"})
-    assert surrogate.startswith("The question can't be used")
+    assert surrogate.startswith("The query is invalid")

@@ -15,7 +15,7 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
-from langchain_meve import MeVeSmallContext, dialogue_of
+from langchain_meve import MeVeSmallContext, dialogue_from_messages
 from meve.errors import ConfigurationError, QueryError, ValidationError
 from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
 
@@ -33,17 +33,17 @@ def made(**options):
 
 def test_messages_are_turns_with_their_speakers():
     """Names before roles; no system messages."""
-    turns = dialogue_of(HISTORY, tokens=WordCounter()).turns
+    turns = dialogue_from_messages(HISTORY, tokens=WordCounter()).turns
     assert [(t.speaker, t.text) for t in turns] == [
         ("user", "I live in Oslo."), ("assistant", "Noted."), ("Ana", "zebra 1999"),
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="messages"):
-        dialogue_of(["hi"])
+        dialogue_from_messages(["hi"])
 
 
 def test_every_kind_of_message_has_its_speaker():
     """Chunks, tools, roles of one's own; instructions are no turns, whole or in chunks."""
-    told = dialogue_of(
+    told = dialogue_from_messages(
         [
             HumanMessageChunk("a"), AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
             ToolMessage("20 mm", tool_call_id="1"), ToolMessageChunk("b", tool_call_id="1"), AIMessageChunk("c"),
@@ -106,11 +106,11 @@ def test_a_history_that_goes_on_is_not_read_anew():
     assert len(embedder.calls.passages) == 3
 
 
-@pytest.mark.parametrize(("most", "read"), [(1, 6), (2, 3)])
-def test_so_many_histories_are_remembered(most, read):
+@pytest.mark.parametrize(("max_dialogues", "embedded"), [(1, 6), (2, 3)])
+def test_so_many_histories_are_remembered(max_dialogues, embedded):
     """One that had to go is read anew."""
     embedder = CountedEmbedder(WordEmbedder())
-    small = made(embedder=embedder, most=most)
+    small = made(embedder=embedder, max_dialogues=max_dialogues)
     for history in (
         [HumanMessage("a"), HumanMessage("b")],
         [HumanMessage("c")],
@@ -118,7 +118,7 @@ def test_so_many_histories_are_remembered(most, read):
     ):
         small.invoke({"question": "zebra", "history": history})
     small.invoke({"question": "zebra", "history": [HumanMessage("c")]})
-    assert len(embedder.calls.passages) == read
+    assert len(embedder.calls.passages) == embedded
 
 
 def test_keys_can_be_named():

@@ -13,7 +13,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 
 from langchain_meve import MeVeStore
 from langchain_meve.graph_store._tenancy import NamespaceError
-from langchain_meve.graph_store._write_batcher import Mailbox
+from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, HoldError, MeveError, ValidationError
 from meve.memory import GovernedMemory
 from meve.memory.items.item import item_id
@@ -62,7 +62,7 @@ class TestOwners:
             lambda: store.get(namespace, "k"),
             lambda: store.delete(namespace, "k"),
         ):
-            with pytest.raises(NamespaceError, match="owner"):
+            with pytest.raises(NamespaceError, match="to name its user"):
                 done()
         assert memory.stats().records == 0
 
@@ -78,7 +78,7 @@ class TestOwners:
             lambda: store.delete_namespace(prefix),
             lambda: store.batch([ListNamespacesOp((MatchCondition("suffix", ("alice",)),))]),
         ):
-            with pytest.raises(NamespaceError, match=r"namespaces=|owner="):
+            with pytest.raises(NamespaceError, match=r"namespace_patterns=|user_id="):
                 done()
 
     def test_its_error_is_langgraphs_too(self, store):
@@ -104,7 +104,7 @@ class TestOwners:
 
     def test_shapes_are_declared(self, memory):
         """A namespace of another shape is noticed at the first write, and not read as somebody else's."""
-        store = MeVeStore(memory, namespaces=("app", "*", "{user_id}"))
+        store = MeVeStore(memory, namespace_patterns=("app", "*", "{user_id}"))
         store.put(("app", "v1", "alice", "facts"), "k", {"n": 1})
         assert [r.user_id for r in memory.list(user_id="alice")] == ["alice"]
         assert [item.key for item in store.search(("app", "v1", "alice"))] == ["k"]
@@ -117,11 +117,11 @@ class TestOwners:
     )
     def test_a_shape_must_name_the_owner(self, memory, shapes):
         with pytest.raises((ConfigurationError, ValidationError), match=r"user_id|namespace"):
-            MeVeStore(memory, namespaces=shapes)
+            MeVeStore(memory, namespace_patterns=shapes)
 
     def test_a_store_of_one_owner_takes_any_namespace(self, memory):
         """All of it is that owner's, and no other store of theirs sees less."""
-        mine = MeVeStore(memory, owner="alice")
+        mine = MeVeStore(memory, user_id="alice")
         mine.put(("users",), "k", {"n": 1})
         MeVeStore(memory).put(ALICE, "k", {"n": 2})
         MeVeStore(memory).put(BOB, "k", {"n": 3})
@@ -132,7 +132,7 @@ class TestOwners:
     @pytest.mark.parametrize("label", ["", "a.b", "a\x00b", "\ud800", "*", 'a"b', 2**80, -1])
     def test_any_label_and_key_come_back(self, memory, label):
         """Text of any kind, and ints; by every way of reading."""
-        store = MeVeStore(memory, owner="alice")
+        store = MeVeStore(memory, user_id="alice")
         key = str(label)
         store.put(("x", label), key, {"said": key})
         (found,) = store.search(("x", label))
@@ -143,7 +143,7 @@ class TestOwners:
 
     def test_long_names_are_told_apart(self, memory):
         """An id has an end; namespaces and keys needn't."""
-        store = MeVeStore(memory, owner="alice")
+        store = MeVeStore(memory, user_id="alice")
         for end in ("a", "b"):
             store.put(("x" * 5_000, end), "k" * 5_000 + end, {"end": end})
         assert store.get(("x" * 5_000, "a"), "k" * 5_000 + "a").value == {"end": "a"}
@@ -363,7 +363,7 @@ class TestSearch:
         store.put(ALICE, "b", {"text": "apple", "more": "quick queen"}, index=["more"])
         assert store.search(ALICE, query="zebra")[0].key == "a"
         assert store.search(ALICE, query="quick queen")[0].key == "b"
-        with pytest.raises(ValidationError, match="json paths"):
+        with pytest.raises(ValidationError, match="JSON paths"):
             store.put(ALICE, "c", {"n": 1}, index="more")
 
     def test_a_value_that_json_cannot_hold_is_refused(self, store):
@@ -417,16 +417,16 @@ class TestTogether:
     async def test_what_keeps_all_from_being_written_is_told_to_each(self, monkeypatch):
         """And is no cancellation; what is sent later is done."""
         written = []
-        mailbox = Mailbox(lambda jobs: written.extend(jobs) or [None] * len(jobs))
+        batcher = WriteBatcher(lambda jobs: written.extend(jobs) or [None] * len(jobs))
 
         async def no_thread(*_):
             raise RuntimeError("can't start new thread")
 
         with monkeypatch.context() as patched:
             patched.setattr(asyncio, "to_thread", no_thread)
-            told = await asyncio.gather(*(mailbox.send(n) for n in range(3)), return_exceptions=True)
+            told = await asyncio.gather(*(batcher.submit(n) for n in range(3)), return_exceptions=True)
         assert [str(each) for each in told] == ["can't start new thread"] * 3
-        await mailbox.send(4)
+        await batcher.submit(4)
         assert written == [4]
 
     def test_two_loops_share_a_store(self, store):

@@ -17,7 +17,7 @@ TTL = {"omit_expired": True, "refresh_on_read": True}
 
 
 class TestMeVeStoreOfOneOwner(GraphStoreContract):
-    options: ClassVar = {"owner": "alice"}
+    options: ClassVar = {"user_id": "alice"}
 
     @pytest.fixture
     def clock(self):

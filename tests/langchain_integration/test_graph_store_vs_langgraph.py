@@ -134,7 +134,7 @@ def test_a_prefix_without_an_owner(ours, theirs):
         store.put(BOB, "k", {"n": 2})
     assert len(theirs.search(("memories",))) == len(theirs.search(())) == 2
     for prefix in (("memories",), ()):
-        with pytest.raises(InvalidNamespaceError, match="owner"):
+        with pytest.raises(InvalidNamespaceError, match="to name its user"):
             ours.search(prefix)
 
 

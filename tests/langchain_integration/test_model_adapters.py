@@ -53,7 +53,7 @@ class TestVerifierOfLogits(VerifierContract):
 
 def test_logits_that_were_called_probabilities_are_an_error():
     """Never a wrong threshold."""
-    with pytest.raises(ModelError, match=r"Logits gave scores from -4 to 4.*scale='logits'"):
+    with pytest.raises(ModelError, match=r"Logits must return probabilities, got scores from -4 to 4.*scale='logits'"):
         LangChainVerifier(Logits(), scale="probabilities").score("blue sky", ["blue sky", "grass"])
     with pytest.raises(ConfigurationError, match="'percent'"):
         LangChainVerifier(Overlap(), scale="percent")

@@ -84,7 +84,7 @@ def test_options_that_contradict_or_are_none(documents, parts):
         made.invoke(BLUE, thresold=None)
     with pytest.raises(ConfigurationError, match=r"(limit|k) is given beside"):
         made.invoke(BLUE, k=1, limit=2)
-    with pytest.raises(ValidationError, match=r"give a meve.Retriever"):
+    with pytest.raises(ValidationError, match=r"engine must be a meve.Retriever"):
         MeVeRetriever(engine="nonsense")
 
 
@@ -272,7 +272,7 @@ def test_texts_have_metadata_and_ids(parts):
     made = MeVeRetriever.from_texts(["blue sky", "green grass"], [{"n": 1}, {"n": 2}], ids=["a", "b"], k=1, **parts)
     found = made.invoke(BLUE)
     assert (found[0].id, found[0].metadata["n"]) == ("a", 1)
-    with pytest.raises(ConfigurationError, match="2 texts and 1 ids"):
+    with pytest.raises(ConfigurationError, match="ids needs one entry per text, got 1 for 2 texts"):
         MeVeRetriever.from_texts(["a", "b"], ids=["a"])
 
 

@@ -135,7 +135,7 @@ def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(doc
     inner.add_documents(given, ids=[d.id for d in given])
     alone = MeVeRetriever.from_vectorstore(Mine(), **parts)
     assert {c.origin for c in alone.context("blue zebra").trace.candidates} == {"dense"}
-    with pytest.raises(ConfigurationError, match="can't list what it holds"):
+    with pytest.raises(ConfigurationError, match="can't list its documents"):
         alone.engine.refresh()
     both = MeVeRetriever.from_vectorstore(Mine(), documents=given, filter_keyword="filter", **parts)
     assert "lexical" in {c.origin for c in both.context("blue zebra", candidates=1).trace.candidates}
@@ -146,13 +146,13 @@ def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(doc
     with pytest.raises(ConfigurationError, match="1 of 2 documents have no id"):
         MeVeRetriever.from_vectorstore(Mine(), documents=[given[0], Document("nameless")], **parts)
     Mine.get_by_ids = type(inner).__mro__[1].get_by_ids
-    with pytest.raises(ConfigurationError, match="can't get documents by their id"):
+    with pytest.raises(ConfigurationError, match="can't get documents by id"):
         MeVeRetriever.from_vectorstore(Mine(), documents=given, **parts)
 
 
 def test_words_can_be_left_alone(filled, parts):
     """Nothing is read, then."""
-    made = MeVeRetriever.from_vectorstore(filled, words=False, **parts)
+    made = MeVeRetriever.from_vectorstore(filled, keyword_search=False, **parts)
     assert {c.origin for c in made.context("blue zebra").trace.candidates} == {"dense"}
     assert not made.engine.is_stale
 

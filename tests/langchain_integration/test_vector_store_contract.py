@@ -5,7 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
-from langchain_meve._vector_store_adapters import store_of
+from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve.testing.fakes import WordEmbedder
 from meve.testing.store_contract import Attached, StoreContract
 from tests.langchain_integration.vector_stores import KINDS
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 
 def attached(theirs, english, **options):
     """As a user of LangChain's has it, who writes to the store itself."""
-    store = store_of(theirs, **options)
+    store = adapt_vector_store(theirs, **options)
 
     def put(passages):
         if not store.replaces and (held := [d.id for d in theirs.get_by_ids([p.id for p in passages])]):

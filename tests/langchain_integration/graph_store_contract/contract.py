@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 import pytest
 from langgraph.store.base import BaseStore
 
-from tests.langchain_integration.graph_store_contract.batches_and_concurrency import TogetherRules
-from tests.langchain_integration.graph_store_contract.filters_and_pages import SearchRules
-from tests.langchain_integration.graph_store_contract.keys_and_values import KeyRules
+from tests.langchain_integration.graph_store_contract.batches_and_concurrency import BatchAndConcurrencyRules
+from tests.langchain_integration.graph_store_contract.filters_and_pages import FilterAndPageRules
+from tests.langchain_integration.graph_store_contract.keys_and_values import KeyAndValueRules
 from tests.langchain_integration.graph_store_contract.namespaces import NamespaceRules
-from tests.langchain_integration.graph_store_contract.semantic_search import QuestionRules
-from tests.langchain_integration.graph_store_contract.store_client import Face
-from tests.langchain_integration.graph_store_contract.ttl import LifeRules
+from tests.langchain_integration.graph_store_contract.semantic_search import SemanticSearchRules
+from tests.langchain_integration.graph_store_contract.store_client import StoreClient
+from tests.langchain_integration.graph_store_contract.ttl import TtlRules
 
 
-class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, LifeRules, TogetherRules):
+class GraphStoreContract(
+    KeyAndValueRules, NamespaceRules, FilterAndPageRules, SemanticSearchRules, TtlRules, BatchAndConcurrencyRules
+):
     """The rules of `langgraph.store.base.BaseStore`, each sync and async.
 
     The store must be new and empty for each test. If it searches by vectors, its embedder must be
@@ -55,9 +57,9 @@ class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, L
             metafunc.parametrize("face", self.sides, indirect=True)
 
     @pytest.fixture
-    def face(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> Face:
+    def client(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> StoreClient:
         """The store, by its sync methods or its async ones."""
-        return Face(store, runner if request.param == "async" else None, self.root)
+        return StoreClient(store, runner if request.param == "async" else None, self.root)
 
     @pytest.fixture(autouse=True)
     def _known(self, request: pytest.FixtureRequest) -> None:

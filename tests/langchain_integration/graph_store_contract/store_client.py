@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, Op
 
 
-class Face:
+class StoreClient:
     """One side of a store.
 
     Args:
