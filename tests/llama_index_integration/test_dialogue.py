@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.memory import Memory
 
-from llama_index_meve import MeVeDialogueBlock, dialogue_of
+from llama_index_meve import MeVeDialogueBlock, dialogue_from_messages
 from meve.errors import ValidationError
 from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
 
@@ -19,12 +19,12 @@ def made(**options):
 
 def test_messages_are_turns_with_their_roles():
     """No system messages."""
-    turns = dialogue_of(
+    turns = dialogue_from_messages(
         [said("system", "Be kind."), said("user", "I live in Oslo."), said("assistant", "Noted.")]
     ).turns
     assert [(t.speaker, t.text) for t in turns] == [("user", "I live in Oslo."), ("assistant", "Noted.")]
     with pytest.raises(ValidationError, match="chat messages"):
-        dialogue_of(["hi"])
+        dialogue_from_messages(["hi"])
 
 
 def test_every_role_has_its_speaker():
@@ -34,7 +34,7 @@ def test_every_role_has_its_speaker():
         ChatMessage(role="assistant", content=None, additional_kwargs={"tool_calls": []}),
         ChatMessage(role="user", blocks=[TextBlock(text="c"), TextBlock(text="d")]),
     ]  # fmt: skip
-    assert [(t.speaker, t.text) for t in dialogue_of(told).turns] == [
+    assert [(t.speaker, t.text) for t in dialogue_from_messages(told).turns] == [
         ("assistant", "a"), ("assistant", "b"), ("tool", "20 mm"), ("assistant", ""), ("user", "c\nd"),
     ]  # fmt: skip
 
