@@ -51,7 +51,9 @@ def message_from_json(value: Mapping[str, Any]) -> ChatMessage:
 def _drop_file_paths(value: Mapping[str, Any]) -> dict[str, Any]:
     result = {name: each for name, each in value.items() if name != "path"}
     for name, inner in _nested_blocks(value):
-        result[name] = [_drop_file_paths(each) for each in inner] if isinstance(inner, list) else _drop_file_paths(inner)
+        result[name] = (
+            [_drop_file_paths(each) for each in inner] if isinstance(inner, list) else _drop_file_paths(inner)
+        )
     return result
 
 

@@ -1,4 +1,4 @@
-"""Adapters for indexes over vector stores without text, such as SimpleVectorStore and FAISS: nodes are in a docstore."""
+"""Adapters for indexes whose vector store holds no text, such as SimpleVectorStore and FAISS."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ class DocstoreBackedStore(IndexStore):
             top_k = min(top_k * 4, total)
 
     def async_method(self, name: str) -> Any:
-        """Return the async method even if it blocks: in-memory stores mustn't be searched while the loop adds to them."""
+        """Return the async method even if it blocks: the loop mustn't add to an in-memory store during a search."""
         return getattr(self.vectors, name)
 
     def supports_filter(self, where: Any) -> bool:  # noqa: ARG002
