@@ -8,10 +8,10 @@ from threading import Lock
 from typing import Any
 
 from cachetools import FIFOCache
-from meve.components._sentence_splitter import split_sentences
 
 from llama_index_meve._instrumentation import emit_trace
 from llama_index_meve._message_counter import MessageCounter
+from meve.components._sentence_splitter import split_sentences
 from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import format_recall

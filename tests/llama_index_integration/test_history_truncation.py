@@ -1,4 +1,4 @@
-"""Which messages stand before the model: never too many, a user's first, tools' results behind their calls."""
+"""Truncating a history: the limit holds, it begins with the user, and tool results follow their calls."""
 
 from itertools import chain
 
@@ -20,12 +20,12 @@ from llama_index.core.base.llms.types import (
     VideoBlock,
 )
 
-from llama_index_meve._history_window import Window, windowed
-from llama_index_meve._token_limit import MEDIA, OVERHEAD, MessageCounter
-from llama_index_meve._turns import answered_call, calls, role_of
+from llama_index_meve._history_truncation import HistoryWindow, truncate_history
+from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
+from llama_index_meve._message_counter import MEDIA_TOKENS, MESSAGE_OVERHEAD, MessageCounter
 from meve.testing.fakes import WordCounter
 
-COUNT = MessageCounter(WordCounter())
+COUNTER = MessageCounter(WordCounter())
 
 
 def user(text):
@@ -47,9 +47,9 @@ def system(text):
 
 
 def window(messages, limit=1_000, reserve=0):
-    made = windowed(messages, COUNT, limit, reserve)
-    shown = made.with_memory("")
-    assert made.tokens == sum(map(COUNT.message, shown)) <= limit
+    result_window = truncate_history(messages, COUNTER, limit, reserve)
+    shown = result_window.with_memory("")
+    assert result_window.tokens == sum(map(COUNTER.count_message, shown)) <= limit
     return shown
 
 
@@ -72,11 +72,11 @@ TURNS = st.lists(st.tuples(st.integers(0, 30), TURN), max_size=6)
 
 
 @given(turns=TURNS, limit=st.integers(0, 120), reserve=st.integers(0, 40))
-def test_whatever_was_said(turns, limit, reserve):
-    said = [m for words, steps in turns for m in [*([user("word " * words)] if words else []), *chain(*steps)]]
-    given_ = [message.model_copy(deep=True) for message in said]
-    shown = window(said, limit, reserve)
-    assert said == given_
+def test_any_history_is_truncated_to_valid_turns_within_the_limit(turns, limit, reserve):
+    messages = [m for words, steps in turns for m in [*([user("word " * words)] if words else []), *chain(*steps)]]
+    given_ = [message.model_copy(deep=True) for message in messages]
+    shown = window(messages, limit, reserve)
+    assert messages == given_
     spoken = [m for m in shown if m.role.value != "system"]
     assert all(role_of(m) == "user" for m in spoken[:1])
     assert all(m.role.value != "system" for m in shown[1:])
@@ -84,43 +84,43 @@ def test_whatever_was_said(turns, limit, reserve):
         under_way = n == len(spoken) - 1
         behind = []
         while n + 1 + len(behind) < len(spoken) and spoken[n + 1 + len(behind)].role.value == "tool":
-            behind.append(answered_call(spoken[n + 1 + len(behind)]))
+            behind.append(answered_call_id(spoken[n + 1 + len(behind)]))
         if message.role.value != "tool":
-            assert behind == calls(message) or (under_way and not behind)
+            assert behind == tool_call_ids(message) or (under_way and not behind)
 
 
-def test_whole_turns_from_the_end():
-    said = [user("one"), model("two"), user("three"), model("four"), user("five")]
-    five = OVERHEAD + 1
-    assert texts(window(said)) == ["one", "two", "three", "four", "five"]
-    assert texts(window(said, 5 * five - 1)) == ["three", "four", "five"]
-    assert texts(window(said, 3 * five - 1)) == ["five"]
-    assert texts(window(said, 5 * five, reserve=1)) == ["three", "four", "five"]
-    assert texts(window(said, five, reserve=five)) == ["five"]
+def test_whole_turns_are_kept_from_the_end():
+    messages = [user("one"), model("two"), user("three"), model("four"), user("five")]
+    five = MESSAGE_OVERHEAD + 1
+    assert texts(window(messages)) == ["one", "two", "three", "four", "five"]
+    assert texts(window(messages, 5 * five - 1)) == ["three", "four", "five"]
+    assert texts(window(messages, 3 * five - 1)) == ["five"]
+    assert texts(window(messages, 5 * five, reserve=1)) == ["three", "four", "five"]
+    assert texts(window(messages, five, reserve=five)) == ["five"]
 
 
-def test_nothing_before_a_user_speaks():
+def test_messages_before_the_first_user_message_are_dropped():
     assert texts(window([model("Hello!"), user("Hi."), model("Well?")])) == ["Hi.", "Well?"]
     assert window([model("Hello!")]) == []
 
 
-def test_instructions_become_one_and_stay():
-    said = [system("Be brief."), user("word " * 50), model("ok"), system("Be kind."), user("last")]
-    assert texts(window(said, 30)) == ["Be brief.\nBe kind.", "last"]
-    pinned = windowed([user("last")], COUNT, 30, pinned=[system("Be brief.")])
+def test_instructions_are_merged_and_kept():
+    messages = [system("Be brief."), user("word " * 50), model("ok"), system("Be kind."), user("last")]
+    assert texts(window(messages, 30)) == ["Be brief.\nBe kind.", "last"]
+    pinned = truncate_history([user("last")], COUNTER, 30, pinned=[system("Be brief.")])
     assert texts(pinned.with_memory("facts")) == ["Be brief.\nfacts", "last"]
-    assert texts(Window().with_memory("facts")) == ["facts"]
-    assert Window().with_memory("") == []
+    assert texts(HistoryWindow().with_memory("facts")) == ["facts"]
+    assert HistoryWindow().with_memory("") == []
 
 
-def test_instructions_that_are_too_long_leave_the_last_turn_half():
+def test_long_instructions_leave_half_the_limit_to_the_last_turn():
     first, last = window([system("rule " * 100), user("word " * 100)], 60)
-    assert (COUNT.message(first), COUNT.message(last)) == (30, 30)
+    assert (COUNTER.count_message(first), COUNTER.count_message(last)) == (30, 30)
     assert first.content.endswith("rule …")
     assert last.content.endswith("word …")
 
 
-def test_results_stay_with_their_calls():
+def test_tool_results_stay_with_their_calls():
     called = [user("go"), model("", "a", "b"), result("a"), result("b"), model("done")]
     assert window(called) == called
     assert window([user("go"), model("", "a", "b"), result("a"), model("done")]) == [called[0], called[4]]
@@ -130,7 +130,7 @@ def test_results_stay_with_their_calls():
     assert window(other) == [called[0], called[4]]
 
 
-def test_calls_in_the_form_of_a_providers_client():
+def test_tool_calls_in_provider_format_are_matched():
     class Call:
         id = "a"
 
@@ -142,31 +142,33 @@ def test_calls_in_the_form_of_a_providers_client():
     assert window(unnamed) == unnamed
 
 
-def test_of_a_turn_that_is_too_long_the_question_and_the_last_steps_are_left():
+def test_long_turn_keeps_its_question_and_last_steps():
     steps = [m for n in range(5) for m in (model("", str(n)), result(str(n), "seen " * 10))]
-    said = [user("go"), *steps]
-    shown = window([user("a"), model("b"), *said], 70)
-    assert [shown[0].content, *(answered_call(m) for m in shown[2::2])] == ["go", "3", "4"]
+    messages = [user("go"), *steps]
+    shown = window([user("a"), model("b"), *messages], 70)
+    assert [shown[0].content, *(answered_call_id(m) for m in shown[2::2])] == ["go", "3", "4"]
     cut = window([user("go"), model("", "1"), result("1", "seen " * 100)], 40)
     assert (cut[0].content, cut[2].content[-6:]) == ("go", "seen …")
 
 
-def test_every_kind_of_block_counts_and_none_for_nothing():
+def test_every_kind_of_block_is_counted():
     media = {"image": ImageBlock(url="http://x/y.png"), "audio": AudioBlock(url="http://x/y.mp3")}
     media |= {"video": VideoBlock(url="http://x/y.mp4"), "document": DocumentBlock(url="http://x/y.pdf", title="t")}
     for kind, block in media.items():
-        assert COUNT.block(block) == MEDIA[kind] + (kind == "document")
-        assert MessageCounter(WordCounter(), {kind: 7}).block(block) == 7 + (kind == "document")
+        assert COUNTER.count_block(block) == MEDIA_TOKENS[kind] + (kind == "document")
+        assert MessageCounter(WordCounter(), {kind: 7}).count_block(block) == 7 + (kind == "document")
     cited = CitationBlock(
         cited_content=TextBlock(text="one two"), source="s", title="t", additional_location_info={"page": 1}
     )
-    assert COUNT.block(cited) == OVERHEAD + 4
+    assert COUNTER.count_block(cited) == MESSAGE_OVERHEAD + 4
     nested = CitableBlock(title="t", source="s", content=[ImageBlock(url="http://x/y.png")])
-    assert COUNT.block(nested) == OVERHEAD + 2 + MEDIA["image"]
-    assert COUNT.block(ThinkingBlock(content="one two", num_tokens=30)) == 30
-    assert COUNT.block(ThinkingBlock(content="one two", additional_information={"signature": "abc"})) == 4
-    assert COUNT.block(CachePoint(cache_control=CacheControl(type="ephemeral"))) == 0
-    assert COUNT.message(ChatMessage("one", additional_kwargs={"name": "two three"})) == OVERHEAD + 1 + 3
+    assert COUNTER.count_block(nested) == MESSAGE_OVERHEAD + 2 + MEDIA_TOKENS["image"]
+    assert COUNTER.count_block(ThinkingBlock(content="one two", num_tokens=30)) == 30
+    assert COUNTER.count_block(ThinkingBlock(content="one two", additional_information={"signature": "abc"})) == 4
+    assert COUNTER.count_block(CachePoint(cache_control=CacheControl(type="ephemeral"))) == 0
+    assert (
+        COUNTER.count_message(ChatMessage("one", additional_kwargs={"name": "two three"})) == MESSAGE_OVERHEAD + 1 + 3
+    )
 
     class New(TextBlock):
         block_type: str = "hologram"
@@ -174,29 +176,29 @@ def test_every_kind_of_block_counts_and_none_for_nothing():
     class Newer(CacheControl):
         type: str = "of a kind that isn't known"
 
-    assert COUNT.block(Newer()) >= 5
-    assert COUNT.block(New(text="one two")) == 2
+    assert COUNTER.count_block(Newer()) >= 5
+    assert COUNTER.count_block(New(text="one two")) == 2
 
 
-@pytest.mark.parametrize("room", range(OVERHEAD, 40))
-def test_what_is_cut_fits_and_begins_as_it_did(room):
-    said = ChatMessage(role="user", blocks=[TextBlock(text="a b c d e f"), TextBlock(text="g h i j k l m n o p")])
-    found = COUNT.fitted(said, room)
-    if found is None:
-        assert room < OVERHEAD + 2
+@pytest.mark.parametrize("limit", range(MESSAGE_OVERHEAD, 40))
+def test_truncated_message_fits_and_keeps_its_beginning(limit):
+    messages = ChatMessage(role="user", blocks=[TextBlock(text="a b c d e f"), TextBlock(text="g h i j k l m n o p")])
+    shortened = COUNTER.truncate_message(messages, limit)
+    if shortened is None:
+        assert limit < MESSAGE_OVERHEAD + 2
         return
-    assert COUNT.message(found) <= room
-    assert said.content.startswith(found.content.removesuffix(" …"))
-    assert COUNT.message(found) >= min(room, OVERHEAD + 16) - 1  # a mark alone isn't worth a token
+    assert COUNTER.count_message(shortened) <= limit
+    assert messages.content.startswith(shortened.content.removesuffix(" …"))
+    assert COUNTER.count_message(shortened) >= min(limit, MESSAGE_OVERHEAD + 16) - 1  # a mark alone isn't worth a token
 
 
-def test_pictures_that_do_not_fit_are_left_out_and_calls_are_never_cut():
+def test_large_pictures_are_dropped_and_tool_calls_never_cut():
     picture = ChatMessage(role="user", blocks=[ImageBlock(url="http://x/y.png"), TextBlock(text="What is it?")])
     assert [b.block_type for b in window([picture], 50)[0].blocks] == ["text"]
-    assert COUNT.fitted(model("word " * 90, "a"), 50) is None
+    assert COUNTER.truncate_message(model("word " * 90, "a"), 50) is None
 
 
-def test_a_text_is_counted_once():
+def test_repeated_text_is_counted_once():
     counted = []
 
     class Counter(WordCounter):
@@ -205,5 +207,5 @@ def test_a_text_is_counted_once():
             return super().count(text)
 
     counter = MessageCounter(Counter())
-    assert [counter.text("one two"), counter.text("one two"), counter.text("")] == [2, 2, 0]
+    assert [counter.count_text("one two"), counter.count_text("one two"), counter.count_text("")] == [2, 2, 0]
     assert counted == ["one two"]

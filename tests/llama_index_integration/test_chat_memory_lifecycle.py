@@ -1,4 +1,4 @@
-"""MeVeMemory through its life: new histories, resets, references, processes, threads, and parts that fail."""
+"""MeVeMemory over its life: new histories, resets, serialization, processes, threads and failing components."""
 
 import asyncio
 import copy
@@ -17,7 +17,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock,
 
 import meve
 from llama_index_meve import MeVeChatStore, MeVeMemory
-from llama_index_meve._serialization import at_hand
+from llama_index_meve._serialization import register_memory
 from meve.errors import (
     ConfigurationError,
     HoldError,
@@ -31,7 +31,7 @@ from meve.errors import (
 from meve.memory import GovernedMemory, Policy
 from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordEmbedder
-from tests.llama_index_integration.chats import CAT, QUESTION, facts, known, model, texts, user
+from tests.llama_index_integration.chat_helpers import CAT, QUESTION, facts, model, remember_cat, texts, user
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def chat(memory):
     return MeVeMemory(memory=memory, user_id="alice", session_id="s1")
 
 
-def test_a_history_that_is_set_again_is_not_remembered_again(memory, chat):
+def test_history_that_is_set_again_is_remembered_once(memory, chat):
     history = [user(CAT), model("Nice."), user("I have a dog.")]
     chat.set(history)
     assert len(facts(memory)) == 2
@@ -54,7 +54,7 @@ def test_a_history_that_is_set_again_is_not_remembered_again(memory, chat):
     ]  # fmt: skip
 
 
-def test_what_was_put_is_not_remembered_again_when_it_is_set(memory, chat):
+def test_message_that_was_put_is_not_remembered_again_when_set(memory, chat):
     chat.put_messages([user(CAT), model("Nice.")])
     for history in ([user(CAT), model("Nice."), user("And?")], [model("Hello!"), user(CAT)]):
         chat.set(history)
@@ -63,15 +63,15 @@ def test_what_was_put_is_not_remembered_again_when_it_is_set(memory, chat):
     assert [r.text for r in memory.list(user_id="alice") if r.text] == [CAT, CAT]
 
 
-def test_what_was_said_again_is_remembered_again(memory, chat, clock):
+def test_expired_fact_is_remembered_when_said_again(memory, chat, clock):
     chat.put(user(CAT))
     clock.advance(timedelta(days=8))
     chat.put(user(CAT))
     assert set(facts(memory)) == {CAT}
 
 
-def test_a_reset_takes_what_the_session_left_behind_and_nothing_else(memory, chat):
-    known(memory)
+def test_reset_erases_only_the_session_and_its_facts(memory, chat):
+    remember_cat(memory)
     chat.put_messages([user("I have a dog."), model("Nice.")])
     MeVeMemory(memory, user_id="alice", session_id="s2").put(user("I live in Oslo."))
     MeVeMemory(memory, user_id="bob", session_id="s1").put(user("I live in Rome."))
@@ -81,7 +81,7 @@ def test_a_reset_takes_what_the_session_left_behind_and_nothing_else(memory, cha
     assert set(facts(memory, "bob")) == {"I live in Rome."}
 
 
-def test_what_is_on_hold_stays_through_a_reset(memory, chat):
+def test_reset_with_a_held_message_raises_and_erases_nothing(memory, chat):
     chat.put(user("I have a dog."))
     [said] = [r for r in memory.list(user_id="alice") if r.source == "message"]
     memory.hold(said.id, user_id="alice")
@@ -94,7 +94,7 @@ def test_what_is_on_hold_stays_through_a_reset(memory, chat):
     assert memory.list(user_id="alice") == []
 
 
-def test_messages_come_back_as_they_were_and_are_the_stores_too(memory, chat):
+def test_messages_round_trip_and_are_visible_to_the_chat_store(memory, chat):
     said = [
         ChatMessage(role="user", blocks=[TextBlock(text="Look!"), ImageBlock(image=b"\x89PNG\r\n", url=None)]),
         ChatMessage(
@@ -114,7 +114,7 @@ def test_messages_come_back_as_they_were_and_are_the_stores_too(memory, chat):
     assert len(chat.get_all()) == 4
 
 
-def test_long_conversations_are_read_from_their_end(memory, chat):
+def test_long_conversation_is_read_from_its_end(memory, chat):
     turns = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
     chat.put_messages([ChatMessage("Be brief.", role="system"), *turns])
     read = []
@@ -136,21 +136,21 @@ def test_long_conversations_are_read_from_their_end(memory, chat):
     assert len(read) == 401
 
 
-def test_instructions_may_stand_behind_a_greeting(memory):
+def test_instructions_after_a_greeting_are_kept(memory):
     short = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=300)
     turns = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
     short.put_messages([user("Hello!"), ChatMessage("Be kind.", role="system"), *turns])
     assert [m.content for m in short.get()][:2] == ["Be kind.", "A?"]
 
 
-def test_copies_and_pickles_are_of_the_same_session(chat, memory):
+def test_copies_and_pickles_share_the_session(chat, memory):
     chat.put(user(CAT))
     assert copy.deepcopy(chat).memory is memory
     for again in (pickle.loads(pickle.dumps(chat)), chat.model_copy()):
         assert (again.memory is memory, texts(again.get_all())) == (True, [CAT])
 
 
-def test_a_copy_that_is_changed_is_another_session_and_checked(memory, chat):
+def test_copy_with_an_update_is_validated_and_independent(memory, chat):
     chat.put(user(CAT))
     for deep in (False, True):
         other = chat.model_copy(update={"session_id": "s2"}, deep=deep)
@@ -159,20 +159,20 @@ def test_a_copy_that_is_changed_is_another_session_and_checked(memory, chat):
         assert chat.recall is None
         with pytest.raises(ValidationError, match="user_id"):
             chat.model_copy(update={"user_id": " "}, deep=deep)
-    assert chat.model_copy(update={"token_limit": 9})._counter.text("one") == chat._counter.text("one")
+    assert chat.model_copy(update={"token_limit": 9})._counter.count_text("one") == chat._counter.count_text("one")
 
 
-def test_a_reference_counts_as_the_memory_does_whose_it_is(memory):
+def test_deserialized_memory_counts_with_the_same_tokenizer(memory):
     file = Path(meve.__file__).with_name("components") / "verifiers" / "meve-verifier-1" / "tokenizer.json"
     text = "Unbelievably long-winded words, tokenized otherwise: 1234567890."
     usual = MeVeMemory(memory, user_id="alice", session_id="s")
     named = MeVeMemory(memory, user_id="alice", session_id="s", tokens=str(file))
-    assert named._counter.text(text) != usual._counter.text(text)
+    assert named._counter.count_text(text) != usual._counter.count_text(text)
     for chat in (usual, named):
-        assert MeVeMemory.from_json(chat.to_json())._counter.text(text) == chat._counter.text(text)
+        assert MeVeMemory.from_json(chat.to_json())._counter.count_text(text) == chat._counter.count_text(text)
 
 
-def test_a_message_of_another_version_is_told_as_what_it_is(memory, chat):
+def test_unreadable_message_of_another_version_raises_storage_error(memory, chat):
     memory.messages.add("s1", [{"role": "user", "content": "An old one."}], user_id="alice")
     assert texts(chat.get()) == ["An old one."]
     memory.messages.add("s1", [{"role": "user", "blocks": [{"block_type": "hologram"}]}], user_id="alice")
@@ -180,8 +180,8 @@ def test_a_message_of_another_version_is_told_as_what_it_is(memory, chat):
         chat.get()
 
 
-def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has(tmp_path, clock):
-    rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, most=3)
+def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, clock):
+    rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3)
     policy = Policy.from_dict({"chat_ttl": "90m"})
     with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
         options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
@@ -200,26 +200,26 @@ def test_a_reference_names_file_and_session_and_opens_them_anew_where_nobody_has
         again.memory.close()
     with GovernedMemory.open(tmp_path / "m.db") as other:
         assert MeVeMemory.from_dict(data).memory is not other
-        at_hand(other)
+        register_memory(other)
         assert MeVeMemory.from_dict(data).memory is other
 
 
-def test_what_can_not_be_written_down_says_so(memory):
+def test_unserializable_options_and_invalid_data_are_rejected(memory):
     for options, told in (
-        ({"remember": TurnRules(facts=lambda text: [])}, "function of its own"),
-        ({"search": {"within": timedelta(days=1)}}, "can't be written down"),
+        ({"remember": TurnRules(facts=lambda text: [])}, "its facts is a function"),
+        ({"search": {"within": timedelta(days=1)}}, "search must be JSON-serializable"),
     ):
         with pytest.raises(ConfigurationError, match=told):
             MeVeMemory(memory, user_id="alice", **options).to_dict()
-    with pytest.raises(ConfigurationError, match="no file is named"):
+    with pytest.raises(ConfigurationError, match="the data must name a file"):
         MeVeMemory.from_dict({"user_id": "alice"})
-    with pytest.raises(ConfigurationError, match="a reference holds odd"):
+    with pytest.raises(ConfigurationError, match="the data holds unknown names odd"):
         MeVeMemory.from_dict({**MeVeMemory(memory, user_id="alice").to_dict(), "odd": 1})
     with pytest.raises(PolicyError):
         MeVeMemory.from_dict({"file": "m.db", "policy": {"odd": 1}, "user_id": "alice"})
 
 
-def test_a_session_goes_on_in_another_process(tmp_path):
+def test_session_continues_in_another_process(tmp_path):
     code = (
         "import json, sys\n"
         "from llama_index.core.base.llms.types import ChatMessage\n"
@@ -239,8 +239,7 @@ def test_a_session_goes_on_in_another_process(tmp_path):
         assert texts(chat.get_all()) == [CAT, "Nice."]
 
 
-async def test_the_event_loop_goes_on_while_memory_works(memory):
-    """Fifty at once, and while they are at work the loop comes by again and again."""
+async def test_async_calls_do_not_block_the_event_loop(memory):
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     here, elsewhere = threading.get_ident(), set()
     add, page, reads = memory.messages.add, memory.messages.page, set()
@@ -296,21 +295,19 @@ def test_threads_share_a_session_and_lose_nothing(memory, chat):
     assert all(answer == "Fine." for answer in shown[1::2])
 
 
-def test_what_was_recalled_is_told_to_who_listens(memory, chat):
+def test_recall_emits_a_trace_event_without_text(memory, chat):
     from llama_index_meve._instrumentation import MeVeTraceEvent
     from tests.llama_index_integration.conftest import Listener, listening
 
-    known(memory)
-    with listening(Listener(heard=[])) as listener:
+    remember_cat(memory)
+    with listening(Listener(received=[])) as listener:
         chat.get(QUESTION)
-    [event] = [e for e in listener.heard if isinstance(e, MeVeTraceEvent)]
+    [event] = [e for e in listener.received if isinstance(e, MeVeTraceEvent)]
     assert "Tom" not in str(event)
     assert event.trace["candidates"][0]["id"] == "cat"
 
 
 class Unplugged(WordEmbedder):
-    """An embedder that fails while it is unplugged."""
-
     unplugged = False
 
     def embed_query(self, text):
@@ -331,7 +328,7 @@ def failing(tmp_path):
         yield memory, embedder
 
 
-def test_a_conversation_goes_on_where_nothing_can_be_recalled(failing):
+def test_failing_recall_warns_and_returns_the_messages(failing):
     memory, embedder = failing
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     chat.put(user("Hello!"))
@@ -343,7 +340,7 @@ def test_a_conversation_goes_on_where_nothing_can_be_recalled(failing):
         strict.get(QUESTION)
 
 
-def test_what_can_never_be_remembered_keeps_nothing_else_from_it(failing):
+def test_message_that_always_fails_does_not_block_others(failing):
     memory, _ = failing
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     with pytest.warns(MemoryLostWarning, match="remembering what was said failed"):
@@ -356,7 +353,7 @@ def test_what_can_never_be_remembered_keeps_nothing_else_from_it(failing):
     assert len(chat.get_all()) == 5
 
 
-def test_what_can_not_be_kept_raises_whatever_was_chosen(memory, chat):
+def test_storage_failure_always_raises(memory, chat):
     memory.close()
     with pytest.raises(StorageError):
         chat.put(user(CAT))
@@ -364,8 +361,8 @@ def test_what_can_not_be_kept_raises_whatever_was_chosen(memory, chat):
         chat.get_all()
 
 
-def test_what_the_user_said_last_is_handed_out_as_one_object_until_something_is_said(memory, chat, clock):
-    """Agents write into it. Nothing of that is kept, and nothing of it stays where the message is erased or over."""
+def test_last_user_message_is_one_object_until_the_user_speaks_again(memory, chat, clock):
+    """Agents write state into it. It is never stored, and is released when the message is erased or expires."""
     chat.put(user(QUESTION))
     (first,) = chat.get()
     first.blocks[0].text = f"STATE {QUESTION}"

@@ -1,18 +1,17 @@
-"""The contract of stores that are attached from outside, on every index that is known here."""
+"""Run the external store contract on every known vector store."""
 
 import pytest
 from llama_index.core.schema import TextNode
 
 from llama_index_meve._vector_stores import make_store
 from meve.testing.store_contract import Attached, StoreContract
-from tests.llama_index_integration.test_retriever import ENGLISH, indexed
+from tests.llama_index_integration.test_retriever import ENGLISH, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
 
 def attached(kind):
-    """As a user of LlamaIndex's has it, who writes to the index itself."""
-    index = indexed(kind, [])
+    index = build_index(kind, [])
 
     def drop(ids):
         index.delete_nodes(list(ids), delete_from_docstore=True)

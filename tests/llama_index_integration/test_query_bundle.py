@@ -1,4 +1,4 @@
-"""A question as LlamaIndex puts it: with an embedding that is known, or other texts to embed; it stays as it is."""
+"""Query bundles with their own embedding or texts to embed."""
 
 import asyncio
 import copy
@@ -13,7 +13,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import uid
-from tests.llama_index_integration.stores import STORES, indexed
+from tests.llama_index_integration.vector_stores import STORES, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
@@ -26,8 +26,8 @@ def embedding(text):
     return WordEmbedder().embed_query(text).tolist()
 
 
-def put(way):
-    """A question about one thing, to be embedded as another."""
+def custom_query(way):
+    """Return a query whose embedding is about something else than its text."""
     if way == "embedding":
         return QueryBundle(BLUE, embedding=embedding("zebra facts for you"))
     return QueryBundle(BLUE, custom_embedding_strs=["zebra facts", "for you zebra"])
@@ -37,41 +37,41 @@ def put(way):
 def retriever(request, nodes, parts):
     if request.param == "nodes":
         return MeVeRetriever.from_nodes(nodes, **NARROW, **parts)
-    return MeVeRetriever.from_index(indexed(request.param, nodes), **NARROW, **parts)
+    return MeVeRetriever.from_index(build_index(request.param, nodes), **NARROW, **parts)
 
 
 @pytest.mark.parametrize("way", ["embedding", "texts"])
-def test_a_question_is_looked_for_as_it_was_put_and_verified_by_its_words(way, retriever):
-    bundle = put(way)
+def test_custom_embedding_searches_and_query_text_verifies(way, retriever):
+    bundle = custom_query(way)
     before = copy.deepcopy(bundle)
-    for found in (retriever.retrieve(bundle), asyncio.run(retriever.aretrieve(bundle))):
-        assert [each.node.node_id for each in found] == [uid("zebra")]
-        assert found[0].score == 0.0
+    for result in (retriever.retrieve(bundle), asyncio.run(retriever.aretrieve(bundle))):
+        assert [each.node.node_id for each in result] == [uid("zebra")]
+        assert result[0].score == 0.0
     assert retriever.retrieve(BLUE)[0].node.node_id == uid("sky")
     assert bundle == before
 
 
-def test_an_embedding_that_is_known_is_not_made_again(nodes, parts, monkeypatch):
-    retriever = MeVeRetriever.from_index(indexed("SimpleVectorStore", nodes), **NARROW, **parts)
+def test_given_embedding_is_not_computed_again(nodes, parts, monkeypatch):
+    retriever = MeVeRetriever.from_index(build_index("SimpleVectorStore", nodes), **NARROW, **parts)
     monkeypatch.setattr(MeVeEmbedding, "_get_query_embedding", lambda self, query: 1 / 0)
-    assert retriever.retrieve(put("embedding"))
+    assert retriever.retrieve(custom_query("embedding"))
 
 
-def test_an_embedding_of_another_dimension_is_not_taken_for_ones_own(nodes, parts):
-    """As when retrievers over several indexes share a question, and the stock one wrote its embedding there."""
+def test_embedding_of_another_dimension_is_ignored(nodes, parts):
+    """Retrievers over several indexes share a query, and the stock one writes its embedding into it."""
     retriever = MeVeRetriever.from_nodes(nodes, **NARROW, **parts)
     assert retriever.retrieve(QueryBundle(BLUE, embedding=[1.0, 0.0]))[0].node.node_id == uid("sky")
 
 
 @pytest.mark.parametrize("use_async", [False, True])
-def test_it_shares_a_question_with_a_stock_retriever(use_async, nodes, parts):
-    stock = indexed("SimpleVectorStore", nodes).as_retriever(similarity_top_k=1)
+def test_fusion_with_a_stock_retriever_works(use_async, nodes, parts):
+    stock = build_index("SimpleVectorStore", nodes).as_retriever(similarity_top_k=1)
     mine = MeVeRetriever.from_nodes(nodes, **parts)
     fused = QueryFusionRetriever([stock, mine], llm=MockLLM(), num_queries=1, use_async=use_async, similarity_top_k=2)
     assert fused.retrieve(BLUE)[0].node.node_id == uid("sky")
 
 
-class Asked(SimpleVectorStore):
+class RecordingStore(SimpleVectorStore):
     embeddings: list = []  # noqa: RUF012 - pydantic's
 
     def query(self, query, **kwargs):
@@ -79,9 +79,9 @@ class Asked(SimpleVectorStore):
         return super().query(query, **kwargs)
 
 
-def test_what_a_later_hop_asks_is_another_question(nodes, parts):
-    store = Asked(embeddings=[])
-    retriever = MeVeRetriever.from_index(indexed(None, nodes, store), hops=2, sources="dense", **parts)
+def test_later_hop_computes_its_own_embedding(nodes, parts):
+    store = RecordingStore(embeddings=[])
+    retriever = MeVeRetriever.from_index(build_index(None, nodes, store), hops=2, sources="dense", **parts)
     bundle = QueryBundle(BLUE, embedding=embedding("wide sky"))
     retriever.retrieve(bundle)
     assert len(store.embeddings) > 1
@@ -89,17 +89,17 @@ def test_what_a_later_hop_asks_is_another_question(nodes, parts):
     assert bundle.embedding not in store.embeddings[1:]
 
 
-def test_a_fallback_is_asked_with_the_question_as_it_was_put(nodes, parts):
-    heard = []
+def test_fallback_receives_the_unchanged_query_bundle(nodes, parts):
+    queries = []
 
     class Fallback(BaseRetriever):
         def _retrieve(self, query_bundle):
-            heard.append(copy.copy(query_bundle))
+            queries.append(copy.copy(query_bundle))
             query_bundle.embedding = [0.0]  # as the stock one does
             return []
 
-    bundle = put("texts")
-    made = MeVePostprocessor.make(fallback=Fallback(), **parts)
-    made.postprocess_nodes([NodeWithScore(node=nodes[2])], query_bundle=bundle)
-    assert heard == [put("texts")]
-    assert bundle == put("texts")
+    bundle = custom_query("texts")
+    postprocessor = MeVePostprocessor.make(fallback=Fallback(), **parts)
+    postprocessor.postprocess_nodes([NodeWithScore(node=nodes[2])], query_bundle=bundle)
+    assert queries == [custom_query("texts")]
+    assert bundle == custom_query("texts")

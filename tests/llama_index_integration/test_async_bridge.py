@@ -1,4 +1,4 @@
-"""Async calls: what a store or a retriever can be asked natively is awaited, what would block the loop is not on it."""
+"""Async calls: native async methods are awaited on the loop, blocking methods run in a thread."""
 
 import asyncio
 import gc
@@ -13,16 +13,16 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool
-from llama_index_meve._async_bridge import ask, off_loop
+from llama_index_meve._async_bridge import await_or_call, run_in_thread
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
-from tests.llama_index_integration.stores import indexed
+from tests.llama_index_integration.vector_stores import build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
 BLUE = "blue sky"
-PATIENCE = 60
+TIMEOUT = 60
 """Seconds, for what would else hang."""
 
 
@@ -30,25 +30,25 @@ def ids(found):
     return [each.node.node_id for each in found]
 
 
-def here():
+def thread_id():
     return threading.get_ident()
 
 
-class InMemory(SimpleVectorStore):
-    """The stock one, with a record of where it was asked."""
+class RecordingSimpleStore(SimpleVectorStore):
+    """A SimpleVectorStore that records the thread of each query."""
 
-    asked: list = []  # noqa: RUF012 - pydantic's
+    calls: list = []  # noqa: RUF012 - pydantic's
 
     def query(self, query, **kwargs):
-        self.asked.append(("query", here()))
+        self.calls.append(("query", thread_id()))
         return super().query(query, **kwargs)
 
 
-class Blocking(BasePydanticVectorStore):
-    """One that keeps nodes itself, as databases do, and has no async methods of its own."""
+class BlockingStore(BasePydanticVectorStore):
+    """Keeps nodes itself, as databases do, and has no async methods of its own."""
 
     stores_text: bool = True
-    asked: list = []  # noqa: RUF012 - pydantic's
+    calls: list = []  # noqa: RUF012 - pydantic's
     _vectors: SimpleVectorStore = PrivateAttr(default_factory=SimpleVectorStore)
     _nodes: dict = PrivateAttr(default_factory=dict)
 
@@ -64,7 +64,7 @@ class Blocking(BasePydanticVectorStore):
         self._vectors.delete(ref_doc_id)
 
     def query(self, query, **kwargs):
-        self.asked.append(("query", here()))
+        self.calls.append(("query", thread_id()))
         return self._found(query)
 
     def _found(self, query):
@@ -73,59 +73,57 @@ class Blocking(BasePydanticVectorStore):
         return made
 
 
-class Native(Blocking):
-    """One that has."""
-
+class AsyncStore(BlockingStore):
     async def aquery(self, query, **kwargs):
-        self.asked.append(("aquery", here()))
+        self.calls.append(("aquery", thread_id()))
         await asyncio.sleep(0)
         return self._found(query)
 
 
-class Never(Native):
-    """One that doesn't answer."""
+class HangingStore(AsyncStore):
+    """Never answers."""
 
     async def aquery(self, query, **kwargs):
         await asyncio.sleep(0.05)  # by then the thread waits for this; were it late, it would see that nobody waits
-        self.asked.append("waits")
+        self.calls.append("waits")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            self.asked.append("cancelled")
+            self.calls.append("cancelled")
             raise
 
 
-def over(kind, nodes, parts):
-    store = kind(asked=[])
-    return MeVeRetriever.from_index(indexed(None, nodes, store), **parts), store.asked
+def retriever_over(kind, nodes, parts):
+    store = kind(calls=[])
+    return MeVeRetriever.from_index(build_index(None, nodes, store), **parts), store.calls
 
 
-async def test_a_store_with_async_methods_is_awaited_on_the_loop(nodes, parts):
-    retriever, asked = over(Native, nodes, parts)
+async def test_store_with_async_methods_is_awaited_on_the_loop(nodes, parts):
+    retriever, calls = retriever_over(AsyncStore, nodes, parts)
     found = await retriever.aretrieve(BLUE)
-    assert asked == [("aquery", here())]
+    assert calls == [("aquery", thread_id())]
     assert ids(found) == ids(retriever.retrieve(BLUE))
-    assert asked[1:] == [("query", here())]
+    assert calls[1:] == [("query", thread_id())]
 
 
-async def test_a_store_without_is_asked_off_the_loop(nodes, parts):
-    retriever, asked = over(Blocking, nodes, parts)
+async def test_blocking_store_is_queried_off_the_loop(nodes, parts):
+    retriever, calls = retriever_over(BlockingStore, nodes, parts)
     await retriever.aretrieve(BLUE)
-    assert [how for how, _ in asked] == ["query"]
-    assert asked[0][1] != here()
+    assert [how for how, _ in calls] == ["query"]
+    assert calls[0][1] != thread_id()
 
 
-async def test_what_lives_in_memory_is_searched_on_the_loop_which_changes_it(nodes, parts):
-    """As LlamaIndex does: neither dicts nor FAISS can be searched in one thread while another adds to them."""
-    retriever, asked = over(InMemory, nodes, parts)
+async def test_in_memory_store_is_searched_on_the_loop(nodes, parts):
+    """Neither dicts nor FAISS may be searched in one thread while another adds to them."""
+    retriever, calls = retriever_over(RecordingSimpleStore, nodes, parts)
     await retriever.aretrieve(BLUE)
-    assert asked == [("query", here())]
+    assert calls == [("query", thread_id())]
 
 
 @pytest.mark.filterwarnings("ignore::meve.errors.StaleWarning")
 @pytest.mark.parametrize("kind", ["SimpleVectorStore", "FaissVectorStore", "FaissMapVectorStore"])
-async def test_an_index_grows_while_it_is_asked(kind, nodes, parts):
-    index = indexed(kind, nodes)
+async def test_index_can_be_queried_while_it_grows(kind, nodes, parts):
+    index = build_index(kind, nodes)
     retriever = MeVeRetriever.from_index(index, **parts)
 
     async def grow(n):
@@ -139,21 +137,20 @@ async def test_an_index_grows_while_it_is_asked(kind, nodes, parts):
     assert await retriever.arefresh() == 204
 
 
-async def test_many_at_once_wait_for_nobody(nodes, parts):
-    """Neither for a store that answers on the loop, nor for embeddings in a pool of threads, nor for one another."""
-    retriever, _ = over(Native, nodes, parts)
-    last = MeVePostprocessor.make(fallback=retriever, **parts)
+async def test_many_concurrent_calls_do_not_deadlock(nodes, parts):
+    retriever, _ = retriever_over(AsyncStore, nodes, parts)
+    postprocessor = MeVePostprocessor.make(fallback=retriever, **parts)
     given = [NodeWithScore(node=nodes[2])]
-    alone = ids(await retriever.aretrieve(BLUE)), ids(await last.apostprocess_nodes(given, query_str=BLUE))
-    async with asyncio.timeout(PATIENCE):
+    alone = ids(await retriever.aretrieve(BLUE)), ids(await postprocessor.apostprocess_nodes(given, query_str=BLUE))
+    async with asyncio.timeout(TIMEOUT):
         plain = await asyncio.gather(*[retriever.aretrieve(BLUE) for _ in range(60)])
-        nested = await asyncio.gather(*[last.apostprocess_nodes(given, query_str=BLUE) for _ in range(60)])
+        nested = await asyncio.gather(*[postprocessor.apostprocess_nodes(given, query_str=BLUE) for _ in range(60)])
     assert [ids(found) for found in plain] == [alone[0]] * 60
     assert [ids(found) for found in nested] == [alone[1]] * 60
 
 
 def test_threads_end_with_their_loop(nodes, parts):
-    retriever, _ = over(Native, nodes, parts)
+    retriever, _ = retriever_over(AsyncStore, nodes, parts)
 
     async def several():
         await asyncio.gather(*[retriever.aretrieve(BLUE) for _ in range(5)])
@@ -163,41 +160,40 @@ def test_threads_end_with_their_loop(nodes, parts):
     assert threads
     gc.collect()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_who_leaves_cancels_what_is_awaited(nodes, parts):
-    retriever, asked = over(Never, nodes, parts)
+async def test_cancelling_the_caller_cancels_the_awaited_query(nodes, parts):
+    retriever, calls = retriever_over(HangingStore, nodes, parts)
     task = asyncio.create_task(retriever.aretrieve(BLUE))
-    async with asyncio.timeout(PATIENCE):
-        while not asked:
+    async with asyncio.timeout(TIMEOUT):
+        while not calls:
             await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while "cancelled" not in asked:
+        while "cancelled" not in calls:
             await asyncio.sleep(0.001)
-    assert asked == ["waits", "cancelled"]
+    assert calls == ["waits", "cancelled"]
 
 
-async def test_who_has_left_asks_nothing_more():
-    """Work that goes on in its thread after its caller was cancelled."""
-    going, left, asked = threading.Event(), threading.Event(), []
+async def test_work_of_a_cancelled_caller_awaits_nothing_more():
+    going, left, calls = threading.Event(), threading.Event(), []
 
     async def native():
-        asked.append("on the loop")
+        calls.append("on the loop")
 
     def work():
         going.set()
-        left.wait(PATIENCE)
+        left.wait(TIMEOUT)
         try:
-            ask(lambda: asked.append("here"), native)
+            await_or_call(lambda: calls.append("here"), native)
         finally:
             left.clear()
 
-    task = asyncio.create_task(off_loop(work))
-    async with asyncio.timeout(PATIENCE):
+    task = asyncio.create_task(run_in_thread(work))
+    async with asyncio.timeout(TIMEOUT):
         while not going.is_set():
             await asyncio.sleep(0.001)
         task.cancel()
@@ -206,69 +202,68 @@ async def test_who_has_left_asks_nothing_more():
         left.set()
         while left.is_set():
             await asyncio.sleep(0.001)
-    assert asked == []
+    assert calls == []
 
 
 class Fallback(BaseRetriever):
     def __init__(self, nodes):
-        self.nodes, self.asked = nodes, []
+        self.nodes, self.calls = nodes, []
         super().__init__()
 
     def _retrieve(self, query_bundle):
-        self.asked.append(("retrieve", here()))
+        self.calls.append(("retrieve", thread_id()))
         return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
 
 
-class NativeFallback(Fallback):
+class AsyncFallback(Fallback):
     async def _aretrieve(self, query_bundle):
-        self.asked.append(("aretrieve", here()))
+        self.calls.append(("aretrieve", thread_id()))
         return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
 
 
-async def test_a_fallback_with_an_async_way_is_awaited_and_another_is_asked_off_the_loop(nodes, parts):
+async def test_async_fallback_is_awaited_and_blocking_fallback_runs_off_the_loop(nodes, parts):
     given = [NodeWithScore(node=nodes[2])]
-    native, blocking = NativeFallback(nodes[:1]), Fallback(nodes[:1])
+    native, blocking = AsyncFallback(nodes[:1]), Fallback(nodes[:1])
     for other in (native, blocking):
         made = MeVePostprocessor.make(fallback=other, **parts)
         assert ids(await made.apostprocess_nodes(given, query_str=BLUE)) == [uid("sky")]
-    assert native.asked == [("aretrieve", here())]
-    assert [how for how, _ in blocking.asked] == ["retrieve"]
-    assert blocking.asked[0][1] != here()
+    assert native.calls == [("aretrieve", thread_id())]
+    assert [how for how, _ in blocking.calls] == ["retrieve"]
+    assert blocking.calls[0][1] != thread_id()
 
 
-async def test_a_fallback_may_block_the_loop_itself(nodes, parts):
-    """It asks another retriever without awaiting it: that one mustn't wait for the loop."""
-    inner, _ = over(Native, nodes, parts)
+async def test_async_fallback_that_blocks_the_loop_does_not_deadlock(nodes, parts):
+    """It calls another retriever synchronously, which must not wait for the loop."""
+    inner, _ = retriever_over(AsyncStore, nodes, parts)
 
-    class Rude(Fallback):
+    class BlockingAsyncFallback(Fallback):
         async def _aretrieve(self, query_bundle):
             return inner.retrieve(query_bundle)
 
-    made = MeVePostprocessor.make(fallback=Rude(nodes), **parts)
-    async with asyncio.timeout(PATIENCE):
+    made = MeVePostprocessor.make(fallback=BlockingAsyncFallback(nodes), **parts)
+    async with asyncio.timeout(TIMEOUT):
         found = await made.apostprocess_nodes([NodeWithScore(node=nodes[2])], query_str=BLUE)
     assert ids(found)[0] == uid("sky")
 
 
-async def test_the_tool_awaits_too(nodes, parts):
-    retriever, asked = over(Native, nodes, parts)
+async def test_tool_awaits_an_async_store(nodes, parts):
+    retriever, calls = retriever_over(AsyncStore, nodes, parts)
     answer = await create_meve_tool(retriever).acall(query=BLUE)
     assert "A blue sky today." in answer.content
-    assert asked == [("aquery", here())]
+    assert calls == [("aquery", thread_id())]
 
 
-async def test_what_an_awaited_store_raises_names_it(nodes, parts):
-    class Broken(Native):
+async def test_error_of_an_awaited_store_names_the_store(nodes, parts):
+    class Broken(AsyncStore):
         async def aquery(self, query, **kwargs):
             raise OSError("unplugged")
 
-    retriever, _ = over(Broken, nodes, parts)
+    retriever, _ = retriever_over(Broken, nodes, parts)
     with pytest.raises(RetrievalError, match=r"searching Broken failed: OSError: unplugged"):
         await retriever.aretrieve(BLUE)
 
 
-async def test_qdrant_with_an_async_client_alone(nodes, parts):
-    """Everything but what can't be awaited, which says so."""
+async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts):
     from llama_index.vector_stores.qdrant import QdrantVectorStore
     from qdrant_client import AsyncQdrantClient
 
@@ -286,7 +281,7 @@ async def test_qdrant_with_an_async_client_alone(nodes, parts):
     assert uid("zebra") in ids(await by_words.aretrieve("zebra facts"))
     kept_out = MeVeRetriever(retriever.engine, filters=english, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert await kept_out.aretrieve("zebra facts") == []
-    with pytest.raises(ConfigurationError, match="has an async client alone: await aretrieve"):
+    with pytest.raises(ConfigurationError, match="has only an async client: await aretrieve"):
         retriever.retrieve(BLUE)
     await index.adelete_ref_doc("doc-zebra")
     with pytest.warns(StaleWarning):
@@ -294,8 +289,8 @@ async def test_qdrant_with_an_async_client_alone(nodes, parts):
     await client.close()
 
 
-async def test_words_are_read_anew_on_the_loop(nodes, parts):
-    retriever, _ = over(InMemory, nodes, parts)
+async def test_arefresh_indexes_new_nodes_for_keyword_search(nodes, parts):
+    retriever, _ = retriever_over(RecordingSimpleStore, nodes, parts)
     retriever.engine.store.index.insert_nodes([node("yak", "Yaks yawn.")])
     assert await retriever.arefresh() == 5
     assert uid("yak") in ids(await retriever.aretrieve("yaks yawn"))
@@ -304,8 +299,8 @@ async def test_words_are_read_anew_on_the_loop(nodes, parts):
 
 
 async def test_sync_calls_work_within_a_running_loop(nodes, parts):
-    retriever, asked = over(Native, nodes, parts)
-    last = MeVePostprocessor.make(**parts)
+    retriever, calls = retriever_over(AsyncStore, nodes, parts)
+    postprocessor = MeVePostprocessor.make(**parts)
     found = retriever.retrieve(BLUE)
-    assert ids(last.postprocess_nodes(found, query_bundle=QueryBundle(BLUE)))[0] == uid("sky")
-    assert asked == [("query", here())]
+    assert ids(postprocessor.postprocess_nodes(found, query_bundle=QueryBundle(BLUE)))[0] == uid("sky")
+    assert calls == [("query", thread_id())]

@@ -1,4 +1,4 @@
-"""The vector stores that users run, each in memory, and indexes over them."""
+"""Vector stores in memory, and indexes over them."""
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
@@ -39,10 +39,10 @@ STORES = {
     "FaissMapVectorStore": faiss_map,
     "QdrantVectorStore": qdrant,
 }
-DELETING = [name for name in STORES if name != "FaissVectorStore"]
+DELETABLE = [name for name in STORES if name != "FaissVectorStore"]
 """Those that can let go of a node."""
 
 
-def indexed(kind, nodes, store=None):
+def build_index(kind, nodes, store=None):
     storage = StorageContext.from_defaults(vector_store=store or STORES[kind]())
     return VectorStoreIndex(nodes, storage_context=storage, embed_model=MeVeEmbedding(WordEmbedder()))

@@ -1,4 +1,4 @@
-"""Twelve things that LlamaIndex's own memory gets wrong: each is shown with the stock part, and that ours doesn't."""
+"""Twelve defects of LlamaIndex's own memory, each shown with the stock class and absent from ours."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVeMemory, MeVeMemoryBlock
-from llama_index_meve._token_limit import OVERHEAD, MessageCounter
+from llama_index_meve._message_counter import MESSAGE_OVERHEAD, MessageCounter
 from meve.components.tokenizers.function import FunctionTokens
 from meve.errors import MemoryLostWarning, ModelError
 from meve.memory import GovernedMemory
@@ -39,7 +39,7 @@ def texts(messages):
 
 @pytest.fixture
 async def stock():
-    """Makes stock memories, and closes their databases."""
+    """Create stock memories, and close their databases."""
     made = []
 
     def make(**options):
@@ -53,7 +53,7 @@ async def stock():
             await memory.sql_store._async_engine.dispose()
 
 
-class Texts(BasePydanticVectorStore):
+class TextStore(BasePydanticVectorStore):
     """A vector store that keeps text, as databases do."""
 
     stores_text: bool = True
@@ -78,11 +78,11 @@ class Texts(BasePydanticVectorStore):
 
 
 def vector_block():
-    return VectorMemoryBlock(vector_store=Texts(), embed_model=MeVeEmbedding(WordEmbedder()))
+    return VectorMemoryBlock(vector_store=TextStore(), embed_model=MeVeEmbedding(WordEmbedder()))
 
 
-class Notes(BaseMemoryBlock[str]):
-    """A block that keeps what it was asked with, and may fail to take what it is given."""
+class RecordingBlock(BaseMemoryBlock[str]):
+    """Records the messages it gets, and may fail to take them."""
 
     name: str = "notes"
     fails: bool = False
@@ -99,9 +99,8 @@ class Notes(BaseMemoryBlock[str]):
         self.taken.extend(message.content for message in messages)
 
 
-async def test_a_what_comes_first_stays_first(stock, memory):
-    """Stock: the block of the highest priority is the first to go. Ours: instructions, the last turn, facts; then the
-    rest."""
+async def test_a_highest_priority_content_is_kept(stock, memory):
+    """Stock: the block with the highest priority is dropped first."""
     first = StaticMemoryBlock(name="first", static_content="one " * 30, priority=1)
     second = StaticMemoryBlock(name="second", static_content="two " * 30, priority=2)
     theirs = stock(token_limit=40, memory_blocks=[first, second])
@@ -124,8 +123,8 @@ async def test_a_what_comes_first_stays_first(stock, memory):
     assert "An old question?" not in shown
 
 
-async def test_b_one_users_block_never_answers_with_anothers(stock, memory):
-    """Stock: a block that two sessions share stays with the first session. Ours: a block is bound to its user."""
+async def test_b_block_never_answers_with_another_users_content(stock, memory):
+    """Stock: a block shared by two sessions stays with the first session."""
     block = vector_block()
     await block.aput([ChatMessage("The note of alice is ALICE-SECRET.")], session_id="alice")
     await block.aput([ChatMessage("The note of bob is BOB-NOTE.")], session_id="bob")
@@ -143,8 +142,8 @@ async def test_b_one_users_block_never_answers_with_anothers(stock, memory):
             assert (mine in found, others in found) == (True, False)
 
 
-class Live(SQLAlchemyChatStore):
-    """Hands out what it holds, and no copies."""
+class SharedObjectStore(SQLAlchemyChatStore):
+    """Returns the stored objects instead of copies."""
 
     _held: list = PrivateAttr(default_factory=list)
 
@@ -155,10 +154,10 @@ class Live(SQLAlchemyChatStore):
         self._held.append(message)
 
 
-async def test_c_reading_changes_nothing_that_is_stored(stock, memory):
-    """Stock: what a block says is written into the store's own system message, once for each reading."""
+async def test_c_reading_does_not_change_stored_messages(stock, memory):
+    """Stock: each read writes the block's text into the stored system message."""
     block = StaticMemoryBlock(name="b", static_content="injected", priority=0)
-    theirs = stock(chat_store=Live("held"), memory_blocks=[block])
+    theirs = stock(chat_store=SharedObjectStore("held"), memory_blocks=[block])
     system = ChatMessage("Be brief.", role="system")
     await theirs.aput(system)
     for _ in range(3):
@@ -175,7 +174,7 @@ async def test_c_reading_changes_nothing_that_is_stored(stock, memory):
     assert texts(await ours.aget_all()) == texts([system]) == "Be brief."
 
 
-async def test_d_it_can_be_written_down_and_found_again(stock, memory):
+async def test_d_memory_can_be_serialized(stock, memory):
     theirs = stock()
     with pytest.raises(TypeError, match="not JSON serializable"):
         theirs.to_json()
@@ -191,8 +190,8 @@ async def test_d_it_can_be_written_down_and_found_again(stock, memory):
     assert (found.token_limit, texts(found.get_all())) == (77, "My cat is called Tom.")
 
 
-async def test_e_a_reset_leaves_nothing_of_the_session(stock, memory):
-    """Stock: the vector block goes on telling what was said."""
+async def test_e_reset_erases_the_session(stock, memory):
+    """Stock: the vector block still returns it."""
     block = vector_block()
     theirs = stock(memory_blocks=[block], session_id="s")
     await block.aput([ChatMessage("My secret is ABRACADABRA.")], session_id="s")
@@ -208,7 +207,7 @@ async def test_e_a_reset_leaves_nothing_of_the_session(stock, memory):
         assert ("ABRACADABRA" in shown, "SESAME" in shown) == (False, True)
 
 
-async def test_f_every_kind_of_block_counts(stock):
+async def test_f_every_kind_of_block_is_counted(stock):
     theirs, ours = stock(), MessageCounter(WordCounter())
     for block, least in [
         (ToolCallBlock(tool_name="search", tool_kwargs={"query": "one two three"}), 4),
@@ -217,10 +216,10 @@ async def test_f_every_kind_of_block_counts(stock):
     ]:
         message = ChatMessage(role="assistant", blocks=[block])
         assert theirs._estimate_token_count(message) == 0
-        assert ours.message(message) >= OVERHEAD + least
+        assert ours.count_message(message) >= MESSAGE_OVERHEAD + least
 
 
-async def test_g_the_limit_is_never_exceeded(stock, memory):
+async def test_g_token_limit_is_never_exceeded(stock, memory):
     block = StaticMemoryBlock(name="b", static_content="word " * 200, priority=0)
     theirs, long = stock(token_limit=50, memory_blocks=[block]), ChatMessage("long " * 300)
     await theirs.aput(long)
@@ -231,10 +230,10 @@ async def test_g_the_limit_is_never_exceeded(stock, memory):
     await ours.aput(long)
     shown = await ours.aget("What is my cat called?")
     assert shown
-    assert 0 < sum(map(MessageCounter(WordCounter()).message, shown)) <= 50
+    assert 0 < sum(map(MessageCounter(WordCounter()).count_message, shown)) <= 50
 
 
-async def test_h_instructions_stay(stock, memory):
+async def test_h_instructions_are_kept(stock, memory):
     system = ChatMessage("Be brief.", role="system")
     turns = [ChatMessage("word " * 10, role=("user", "assistant")[n % 2]) for n in range(40)]
     theirs, ours = stock(token_limit=100, token_flush_size=20), chat(memory, token_limit=100)
@@ -247,8 +246,6 @@ async def test_h_instructions_stay(stock, memory):
 
 
 class Unplugged(WordEmbedder):
-    """An embedder that fails while it is unplugged."""
-
     unplugged = False
 
     def embed_passages(self, texts):
@@ -257,9 +254,9 @@ class Unplugged(WordEmbedder):
         return super().embed_passages(texts)
 
 
-async def test_i_what_fails_to_be_remembered_is_kept_and_remembered_later(stock, tmp_path):
-    """Stock: messages are put away before the block is given them; if it fails, it never sees them again."""
-    notes = Notes(fails=True, taken=[])
+async def test_i_failed_message_is_stored_and_remembered_later(stock, tmp_path):
+    """Stock: messages are archived before the block gets them; if it fails, it never sees them again."""
+    notes = RecordingBlock(fails=True, taken=[])
     theirs = stock(token_limit=20, token_flush_size=5, memory_blocks=[notes], chat_history_token_ratio=0.5)
     await theirs.aput(ChatMessage("My cat is called Tom."))
     with pytest.raises(OSError, match="unplugged"):
@@ -284,7 +281,7 @@ async def test_i_what_fails_to_be_remembered_is_kept_and_remembered_later(stock,
             assert [r.text for r in memory.list(user_id="alice") if r.text] == ["My cat is called Tom."]
 
 
-async def test_j_fifty_at_once_lose_nothing(stock, memory):
+async def test_j_concurrent_puts_lose_nothing(stock, memory):
     said = {f"Message number {n}." for n in range(50)}
     theirs, ours = stock(token_limit=30_000), chat(memory)
     await theirs.aput(ChatMessage("Hello."))
@@ -295,8 +292,8 @@ async def test_j_fifty_at_once_lose_nothing(stock, memory):
     assert {r.text for r in memory.list(user_id="alice") if r.source == "chat_user"} == said
 
 
-async def test_k_a_message_is_a_question_as_well_as_a_text_is(stock, memory):
-    notes = Notes(asked=[])
+async def test_k_chat_message_is_accepted_as_question(stock, memory):
+    notes = RecordingBlock(asked=[])
     theirs, question = stock(memory_blocks=[notes]), "What is my cat called?"
     for asked in (question, ChatMessage(question)):
         await theirs.aget(input=asked)
@@ -307,8 +304,8 @@ async def test_k_a_message_is_a_question_as_well_as_a_text_is(stock, memory):
         assert "My cat is called Tom." in texts(await chat(memory).aget(input=asked))
 
 
-def test_l_what_reading_costs_grows_with_what_is_shown_and_not_with_what_was_said(memory):
-    """Stock: all of the history is counted again for each message that doesn't fit."""
+def test_l_read_cost_grows_with_the_window_not_the_history(memory):
+    """Stock: the whole history is counted again for each message that does not fit."""
     counted = []
 
     def count(text):

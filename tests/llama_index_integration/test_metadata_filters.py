@@ -1,10 +1,10 @@
-"""Every operator of LlamaIndex's filters, nested, on metadata that may lack the key."""
+"""Every operator of LlamaIndex's metadata filters, nested, on metadata that may lack the key."""
 
 import pytest
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from llama_index_meve._metadata_filters import admits
+from llama_index_meve._metadata_filters import filter_predicate
 from meve.errors import ConfigurationError
 
 ROWS = [
@@ -24,33 +24,33 @@ CASES = [
 
 
 @pytest.mark.parametrize(("key", "operator", "value"), CASES)
-def test_each_operator_says_what_llamaindex_says(key, operator, value):
+def test_each_operator_agrees_with_llamaindex(key, operator, value):
     filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
-    theirs = build_metadata_filter_fn(lambda n: ROWS[int(n)], filters)
-    ours = admits(filters)
-    said = [ours(row) for row in ROWS]
-    assert said == [bool(theirs(str(n))) for n in range(len(ROWS))]
-    assert True in said
-    assert False in said
+    stock = build_metadata_filter_fn(lambda n: ROWS[int(n)], filters)
+    ours = filter_predicate(filters)
+    results = [ours(row) for row in ROWS]
+    assert results == [bool(stock(str(n))) for n in range(len(ROWS))]
+    assert True in results
+    assert False in results
 
 
-def test_conditions_nest():
-    """Theirs refuses that."""
+def test_nested_conditions():
+    """LlamaIndex's own filter function rejects them."""
     english = MetadataFilter(key="lang", value="en")
     old = MetadataFilter(key="year", operator=FilterOperator.LT, value=2000)
     either = MetadataFilters(filters=[english, old], condition=FilterCondition.OR)
     neither = MetadataFilters(filters=[either], condition=FilterCondition.NOT)
-    assert [admits(either)(row) for row in ROWS] == [True, True, False, False]
-    assert [admits(neither)(row) for row in ROWS] == [False, False, True, True]
+    assert [filter_predicate(either)(row) for row in ROWS] == [True, True, False, False]
+    assert [filter_predicate(neither)(row) for row in ROWS] == [False, False, True, True]
     dated = MetadataFilter(key="year", operator=FilterOperator.GT, value=0)
     both = MetadataFilters(filters=[neither, dated], condition=FilterCondition.AND)
-    assert [admits(both)(row) for row in ROWS] == [False, False, True, False]
-    assert all(admits(MetadataFilters(filters=[]))(row) for row in ROWS)
+    assert [filter_predicate(both)(row) for row in ROWS] == [False, False, True, False]
+    assert all(filter_predicate(MetadataFilters(filters=[]))(row) for row in ROWS)
 
 
-def test_what_cannot_be_asked_is_named():
+def test_invalid_filter_is_named():
     with pytest.raises(ConfigurationError, match="MetadataFilters"):
-        admits({"lang": "en"})
-    wrong = admits(MetadataFilters(filters=[MetadataFilter(key="lang", operator=FilterOperator.GT, value=3)]))
-    with pytest.raises(ConfigurationError, match="the filter lang > 3 can't be asked of 'en'"):
+        filter_predicate({"lang": "en"})
+    wrong = filter_predicate(MetadataFilters(filters=[MetadataFilter(key="lang", operator=FilterOperator.GT, value=3)]))
+    with pytest.raises(ConfigurationError, match="the filter lang > 3 can't be applied to the value 'en'"):
         wrong(ROWS[0])

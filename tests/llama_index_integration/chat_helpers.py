@@ -1,4 +1,4 @@
-"""A language model that answers as it is told to and keeps what it was shown; ways to chat with engines and agents."""
+"""A scripted language model, and factories for LlamaIndex chat engines and agents."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -20,7 +20,9 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.multi_modal_condense_plus_context import MultiModalCondensePlusContextChatEngine
+from llama_index.core.chat_engine.multi_modal_condense_plus_context import (
+    MultiModalCondensePlusContextChatEngine,
+)
 from llama_index.core.chat_engine.multi_modal_context import MultiModalContextChatEngine
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
@@ -29,28 +31,26 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import PrivateAttr
 
 
-class Witness(FunctionCallingLLM):
-    """Answers with what a function makes of the messages, and keeps them."""
+class ScriptedLLM(FunctionCallingLLM):
+    """Answers with what a function returns for the messages, and records every prompt."""
 
-    says: Callable[[Sequence[ChatMessage]], ChatMessage | str]
-    _seen: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
+    reply: Callable[[Sequence[ChatMessage]], ChatMessage | str]
+    _prompts: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
 
     @property
-    def seen(self):
-        """What it was shown, call by call."""
-        return self._seen
+    def prompts(self):
+        return self._prompts
 
-    def shown(self, call=-1):
-        """All the text of one call."""
-        return "\n".join(str(message.content) for message in self._seen[call])
+    def prompt_text(self, call=-1):
+        return "\n".join(str(message.content) for message in self._prompts[call])
 
     @property
     def metadata(self):
         return LLMMetadata(is_chat_model=True, is_function_calling_model=True, context_window=100_000)
 
     def chat(self, messages, **kwargs: Any):
-        self._seen.append([message.model_copy(deep=True) for message in messages])
-        said = self.says(messages)
+        self._prompts.append([message.model_copy(deep=True) for message in messages])
+        said = self.reply(messages)
         return ChatResponse(message=said if isinstance(said, ChatMessage) else ChatMessage(said, role="assistant"))
 
     def stream_chat(self, messages, **kwargs: Any):
@@ -100,8 +100,8 @@ class Witness(FunctionCallingLLM):
         ]
 
 
-class Finds(BaseRetriever):
-    """One passage, whatever is asked."""
+class FixedRetriever(BaseRetriever):
+    """Returns one passage for any query."""
 
     def __init__(self, text="Plants grow towards the light."):
         self._text = text
@@ -111,49 +111,49 @@ class Finds(BaseRetriever):
         return [NodeWithScore(node=TextNode(id_="1", text=self._text), score=1.0)]
 
 
-def simple(llm, memory):
+def simple_engine(llm, memory):
     return SimpleChatEngine.from_defaults(llm=llm, memory=memory)
 
 
-def context(llm, memory):
-    return ContextChatEngine.from_defaults(retriever=Finds(), llm=llm, memory=memory)
+def context_engine(llm, memory):
+    return ContextChatEngine.from_defaults(retriever=FixedRetriever(), llm=llm, memory=memory)
 
 
-def condense_plus_context(llm, memory):
-    return CondensePlusContextChatEngine.from_defaults(retriever=Finds(), llm=llm, memory=memory)
+def condense_plus_context_engine(llm, memory):
+    return CondensePlusContextChatEngine.from_defaults(retriever=FixedRetriever(), llm=llm, memory=memory)
 
 
-def condense_question(llm, memory):
-    engine = RetrieverQueryEngine.from_args(Finds(), llm=llm)
+def condense_question_engine(llm, memory):
+    engine = RetrieverQueryEngine.from_args(FixedRetriever(), llm=llm)
     return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=llm, memory=memory)
 
 
-def multi_modal_context(llm, memory):
-    return MultiModalContextChatEngine.from_defaults(retriever=Finds(), multi_modal_llm=llm, memory=memory)
+def multi_modal_context_engine(llm, memory):
+    return MultiModalContextChatEngine.from_defaults(retriever=FixedRetriever(), multi_modal_llm=llm, memory=memory)
 
 
-def multi_modal_condense_plus_context(llm, memory):
+def multi_modal_condense_plus_context_engine(llm, memory):
     return MultiModalCondensePlusContextChatEngine.from_defaults(
-        retriever=Finds(), llm=llm, multi_modal_llm=llm, memory=memory
+        retriever=FixedRetriever(), llm=llm, multi_modal_llm=llm, memory=memory
     )
 
 
-ENGINES = [
-    simple,
-    context,
-    condense_plus_context,
-    condense_question,
-    multi_modal_context,
-    multi_modal_condense_plus_context,
+ENGINE_FACTORIES = [
+    simple_engine,
+    context_engine,
+    condense_plus_context_engine,
+    condense_question_engine,
+    multi_modal_context_engine,
+    multi_modal_condense_plus_context_engine,
 ]
 """All there are."""
 
 
-def say(engine, text):
+def chat_sync(engine, text):
     return str(engine.chat(text))
 
 
-def say_streaming(engine, text):
+def chat_streaming(engine, text):
     answer = engine.stream_chat(text)
     made = "".join(answer.response_gen)
     if answer.write_response_to_history_thread is not None:
@@ -161,14 +161,14 @@ def say_streaming(engine, text):
     return made
 
 
-def say_async(engine, text):
+def chat_async(engine, text):
     async def run():
         return str(await engine.achat(text))
 
     return asyncio.run(run())
 
 
-def say_async_streaming(engine, text):
+def chat_async_streaming(engine, text):
     async def run():
         answer = await engine.astream_chat(text)
         made = "".join([piece async for piece in answer.async_response_gen()])
@@ -179,8 +179,8 @@ def say_async_streaming(engine, text):
     return asyncio.run(run())
 
 
-def say_in_a_running_loop(engine, text):
-    """Sync calls within a loop, as in a notebook."""
+def chat_in_running_loop(engine, text):
+    """Make sync calls inside a running loop, as in a notebook."""
 
     async def run():
         return str(engine.chat(text))
@@ -188,26 +188,25 @@ def say_in_a_running_loop(engine, text):
     return asyncio.run(run())
 
 
-WAYS = [say, say_streaming, say_async, say_async_streaming, say_in_a_running_loop]
+CHAT_CALLS = [chat_sync, chat_streaming, chat_async, chat_async_streaming, chat_in_running_loop]
 
 
-def agent(llm, tools=()):
+def function_agent(llm, tools=()):
     return FunctionAgent(tools=list(tools), llm=llm, system_prompt="You are a gardener.", name="gardener")
 
 
-def workflow(llm, tools=()):
-    return AgentWorkflow(agents=[agent(llm, tools)], root_agent="gardener")
+def agent_workflow(llm, tools=()):
+    return AgentWorkflow(agents=[function_agent(llm, tools)], root_agent="gardener")
 
 
-AGENTS = [agent, workflow]
+AGENT_FACTORIES = [function_agent, agent_workflow]
 
 
-async def ask(made, memory, text, **options):
+async def run_agent(made, memory, text, **options):
     return str(await made.run(text, memory=memory, **options))
 
 
 def tool_call(name, call_id="1", **arguments):
-    """What a model says to have a tool called."""
     return ChatMessage(
         role=MessageRole.ASSISTANT,
         blocks=[ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)],
@@ -230,15 +229,14 @@ def texts(messages):
 
 
 def facts(memory, user="alice"):
-    """What is remembered of a user, with its score."""
+    """Return a user's facts with their reflection scores."""
     return {r.text: r.reflection for r in memory.list(user_id=user) if r.text}
 
 
 def outcomes(memory):
-    """What answers made of what was recalled, in order."""
+    """Return the outcomes of all judged recalls, in order."""
     return [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
 
 
-def known(memory, *, ttl=None):
-    """A memory that knows the cat, from elsewhere."""
+def remember_cat(memory, *, ttl=None):
     return memory.add(CAT, user_id="alice", source="chat_user", policy_class="factual", id="cat", ttl=ttl)

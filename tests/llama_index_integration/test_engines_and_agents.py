@@ -1,4 +1,4 @@
-"""In the places where people have a postprocessor or a retriever today."""
+"""Postprocessor, retriever and tool inside query engines, chat engines and agents."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool, meve_query_engine
+from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
 from meve.errors import ConfigurationError
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import Listener, listening, uid
@@ -38,7 +38,7 @@ def postprocessor(parts):
     return MeVePostprocessor.make(**parts)
 
 
-def test_a_query_engine_with_one_postprocessor_more(index, postprocessor):
+def test_query_engine_with_the_postprocessor(index, postprocessor):
     engine = index.as_query_engine(llm=MockLLM(), similarity_top_k=4, node_postprocessors=[postprocessor])
     for answer in (engine.query(BLUE), asyncio.run(engine.aquery(BLUE))):
         assert "A blue sky today." in str(answer)
@@ -46,7 +46,7 @@ def test_a_query_engine_with_one_postprocessor_more(index, postprocessor):
         assert answer.source_nodes[0].score == 1.0
 
 
-def test_a_retriever_query_engine(retriever):
+def test_retriever_query_engine(retriever):
     answer = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query(BLUE)
     assert "A blue sky today." in str(answer)
 
@@ -55,14 +55,14 @@ def test_answers_are_streamed(index, postprocessor, retriever):
     verified = index.as_query_engine(
         llm=MockLLM(), similarity_top_k=4, node_postprocessors=[postprocessor], streaming=True
     )
-    for engine in (verified, meve_query_engine(retriever, llm=MockLLM(), streaming=True)):
+    for engine in (verified, create_meve_query_engine(retriever, llm=MockLLM(), streaming=True)):
         answer = engine.query(BLUE)
         assert "A blue sky today." in "".join(answer.response_gen)
         assert answer.source_nodes[0].score == 1.0
 
 
-def test_nodes_pass_through_postprocessors_behind_it(retriever):
-    engine = meve_query_engine(
+def test_nodes_pass_through_later_postprocessors(retriever):
+    engine = create_meve_query_engine(
         retriever, llm=MockLLM(), node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=1.0)]
     )
     assert [each.node.node_id for each in engine.query(BLUE).source_nodes] == [uid("sky")]
@@ -70,19 +70,18 @@ def test_nodes_pass_through_postprocessors_behind_it(retriever):
 
 @pytest.fixture(params=["default memory", "buffer"])
 async def memory(request):
-    """The chat engines' default, and the one that agents have; the former leaves its database to be closed."""
+    """The default of chat engines, whose database the fixture closes, and the default of agents."""
     if request.param == "buffer":
         yield ChatMemoryBuffer.from_defaults()
         return
-    made = Memory.from_defaults()
-    yield made
-    await made.sql_store._async_engine.dispose()
+    created = Memory.from_defaults()
+    yield created
+    await created.sql_store._async_engine.dispose()
 
 
 @pytest.mark.parametrize("engine", [ContextChatEngine, CondensePlusContextChatEngine])
 @pytest.mark.parametrize("through", ["retriever", "postprocessor"])
-async def test_chat_engines(engine, through, index, retriever, postprocessor, memory):
-    """In every way that they are asked: at once or streamed, sync or async."""
+async def test_chat_engines_sync_async_and_streaming(engine, through, index, retriever, postprocessor, memory):
     if through == "retriever":
         chat = engine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
     else:
@@ -105,8 +104,7 @@ async def test_chat_engines(engine, through, index, retriever, postprocessor, me
 
 
 @pytest.mark.parametrize("through", ["retriever", "postprocessor"])
-def test_a_chat_engine_that_is_given_the_best_never_keeps_an_empty_response(through, nodes, parts, index):
-    """Where nothing qualifies, the stock answer would stand in the memory as the assistant's."""
+def test_when_empty_best_keeps_empty_responses_out_of_chat_memory(through, nodes, parts, index):
     strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
     far = "zebra, quantum chromodynamics, and other things"
     for when_empty in ("nothing", "best"):
@@ -125,16 +123,17 @@ def test_a_chat_engine_that_is_given_the_best_never_keeps_an_empty_response(thro
         assert ("Empty Response" in kept) is (when_empty == "nothing")
 
 
-def test_where_nothing_qualifies_the_engine_says_so_in_its_own_words(nodes, parts):
-    """And asks no model; else it would say 'Empty Response'."""
+def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, parts):
     strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
-    engine = meve_query_engine(MeVeRetriever.from_nodes(nodes, **strict), llm=MockLLM(), empty_response="I don't know.")
+    engine = create_meve_query_engine(
+        MeVeRetriever.from_nodes(nodes, **strict), llm=MockLLM(), empty_response="I don't know."
+    )
     assert str(engine.query("quantum chromodynamics")) == "I don't know."
     assert "A blue sky today." in str(engine.query(BLUE))
 
 
-class Calls(MockLLM):
-    """Calls the tool once, then answers with what it was told."""
+class ToolCallingLLM(MockLLM):
+    """Calls the tool once, then repeats its result."""
 
     async def astream_chat_with_tools(self, tools, chat_history=None, **kwargs):
         from llama_index.core.base.llms.types import ChatResponse
@@ -162,15 +161,15 @@ class Calls(MockLLM):
 
     @property
     def metadata(self):
-        made = super().metadata
-        made.is_function_calling_model = True
-        return made
+        created = super().metadata
+        created.is_function_calling_model = True
+        return created
 
 
-def test_an_agent_with_the_tool(retriever):
+def test_agent_answers_with_the_tool(retriever):
     from llama_index.core.llms.function_calling import FunctionCallingLLM
 
-    class Model(Calls, FunctionCallingLLM):
+    class Model(ToolCallingLLM, FunctionCallingLLM):
         def _prepare_chat_with_tools(self, *args, **kwargs):
             return {}
 
@@ -182,15 +181,15 @@ def test_an_agent_with_the_tool(retriever):
     assert "A blue sky today." in str(asyncio.run(run()))
 
 
-def test_the_tool_says_what_is_amiss_and_is_a_retrieval_to_tracers(retriever):
-    tool, listener = create_meve_tool(retriever), Listener(heard=[])
+def test_tool_reports_problems_and_emits_retrieval_events(retriever):
+    tool, listener = create_meve_tool(retriever), Listener(received=[])
     with listening(listener):
         assert tool(query="quantum chromodynamics").content.startswith("Nothing that was found answers this.")
         assert tool(query=" ").content.startswith("The question can't be used")
         assert "A blue sky today." in tool(query=BLUE).content
-    kinds = [type(event) for event in listener.heard]
+    kinds = [type(event) for event in listener.received]
     assert kinds.count(RetrievalStartEvent) == kinds.count(RetrievalEndEvent) == 3
-    ends = [event for event in listener.heard if isinstance(event, RetrievalEndEvent)]
+    ends = [event for event in listener.received if isinstance(event, RetrievalEndEvent)]
     assert [len(event.nodes) > 0 for event in ends] == [False, False, True]
     with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
         create_meve_tool(retriever, thresold=0.5)
