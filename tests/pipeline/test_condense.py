@@ -107,7 +107,7 @@ def test_without_a_splitter_or_of_another_name_it_is_refused():
     )  # fmt: skip
     with pytest.raises(ConfigurationError, match="sentence splitter"):
         pipeline.run(Query(text="q"), RetrieverConfig(packing="sentences", threshold=0.0))
-    with pytest.raises(ConfigurationError, match="packing is 'words'"):
+    with pytest.raises(ConfigurationError, match="packing must be one of passages, sentences, got 'words'"):
         RetrieverConfig(packing="words")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError
-from meve.pipeline.phases.cascade import ROUND
+from meve.pipeline.phases.cascade import BATCH
 from meve.pipeline.phases.follow import follow, with_evidence
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Candidate, Query
@@ -132,7 +132,7 @@ def test_nothing_accepted_is_judged_again():
 
 def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
     """And keeps its reason; one that stood no chance by itself may be judged beside the evidence."""
-    retriever.add([Passage(id=f"copy{n}", text=TEXTS[0]) for n in range(ROUND)])
+    retriever.add([Passage(id=f"copy{n}", text=TEXTS[0]) for n in range(BATCH)])
     read = []
 
     class Reading(Bridge):

@@ -3,7 +3,7 @@
 import pytest
 
 from meve import Retriever, RetrieverConfig
-from meve.cli._language_reference import QUESTIONS, language_reference
+from meve.cli._language_reference import QUESTIONS, read_language_reference
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import QueryError
 
@@ -15,7 +15,7 @@ def saved(tmp_path_factory):
     """An index of six topics, saved."""
     passages = [
         p
-        for p in language_reference(resolve_tokens(None).count)
+        for p in read_language_reference(resolve_tokens(None).count)
         if str(p.metadata["source"]).removesuffix(".rst") in TOPICS
     ]
     assert len(passages) > 30

@@ -275,7 +275,7 @@ class TestSources:
         context = retriever.retrieve("blue sky", vector=vector, sources="dense", candidates=1, fallback_k=0)
         assert {c.id: c.scores["verifier"] for c in context.trace.candidates} == {"p0000002": 0.0}
         assert embedder.calls.queries == []
-        with pytest.raises(VectorError, match="the question have shape"):
+        with pytest.raises(VectorError, match="vectors of the question must have shape"):
             retriever.retrieve("blue sky", vector=vector[:3])
 
     def test_what_only_words_find_is_verified_like_the_rest(self):
@@ -322,7 +322,7 @@ class TestSources:
 
     def test_one_that_is_none_is_refused(self):
         """With the choices."""
-        with pytest.raises(ConfigurationError, match="sources is 'web': choose one of dense, lexical, hybrid"):
+        with pytest.raises(ConfigurationError, match="sources must be one of dense, lexical, hybrid, got 'web'"):
             RetrieverConfig(sources="web")
 
 
@@ -605,7 +605,7 @@ class TestBadInput:
 
     def test_lists_of_other_lengths(self):
         """As many ids as texts."""
-        with pytest.raises(ValidationError, match="2 texts and 1 ids"):
+        with pytest.raises(ValidationError, match="ids must have as many items as texts, got 1 ids for 2 texts"):
             Retriever.from_texts([SKY, SEA], ids=["one"], **parts())
         with pytest.raises(ValidationError, match="list of texts"):
             Retriever.from_texts(SKY, **parts())

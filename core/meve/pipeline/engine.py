@@ -118,7 +118,7 @@ class Engine:
         Raises:
             TokenizerUnavailableError: the named tokenizer isn't available here.
         """
-        return self._counters.named(settings.tokens)
+        return self._counters.get(settings.tokens)
 
     def run(
         self,

@@ -21,14 +21,14 @@ from meve.pipeline.phases import (
     condense,
     fallback,
     follow,
-    score_candidates,
     prioritize,
     reconsider,
     retrieve,
+    score_candidates,
     verify,
 )
 from meve.pipeline.phases.condense import Split
-from meve.pipeline.phases.follow import with_evidence
+from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.phases.prioritize import Relate
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
@@ -171,7 +171,7 @@ class Pipeline:
                 k=config.follow_k,
                 threshold=config.threshold,
                 words=config.evidence_words,
-                spared=run.unscored,
+                unscored=run.unscored,
             )
             phase.selection, run.judged = followed.selection, dict(followed.judged)
 
@@ -233,7 +233,7 @@ class Pipeline:
             raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
         queries = [(run.query, "")]
         for piece in [c for c in run.candidates if c.verified][: config.evidence] if config.hops > 1 else []:
-            text = with_evidence(run.query.text, [piece.passage.content], config.evidence_words)
+            text = extend_query(run.query.text, [piece.passage.content], config.evidence_words)
             queries.append((replace(run.query, text=text), piece.id))
         threshold = config.sentence_threshold
         with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:

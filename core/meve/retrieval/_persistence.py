@@ -33,13 +33,13 @@ from meve.types import Passage
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
 
-AGREEMENT = 0.99
-"""The least cosine between a stored vector and the one that the embedder at hand makes of the same passage."""
+MIN_COSINE = 0.99
+"""The least cosine between a stored vector and the given embedder's vector of the same passage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedIndex:
-    """An index as it was read from disk, its models still to be found."""
+    """An index read from disk, with the names of its models."""
 
     corpus: Corpus
     config: RetrieverConfig
@@ -89,16 +89,16 @@ def load_corpus(
     dense: Callable[[str, Path], DenseIndex],
     lexical: Callable[[str, Path], LexicalIndex],
 ) -> SavedIndex:
-    """Read what `save_corpus` wrote, checked whole.
+    """Read and check what `save_corpus` wrote.
 
     Args:
         path: the index's folder.
         dense: reads a dense index of that kind from that file.
-        lexical: the same for the keyword index.
+        lexical: reads a keyword index of that kind from that file.
 
     Raises:
         StorageError: as `read_snapshot`.
-        IndexCorruptError: files that don't fit together.
+        IndexCorruptError: files that contradict each other.
     """
 
     def read(folder: Path, about: dict[str, Any]) -> SavedIndex:
@@ -177,10 +177,10 @@ def load_engine(
 
 
 def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
-    """Make sure that an embedder is the one that an index was made with: by name, dimension, and by trying it.
+    """Check that an embedder makes the vectors of an index: by name, by dimension, and on one passage.
 
     Raises:
-        IndexMismatchError: another model, or the same name over other weights.
+        IndexMismatchError: another model, or other weights under the same name.
     """
     if (embedder.name, embedder.dimension) != (saved.embedder, saved.dimension):
         raise IndexMismatchError(
@@ -193,11 +193,11 @@ def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
     stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
     with wrap_errors(ModelError, f"embedding a passage with {embedder.name!r}"):
         vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
-    made = validate_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
-    if stored.any() and made.any() and float(cosines(stored, made)[0]) < AGREEMENT:
+    fresh = validate_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
+    if stored.any() and fresh.any() and float(cosines(stored, fresh)[0]) < MIN_COSINE:
         raise IndexMismatchError(
-            f"embedder {embedder.name!r} makes other vectors than those in the index at {path}: its weights have "
-            "changed; give the old ones, or index the texts again"
+            f"embedder {embedder.name!r} has other weights than when it made the index at {path}: give the old ones, "
+            "or index the texts again"
         )
 
 
@@ -211,7 +211,7 @@ def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
                     json.dumps({**line, "metadata": dict(p.metadata)}, ensure_ascii=False, allow_nan=False) + "\n"
                 )
             except (TypeError, ValueError) as cause:
-                raise PassageError(f"passage {p.id!r} can't be saved, its metadata was changed: {cause}") from cause
+                raise PassageError(f"metadata of passage {p.id!r} must be JSON data to be saved: {cause}") from cause
 
 
 def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
@@ -225,7 +225,7 @@ def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
 def _write_json(file: Path, data: Mapping[str, Any]) -> None:
     try:
         if not isinstance(data, Mapping):
-            raise TypeError(f"it is {type(data).__name__}, not a mapping")
+            raise TypeError(f"expected a mapping, got {type(data).__name__}")
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
-        raise ValidationError(f"extra data can't be saved as JSON: {cause}") from cause
+        raise ValidationError(f"extra must be JSON data: {cause}") from cause

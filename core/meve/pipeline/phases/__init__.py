@@ -1,4 +1,4 @@
-"""The five phases, each a pure function over candidates. They know ports and values, never parts or systems."""
+"""Implement each phase as a pure function over candidates, without knowing components or systems."""
 
 from meve.pipeline.phases.budget import Composed, budget
 from meve.pipeline.phases.cascade import cascade
@@ -16,9 +16,9 @@ __all__ = [
     "condense",
     "fallback",
     "follow",
-    "score_candidates",
     "prioritize",
     "reconsider",
     "retrieve",
+    "score_candidates",
     "verify",
 ]
