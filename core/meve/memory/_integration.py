@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from cachetools import LRUCache
 
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
-from meve.memory.memory import GovernedMemory
 from meve.memory._recall.query import asked
 from meve.memory._recall.searcher import Recall
+from meve.memory.memory import GovernedMemory
 from meve.memory.turns import TurnRules
 from meve.pipeline.config import check_option_names
 

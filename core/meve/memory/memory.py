@@ -9,18 +9,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from meve.clock import Clock
+from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
-from meve.memory._async_runner import Aside
+from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.audit_log import AuditLog
-from meve.memory._audit.subject_access import Explained, explained, exported
+from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._classify.tags import Tagger
 from meve.memory._contradiction.rules import Contradiction
-from meve.memory._feedback.reflector import Reflected, Reflector
+from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._feedback.usage_judge import UsageJudge
 from meve.memory._maintenance.maintenance import Background, Keeper
 from meve.memory._maintenance.plan import Upkept
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
-from meve.memory._recall.prompt import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
+from meve.memory._recall.prompt import (
+    Prompt,
+    PromptBudget,
+    compose_prompt,
+    count_fact_tokens,
+    parse_history,
+    summarise_turns,
+)
 from meve.memory._recall.query import Seen, asked
 from meve.memory._recall.searcher import Load, Recall, RecallCache, Searcher
 from meve.memory._recall.user_index import Shelves
@@ -64,8 +72,8 @@ class GovernedMemory:
         self._background: builtins.list[Background] = []
         self._closed = False
         self._seen = Seen()
-        self.aside = Aside()
-        """For async callers: `await memory.aside(memory.search, …)` works in a thread."""
+        self.run_async = AsyncRunner()
+        """For async callers: `await memory.run_async(memory.search, …)` works in a thread."""
 
     @classmethod
     def open(
@@ -234,14 +242,14 @@ class GovernedMemory:
         )  # fmt: skip
         return self._searcher.search(question)
 
-    def reflect(self, recall: Recall, *, answer: str) -> Reflected:
+    def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
         """Move the scores of what was recalled by what the answer made of it: used, unused, contradicted.
 
         Args:
             recall: what `search` returned.
             answer: what was answered with it.
 
-        While more are recalling at once than the policy's `limits.busy`, it waits (`Reflected.deferred`) for the next
+        While more are recalling at once than the policy's `limits.busy`, it waits (`ReflectionResult.deferred`) for the next
         reflection without such a load, for `maintain`, or for `close`.
 
         Raises:
@@ -384,11 +392,11 @@ class GovernedMemory:
 
         What is expired or erased isn't among them.
         """
-        return exported(self._kit, user_key(user_id), user_id)
+        return export_user(self._kit, user_key(user_id), user_id)
 
     def explain(
         self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
-    ) -> builtins.list[Explained]:
+    ) -> builtins.list[Explanation]:
         """What is remembered about something, private records included, and why: each with its entries in the log.
 
         Args:
@@ -403,17 +411,17 @@ class GovernedMemory:
         user = user_key(user_id)
         question = asked(self.policy, self.clock.now(), about, user_id, include_private=True, limit=limit)
         archived = self._searcher.look_in_archive(question) if include_archived else None
-        return explained(self._kit, user, self._searcher.look(question), archived)[:limit]
+        return explain_recall(self._kit, user, self._searcher.look(question), archived)[:limit]
 
     def prompt(
         self,
         query: str,
         *,
         user_id: UserId,
-        history: Sequence[Turn | Mapping[str, str] | str] = (),
+        history: Sequence[TurnRecord] = (),
         system: str = "",
         max_tokens: int = 2_048,
-        budget: Budget | None = None,
+        budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
         """A prompt within a budget: facts from memory, older turns in brief, the last ones verbatim, the question.
@@ -431,12 +439,12 @@ class GovernedMemory:
             ConfigurationError: system text and question alone don't fit.
             ValidationError: a turn that is none.
         """
-        shared = replace(budget or Budget(), max_tokens=max_tokens)
-        turns = checked_turns(history)
+        shared = replace(budget or PromptBudget(), max_tokens=max_tokens)
+        turns = parse_history(history)
         parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
-        earlier = in_brief(turns, summariser=self._summariser, **parts)
-        recall = self.search(query, user_id=user_id, max_tokens=room_for_facts(**parts), **search)
-        return composed(recall, turns, earlier=earlier, **parts)
+        summary = summarise_turns(turns, summariser=self._summariser, **parts)
+        recall = self.search(query, user_id=user_id, max_tokens=count_fact_tokens(**parts), **search)
+        return compose_prompt(recall, turns, summary=summary, **parts)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Expire, prune, merge, summarise, archive, keep to the cap: one round, of one user or of all.
@@ -451,7 +459,7 @@ class GovernedMemory:
             ModelError: a part that compares or summarises failed; all else is done, of every user.
         """
         if not dry_run:
-            self._reflector.catch_up()
+            self._reflector.run_deferred()
         return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
     def maintain_every(self, seconds: float) -> Background:
@@ -479,9 +487,9 @@ class GovernedMemory:
         """Stop what runs beside, and let go of the file."""
         for each in self._background:
             each.stop()
-        self.aside.close()
+        self.run_async.close()
         try:
-            self._reflector.catch_up()
+            self._reflector.run_deferred()
         finally:
             self._closed = True
             self._kit.store.close()

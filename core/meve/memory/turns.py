@@ -47,7 +47,7 @@ class TurnRules:
             checked_choice(policy_class, "a class", PolicyClass)
         if self.max_facts < 1:
             raise ConfigurationError(
-                f"max_facts must be at least 1, got {self.max_facts}: to store nothing of a role, leave it out of sources"
+                f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
             )
 
 
@@ -166,4 +166,6 @@ def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Seque
     facts = [fact for fact in all_facts if len(fact) <= max_length][: rules.max_facts]
     if not all_facts:
         return [], "it states nothing"
-    return facts, "" if len(facts) == len(all_facts) else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"
+    return facts, "" if len(facts) == len(
+        all_facts
+    ) else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"

@@ -262,7 +262,7 @@ class Round:
             for key in group:
                 by_class.setdefault(self._records[key].record.policy_class, []).append(self._records[key])
             for policy_class, members in by_class.items():
-                if len(members) >= rules.least:
+                if len(members) >= rules.min_related:
                     self._one_of(policy_class, sorted(members, key=lambda s: (s.record.created_at, s.record.id)))
 
     def _one_of(self, policy_class: PolicyClass, members: Sequence[StoredRecord]) -> None:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
@@ -200,7 +200,7 @@ def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noq
 
 
 def _said(text: str) -> frozenset[int]:
-    spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in sentences(line))
+    spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in split_sentences(line))
     return frozenset(hash(each) for each in spoken if each)
 
 

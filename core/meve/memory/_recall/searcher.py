@@ -12,7 +12,7 @@ from typing import Any
 from meve.calibration.maps import account
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import Relating
-from meve.memory._recall.important_turns import ImportantTurns, AnchorTest, find_unimportant_turns, cached_anchor_test
+from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.query import CANDIDATES, Asked
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import Shelf, Shelves

@@ -17,7 +17,7 @@ from meve.components.lexical.bm25 import Bm25Index
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex
 from meve.memory.items.item import Namespace, updated
-from meve.memory.policy import Relevance, PolicyClass, Source
+from meve.memory.policy import PolicyClass, Relevance, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores.protocol import Changes, MemoryStore
 from meve.memory.stores.sqlite._rows import micros
@@ -169,7 +169,7 @@ class Shelf:
         # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
         near: Floats = np.maximum(np.einsum("ij,j->i", self._units[:n], normalize(vector)), 0.0) * mask.astype(np.float64)
         shared = np.zeros(n)
-        spoken_of, score_shares = self.words.score_shares(text)
+        spoken_of, shares = self.words.score_shares(text)
         shared[spoken_of] = shares
         shared *= mask
         positions = np.flatnonzero(mask)

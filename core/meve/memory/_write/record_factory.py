@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from meve.errors import ValidationError
 from meve.memory._classify.tags import Tagger
-from meve.memory.policy import CHAT, Policy, PolicyClass, Source
+from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 from meve.memory.records import (
     MemoryRecord,
     UserId,
@@ -70,7 +70,7 @@ def drafted(
         raise ValidationError(f"source is {source!r}: {_ELSEWHERE[source]}")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
-    chat = source in CHAT
+    chat = source in CHAT_SOURCES
     return MemoryRecord(
         id=uuid.uuid4().hex if id is None else checked_id(id),
         user_id=user_id,
@@ -111,7 +111,7 @@ def end_of_life(
             raise ValidationError(f"ttl is {ttl!r}: give a timedelta longer than nothing")
         return _after(now, ttl)
     life = policy.rule(policy_class).ttl
-    if source in CHAT and policy.chat_ttl is not None:
+    if source in CHAT_SOURCES and policy.chat_ttl is not None:
         life = policy.chat_ttl if life is None else min(life, policy.chat_ttl)
     return None if life is None else _after(now, life)
 

@@ -161,7 +161,7 @@ class ItemWriter:
         done.replaced |= found is not None
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
-        content = self.kit.chain.content(canonical(record.metadata["value"]))
+        content = self.kit.chain.hash_content(canonical(record.metadata["value"]))
         return self.kit.event(user, record, action, reason, now, **{"content": content, **detail})
 
 

@@ -225,8 +225,8 @@ class Items:
         many, seen = int(mask.sum()), 0
         while seen < many:
             most = max(most, 1)
-            hits = shelf.alike(query, vector, most, mask, self._kit.policy.likeness)
-            yield from ((hit.stored.record, hit.likeness) for hit in hits[seen:])
+            hits = shelf.alike(query, vector, most, mask, self._kit.policy.relevance)
+            yield from ((hit.stored.record, hit.relevance) for hit in hits[seen:])
             seen, most = len(hits), most * _WIDER
         yield from _records(shelf, shelf.newest(silent))
 
@@ -243,7 +243,7 @@ class Items:
         if not page:
             return
         kit, now = self._kit, self._kit.clock.now()
-        asked = kit.chain.content(query)
+        asked = kit.chain.hash_content(query)
         with kit.store.writing(durable=False) as transaction:
             transaction.touch(user, [record.id for record, _ in page], now)
             transaction.log(

@@ -2,7 +2,7 @@
 
 A message is a record of its owner's: isolation, expiry on every read, erasure, holds, export and the log are those of
 the memory. No search recalls it, and upkeep does nothing to it but to remove it when its time is over: what
-conversations leave behind for recall is made of them by `meve.memory.conversation.turns`.
+conversations leave behind for recall is made of them by `meve.memory.turns`.
 """
 
 import uuid
@@ -353,7 +353,7 @@ class Messages:
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        content = self._kit.chain.content(canonical(record.metadata))
+        content = self._kit.chain.hash_content(canonical(record.metadata))
         transaction.log(self._kit.event(user, record, action, reason, self._kit.clock.now(), content=content, **detail))
 
 

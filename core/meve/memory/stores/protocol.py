@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from meve.memory._audit.chain import AuditEvent, Event, Head, Verification
+from meve.memory._audit.chain import AuditEvent, AuditHead, AuditVerification, EventDraft
 from meve.memory.records import Message, Opinion, StoredRecord
 
 
@@ -121,7 +121,7 @@ class Transaction(Protocol):
         """A user's opinion of a shared record becomes this one."""
         ...
 
-    def log(self, *events: Event) -> None:
+    def log(self, *events: EventDraft) -> None:
         """Entries for the log, in this order."""
         ...
 
@@ -201,11 +201,11 @@ class MemoryStore(Protocol):
         """The log's entries that match, oldest first."""
         ...
 
-    def head(self) -> Head:
+    def head(self) -> AuditHead:
         """The newest entry."""
         ...
 
-    def verify(self, kept: Head | None = None) -> Verification:
+    def verify(self, kept: AuditHead | None = None) -> AuditVerification:
         """Hold the log against itself, and against a head that was kept elsewhere."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from meve.errors import DuplicateIdError, StorageError
-from meve.memory._audit.chain import Chain, Event
+from meve.memory._audit.chain import AuditChain, EventDraft
 from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.protocol import Stretch
 from meve.memory.stores.sqlite._messages import records_in
@@ -24,11 +24,11 @@ _REPLACE = f"UPDATE memories SET changed = ?, {', '.join(f'{name} = ?' for name 
 class SqliteTransaction:
     """See `meve.memory.stores.protocol.Transaction`."""
 
-    def __init__(self, connection: sqlite3.Connection, chain: Chain) -> None:
+    def __init__(self, connection: sqlite3.Connection, chain: AuditChain) -> None:
         self._connection = connection
         self._chain = chain
         self._versions: dict[str, tuple[int, int]] = {}
-        self._events: list[Event] = []
+        self._events: list[EventDraft] = []
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         """One record that isn't archived."""
@@ -144,7 +144,7 @@ class SqliteTransaction:
             "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
         )
 
-    def log(self, *events: Event) -> None:
+    def log(self, *events: EventDraft) -> None:
         """Entries for the log, in this order."""
         self._events += events
 

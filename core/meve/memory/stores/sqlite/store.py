@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from meve.errors import AuditError, IndexMismatchError, StorageError, StoreCorruptError, wrap_errors
-from meve.memory._audit.chain import INITIAL_DIGEST, AuditEvent, AuditChain, AuditRow, AuditHead, AuditVerification, to_audit_event
+from meve.memory._audit.chain import (
+    INITIAL_DIGEST,
+    AuditChain,
+    AuditEvent,
+    AuditHead,
+    AuditRow,
+    AuditVerification,
+    to_audit_event,
+)
 from meve.memory.records import SHARED, Message, Opinion, StoredRecord
 from meve.memory.stores.protocol import Changes, Counts, Stretch
 from meve.memory.stores.sqlite._connections import Connections, mapped
@@ -236,7 +244,7 @@ class SqliteStore:
             for row in connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", values):
                 entry = AuditRow(*row)
                 with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
-                    event = told(entry, moment(entry.at))
+                    event = to_audit_event(entry, moment(entry.at))
                 yield event
 
     def head(self) -> AuditHead:
