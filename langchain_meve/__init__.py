@@ -58,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from meve.integrations._options import lazy_exports  # here, since it brings numpy
+    from meve.integrations._lazy_exports import lazy_exports  # here, since it brings numpy
 
     needs, extra = _EXTRAS.get(name, ("langchain_core", "langchain"))
     return lazy_exports("langchain_meve", _MODULES, needs=needs, extra=extra)(name)

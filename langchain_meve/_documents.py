@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from meve.integrations._options import copy_metadata, json_metadata
+from meve.integrations._metadata import copy_metadata, json_metadata
 from meve.pipeline.context import Context
 from meve.types import Passage
 

@@ -15,7 +15,7 @@ __all__ = ["MeVeChatMessageHistory", "MeVeMemory"]
 
 
 def __getattr__(name: str) -> Any:
-    from meve.integrations._options import lazy_exports  # here, since it brings numpy
+    from meve.integrations._lazy_exports import lazy_exports  # here, since it brings numpy
 
     needs = "langchain_classic" if name == "MeVeMemory" else "langchain_core"
     return lazy_exports("langchain_meve.classic", _MODULES, needs=needs, extra="langchain-classic")(name)

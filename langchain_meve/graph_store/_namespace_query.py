@@ -100,7 +100,7 @@ class NamespaceQueries:
     def _list_namespaces(self, op: ListNamespacesOp) -> PreparedRead:
         conditions = tuple(op.match_conditions or ())
         prefixes = [tuple(c.path) for c in conditions if c.match_type == "prefix"]
-        user = self.tenancy.user_of_prefix(_common_prefix(prefixes))
+        user = self.tenancy.user_of_prefix(_longest_prefix(prefixes))
         for name, value in (("max_depth", op.max_depth), ("limit", op.limit), ("offset", op.offset)):
             is_unset = value is None and name == "max_depth"
             if not is_unset and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
@@ -127,8 +127,8 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
     return all(expected in ("*", label) for expected, label in zip(path, part, strict=True))
 
 
-def _common_prefix(prefixes: Sequence[Namespace]) -> Namespace:
-    """Return the labels that all prefixes share up to the first wildcard."""
+def _longest_prefix(prefixes: Sequence[Namespace]) -> Namespace:
+    """Return the longest of the prefixes, each cut at its first wildcard."""
     longest = max((_before_wildcard(prefix) for prefix in prefixes), key=len, default=())
     if any(prefix != longest[: len(prefix)] for prefix in map(_before_wildcard, prefixes)):
         raise NamespaceError(f"prefixes must agree, got {prefixes!r:.160}: no namespace begins with both")

@@ -101,7 +101,7 @@ class FilterAndPageRules:
             assert client.keys(client.ns("docs"), filter={"kind": text}) == [text]
             assert client.keys(client.ns("docs"), filter={"kind": {"$eq": text}}) == [text]
 
-    def test_any_name_can_be_matching_keys(self, client: StoreClient) -> None:
+    def test_any_name_can_be_filtered(self, client: StoreClient) -> None:
         """A filter takes any name that a value has: with dots, spaces or quotes."""
         client.put(client.ns("docs"), "plain", {"kind": "x"})
         for text in ("a.b", "a b", "a'b", 'a"b', "naïve", "$"):
