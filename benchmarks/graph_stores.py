@@ -3,7 +3,7 @@
     python benchmarks/graph_stores.py rules
     python benchmarks/graph_stores.py speed
 
-`rules` runs tests/langchain_integration/test_graph_store_contract.py, and prints as a table the rules that some store breaks.
+`rules` runs the contract suite of LangGraph stores and prints a table of the rules that some store breaks.
 `speed` asks each store in turn, over 5,000 items with vectors of 384 numbers: the latency of `asearch`, the longest
 time for which the loop stood still meanwhile (and for which it does with nothing to do), and what ours takes beyond the
 call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured, and each computes on one
@@ -33,11 +33,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from langchain_meve import MeVeStore  # noqa: E402
-from meve._formulas import unit  # noqa: E402
+from meve._formulas import normalize  # noqa: E402
 from meve.memory import GovernedMemory  # noqa: E402
 from meve.types import FloatArray  # noqa: E402
 from tests.langchain_integration import langgraph_stores  # noqa: E402
-from tests.langchain_integration.graph_store_contract.contract import rules  # noqa: E402
+from tests.langchain_integration.graph_store_contract.contract import list_rules  # noqa: E402
 
 ITEMS, ROUNDS, CALLS, BEAT = 5_000, 60, 300, 0.001
 IDLE = "nothing, for 10 ms"
@@ -46,7 +46,7 @@ STORES = {
     "InMemoryStore": ["TestInMemoryStore"],
     "SqliteStore": ["TestSqliteStore"],
     "AsyncSqliteStore": ["TestAsyncSqliteStore"],
-    "MeVeStore": ["TestMeVeStore", "TestMeVeStoreOfOneOwner"],
+    "MeVeStore": ["TestMeVeStore", "TestMeVeStoreOfOneUser"],
 }
 
 
@@ -66,7 +66,7 @@ class Looked:
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
         """Shape (n, 384)."""
-        return unit(np.stack([np.sum([self._of(word) for word in text.split()], axis=0) for text in texts]))
+        return normalize(np.stack([np.sum([self._of(word) for word in text.split()], axis=0) for text in texts]))
 
     def _of(self, word: str) -> FloatArray:
         if word not in self._words:
@@ -101,17 +101,17 @@ def compare_rules() -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(file)], plugins=[outcomes])
     stands: dict[str, list[str]] = {}
-    for name in rules():
+    for name in list_rules():
         found = [[outcomes.of.get((kind, name), "–") for kind in kinds] for kinds in STORES.values()]
         stands[name] = [next((each for each in mine if each not in ("yes", "–")), mine[0]) for mine in found]
     print(f"| of {len(stands)} rules | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
-    for mark, said in (("yes", "kept"), ("no", "broken"), ("–", "not for it")):
+    for mark, said in (("yes", "kept"), ("no", "broken"), ("–", "not applicable")):
         counts = [sum(each[n].startswith(mark) for each in stands.values()) for n in range(len(STORES))]
         print(f"| {said} | {' | '.join(map(str, counts))} |")
     print(f"\n| rule | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
     for name, each in stands.items():
         if any(outcome not in ("yes", "–") for outcome in each):
-            print(f"| {rules()[name]} | {' | '.join(each)} |")
+            print(f"| {list_rules()[name]} | {' | '.join(each)} |")
 
 
 async def compare_speed() -> None:
@@ -123,7 +123,7 @@ async def compare_speed() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         memory = GovernedMemory.open(folder / "memory.db", embedder=embedder)
-        theirs = await langgraph_stores.opened_async(folder / "store.db", embedder)
+        theirs = await langgraph_stores.open_async(folder / "store.db", embedder)
         stores: dict[str, Any] = {
             "InMemoryStore": langgraph_stores.in_memory(embedder),
             "AsyncSqliteStore": theirs,
@@ -136,7 +136,7 @@ async def compare_speed() -> None:
             await store.asearch(PLACE, query=texts[0])
         await _timed(stores, questions)
         await _over_core(memory, stores["MeVeStore"], questions[0])
-        await langgraph_stores.closed_async(theirs)
+        await langgraph_stores.close_async(theirs)
         memory.close()
 
 

@@ -1,14 +1,15 @@
 """MeVe for LangChain: verified retrieval, and governed memory for agents.
 
-Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
+Importing the package loads no models; each name loads what it needs on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
-    from langchain_meve.dialogue import MeVeSmallContext, dialogue_of
+    from langchain_meve.dialogue import MeVeSmallContext, dialogue_from_messages
     from langchain_meve.embeddings import MeVeEmbeddings
+    from langchain_meve.graph_store._tenancy import NamespaceError
     from langchain_meve.graph_store.store import MeVeStore
     from langchain_meve.memory_middleware import MeVeMemoryMiddleware
     from langchain_meve.memory_tools import create_memory_tools
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_meve.retriever_tool import create_meve_tool
     from langchain_meve.vectorstore import MeVeVectorStore
 
-_WHERE = {
+_MODULES = {
     "LangChainEmbedder": "model_adapters",
     "LangChainVerifier": "model_adapters",
     "MeVeCompressor": "compressor",
@@ -27,12 +28,17 @@ _WHERE = {
     "MeVeSmallContext": "dialogue",
     "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
+    "NamespaceError": "graph_store._tenancy",
     "create_memory_tools": "memory_tools",
     "create_meve_tool": "retriever_tool",
-    "dialogue_of": "dialogue",
+    "dialogue_from_messages": "dialogue",
 }
-_NEEDS = {"MeVeStore": ("langgraph", "langgraph"), "MeVeMemoryMiddleware": ("langchain", "langchain-agents")}
-"""What a name needs beyond LangChain's core, and the extra that installs it."""
+_EXTRAS = {
+    "MeVeMemoryMiddleware": ("langchain", "langchain-agents"),
+    "MeVeStore": ("langgraph", "langgraph"),
+    "NamespaceError": ("langgraph", "langgraph"),
+}
+"""By name: the package that it needs beyond LangChain's core, and the extra that installs it."""
 
 __all__ = [
     "LangChainEmbedder",
@@ -44,17 +50,18 @@ __all__ = [
     "MeVeSmallContext",
     "MeVeStore",
     "MeVeVectorStore",
+    "NamespaceError",
     "create_memory_tools",
     "create_meve_tool",
-    "dialogue_of",
+    "dialogue_from_messages",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    from meve.integrations._options import lazily  # here, since it brings numpy
+    from meve.integrations._lazy_exports import lazy_exports  # here, since it brings numpy
 
-    needs, extra = _NEEDS.get(name, ("langchain_core", "langchain"))
-    return lazily("langchain_meve", _WHERE, needs=needs, extra=extra)(name)
+    needs, extra = _EXTRAS.get(name, ("langchain_core", "langchain"))
+    return lazy_exports("langchain_meve", _MODULES, needs=needs, extra=extra)(name)
 
 
 def __dir__() -> list[str]:

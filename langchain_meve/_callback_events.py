@@ -1,4 +1,4 @@
-"""What the phases do, told to whoever listens while they do it: as custom events, or as runs of their own."""
+"""Report the phases of a retrieval to LangChain callbacks, as custom events or as child runs."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,51 +9,51 @@ from langchain_core.callbacks.manager import dispatch_custom_event
 from meve.pipeline.context import Context
 from meve.pipeline.trace import PhaseTrace
 
-PHASE, TRACE = "meve.phase", "meve.trace"
+PHASE_EVENT, TRACE_EVENT = "meve.phase", "meve.trace"
 
 
-class Teller:
-    """Tells of one retrieval, under the run of whoever retrieves.
+class PhaseEventEmitter:
+    """Sends the events of one retrieval to the callbacks of the run that it belongs to.
 
     Args:
-        child: makes runs under it.
-        text: whether the text of query and context is told.
+        callbacks: the child callback manager of that run.
+        include_text: whether events hold the text of query and context.
         runs: whether each phase is a run of its own.
     """
 
-    def __init__(self, child: CallbackManager, *, text: bool, runs: bool) -> None:
-        self._child = child
-        self._text = text
+    def __init__(self, callbacks: CallbackManager, *, include_text: bool, runs: bool) -> None:
+        self._callbacks = callbacks
+        self._include_text = include_text
         self._runs = runs
-        self._open: CallbackManagerForChainRun | None = None
+        self._phase_run: CallbackManagerForChainRun | None = None
 
     def __call__(self, name: str, phase: PhaseTrace | None) -> None:
-        """A phase begins (None), or has ended."""
-        if phase is None or self._open is None:
-            self._open = self._child.on_chain_start(None, {}, name=f"meve.{name}") if self._runs else None
+        """Report that a phase began (`phase` is None) or ended."""
+        if phase is None or self._phase_run is None:
+            self._phase_run = self._callbacks.on_chain_start(None, {}, name=f"meve.{name}") if self._runs else None
         if phase is None:
             return
         data = asdict(phase)
-        if self._open is not None:
-            self._open.on_chain_end(data)
-            self._open = None
-        self._tell(PHASE, data)
+        if self._phase_run is not None:
+            self._phase_run.on_chain_end(data)
+            self._phase_run = None
+        self._dispatch(PHASE_EVENT, data)
 
-    def end(self, context: Context) -> None:
-        """What became of the candidates, and whether the context is sufficient."""
+    def report_context(self, context: Context) -> None:
+        """Report the trace of a finished retrieval and whether its context is sufficient."""
         trace = context.trace.to_dict()
         del trace["phases"]
         trace |= {"tokens_used": context.tokens, "sufficient": context.sufficient}
-        if self._text:
+        if self._include_text:
             trace |= {"query": context.query, "text": context.text}
-        self._tell(TRACE, trace)
+        self._dispatch(TRACE_EVENT, trace)
 
-    def _tell(self, name: str, data: dict[str, Any]) -> None:
-        dispatch_custom_event(name, data, config={"callbacks": self._child})
+    def _dispatch(self, name: str, data: dict[str, Any]) -> None:
+        dispatch_custom_event(name, data, config={"callbacks": self._callbacks})
 
 
-def teller(child: Any, *, text: bool, runs: bool) -> Teller | None:
-    """One for those who listen under a run; None where nobody does, and nothing need be made."""
-    if not isinstance(child, CallbackManager) or not child.handlers or child.parent_run_id is None:
+def make_event_emitter(callbacks: Any, *, include_text: bool, runs: bool) -> PhaseEventEmitter | None:
+    """Return an emitter, or None if no callback handler listens to an enclosing run."""
+    if not isinstance(callbacks, CallbackManager) or not callbacks.handlers or callbacks.parent_run_id is None:
         return None
-    return Teller(child, text=text, runs=runs)
+    return PhaseEventEmitter(callbacks, include_text=include_text, runs=runs)

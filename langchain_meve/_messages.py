@@ -1,4 +1,4 @@
-"""LangChain's messages as turns of a conversation: which are new, what they say, what was answered."""
+"""Read LangChain messages: roles, turns, final answers and texts."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,30 +22,30 @@ _ROLES: Sequence[tuple[type[BaseMessage], str]] = (
 
 
 def role_of(message: BaseMessage) -> str:
-    """`user`, `assistant`, `tool` or `system`; of a message that says its role itself, that one. Chunks have it too."""
+    """Return `user`, `assistant`, `tool` or `system`, or the role that a `ChatMessage` states; also for chunks."""
     if isinstance(message, ChatMessage):
         return message.role
     return next((role for kind, role in _ROLES if isinstance(message, kind)), message.type)
 
 
 def last_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """What came after the answer before the last one: a user's messages, calls of tools, the answer."""
+    """Return the messages of the last turn: the user's, tool calls and results, and the answer if there is one."""
     end = len(messages)
-    while end and is_answer(messages[end - 1]):
+    while end and is_final_answer(messages[end - 1]):
         end -= 1
     begin = end
-    while begin and not is_answer(messages[begin - 1]):
+    while begin and not is_final_answer(messages[begin - 1]):
         begin -= 1
     return list(messages[begin:])
 
 
-def is_answer(message: BaseMessage) -> bool:
-    """Whether it is a model's, and not one that calls tools."""
+def is_final_answer(message: BaseMessage) -> bool:
+    """Return whether a model wrote the message and it calls no tools."""
     return isinstance(message, AIMessage) and not message.tool_calls
 
 
-def said(messages: Sequence[BaseMessage]) -> list[Turn]:
-    """Messages as turns, in their order; not those that other middleware made of older ones."""
+def messages_to_turns(messages: Sequence[BaseMessage]) -> list[Turn]:
+    """Convert messages to turns, in order, without the summaries that other middleware inserts."""
     return [
         Turn(id=message_id(m), speaker=role_of(m), text=str(m.text))
         for m in messages
@@ -54,22 +54,22 @@ def said(messages: Sequence[BaseMessage]) -> list[Turn]:
 
 
 def message_id(message: BaseMessage) -> str:
-    """Its id; of one without, one of what it says."""
+    """Return the message's id, or a hash of its type and text if it has none."""
     return message.id or hashlib.sha256(f"{message.type}:{message.text}".encode(errors="replace")).hexdigest()[:32]
 
 
-def answer(messages: Sequence[BaseMessage]) -> str:
-    """What the last answer says; empty for nothing."""
-    return next((str(m.text) for m in reversed(messages) if is_answer(m) and str(m.text).strip()), "")
+def last_answer(messages: Sequence[BaseMessage]) -> str:
+    """Return the text of the last final answer; empty if there is none."""
+    return next((str(m.text) for m in reversed(messages) if is_final_answer(m) and str(m.text).strip()), "")
 
 
-def window(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
-    """What a model reads anyway: texts of users' and models' messages."""
+def visible_texts(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
+    """Return the user and assistant texts, which the model reads in any case."""
     return tuple(str(m.text) for m in messages if role_of(m) in ("user", "assistant") and str(m.text).strip())
 
 
 def text_of(value: object) -> str:
-    """What a chain's input or output says: a text, a message, or several; empty for None."""
+    """Return the text of a chain's input or output: a string, a message or a list of messages; empty for None."""
     if isinstance(value, BaseMessage):
         return str(value.text)
     if isinstance(value, list | tuple) and all(isinstance(each, BaseMessage) for each in value):
@@ -77,12 +77,12 @@ def text_of(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def with_memory(system: SystemMessage | None, text: str) -> SystemMessage | None:
-    """A system message that ends with what is remembered; another object, if there is anything to add."""
+def append_to_system_message(system: SystemMessage | None, text: str) -> SystemMessage | None:
+    """Return the system message with `text` appended, as a new object unless `text` is empty."""
     if not text:
         return system
     if system is None:
         return SystemMessage(text)
     content = system.content
-    longer = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
-    return system.model_copy(update={"content": longer})
+    extended = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return system.model_copy(update={"content": extended})

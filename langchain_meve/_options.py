@@ -1,4 +1,4 @@
-"""What retriever and compressor have in common: which values of the engine they set, and for how long."""
+"""Option types and query parsing that the retriever, the compressor and the tool share."""
 
 from typing import Annotated
 
@@ -6,24 +6,24 @@ from pydantic import Field
 
 from meve.errors import QueryError
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+PositiveInt = Annotated[int, Field(ge=1)]
 
-NAMES = {"k": "limit"}
-"""Where LangChain's word for a setting isn't ours."""
+OPTION_NAMES = {"k": "limit"}
+"""LangChain's option names that differ from MeVe's."""
 
 
-def question(asked: object) -> str:
-    """The question as text. A dict with an `input` is what chains hand to a retriever that is bound or configurable.
+def parse_query(value: object) -> str:
+    """Return the query text of a string, or of a dict with an `input`, which chains pass to bound retrievers.
 
     Raises:
-        QueryError: something else.
+        QueryError: `value` is neither.
     """
-    if isinstance(asked, dict) and isinstance(asked.get("input"), str):
-        asked = asked["input"]
-    if not isinstance(asked, str):
+    if isinstance(value, dict) and isinstance(value.get("input"), str):
+        value = value["input"]
+    if not isinstance(value, str):
         raise QueryError(
-            f"a retriever was asked with {type(asked).__name__} ({asked!r:.80}): pipe the question itself into it, "
+            f"the query must be a string, got {type(value).__name__} ({value!r:.80}): pass the question itself, "
             "as in itemgetter('question') | retriever"
         )
-    return asked
+    return value

@@ -1,4 +1,4 @@
-"""A turn that isn't answered yet: what was said in it, by whom, whatever becomes of the messages meanwhile."""
+"""Agent state that holds the user messages of the open turn, in case other middleware removes them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
@@ -7,37 +7,36 @@ from langchain.agents.middleware import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
-from langchain_meve._messages import last_turn, said
+from langchain_meve._messages import last_turn, messages_to_turns
 from meve.conversation import Turn
 
-_KEPT = "meve_turn"
+_STATE_KEY = "meve_turn"
 
 
-class State(AgentState[Any]):
-    """An agent's state, and what was said in the turn: part of no input and no output."""
+class MemoryAgentState(AgentState[Any]):
+    """An agent's state plus the open turn's user messages; private, so in neither input nor output."""
 
     meve_turn: NotRequired[Annotated[list[dict[str, str]], PrivateStateAttr]]
 
 
-def noted(state: Mapping[str, Any], user: str) -> dict[str, Any]:
-    """What a run begins with, said by its user; what was noted before stays whose it was.
+def note_user_messages(state: Mapping[str, Any], user: str) -> dict[str, Any]:
+    """Return a state update with the user messages of the open turn, each with its user's key.
 
-    Other middleware may take messages away before the answer is there, and a turn that failed is still open when
-    another user comes to the thread.
+    A failed turn is still open when another user writes to the thread: messages already noted keep their user.
 
     Args:
-        state: the agent's.
-        user: the user's key.
+        state: the agent's state.
+        user: the key of the user who is calling.
     """
-    before = {(each["id"], each["text"]): each for each in state.get(_KEPT) or ()}
-    new = [each for each in said(last_turn(state["messages"])) if each.speaker == "user"]
-    mine = ({"user": user, "id": each.id, "text": each.text} for each in new)
-    return {_KEPT: [before.get((each["id"], each["text"]), each) for each in mine]}
+    noted = {(each["id"], each["text"]): each for each in state.get(_STATE_KEY) or ()}
+    turns = [each for each in messages_to_turns(last_turn(state["messages"])) if each.speaker == "user"]
+    current = ({"user": user, "id": each.id, "text": each.text} for each in turns)
+    return {_STATE_KEY: [noted.get((each["id"], each["text"]), each) for each in current]}
 
 
-def spoken(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Turn]:
-    """What belongs to a user's open turn, and is no other user's: what was noted, then what came since."""
-    kept = state.get(_KEPT) or ()
-    known = {each["id"] for each in kept}
-    mine = [Turn(id=each["id"], speaker="user", text=each["text"]) for each in kept if each["user"] == user]
-    return [*mine, *(each for each in said(last_turn(messages)) if each.id not in known)]
+def open_turn(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Turn]:
+    """Return the user's messages of the open turn: first the noted ones, then those that came since."""
+    noted = state.get(_STATE_KEY) or ()
+    noted_ids = {each["id"] for each in noted}
+    own = [Turn(id=each["id"], speaker="user", text=each["text"]) for each in noted if each["user"] == user]
+    return [*own, *(each for each in messages_to_turns(last_turn(messages)) if each.id not in noted_ids)]

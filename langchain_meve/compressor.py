@@ -1,4 +1,4 @@
-"""Phases 2 to 5 on documents that somebody else's retriever found."""
+"""A document compressor: verify, rank and cut the documents of another retriever."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -7,44 +7,44 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, Field, field_validator
 
-from langchain_meve._callback_events import teller
-from langchain_meve._documents import as_documents, as_passages
-from langchain_meve._options import NAMES, Count, Share
-from meve.integrations._options import overrides
+from langchain_meve._callback_events import make_event_emitter
+from langchain_meve._documents import context_to_documents, documents_to_passages
+from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability
+from meve.integrations._options import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import Tokens, make_engine
 from meve.ports import Embedder, Verifier
 
 
 class MeVeCompressor(BaseDocumentCompressor):
-    """Verifies, orders and packs documents into a budget, for `ContextualCompressionRetriever`.
+    """Verifies and ranks documents and cuts them to a token budget, for `ContextualCompressionRetriever`.
 
     >>> from langchain_core.documents import Document
     >>> compressor = MeVeCompressor.make(k=1)
-    >>> found = [Document("Bread is baked from flour."), Document("Tomatoes want six to eight hours of sun a day.")]
-    >>> [d.page_content for d in compressor.compress_documents(found, "How much sun do tomatoes want?")]
+    >>> documents = [Document("Bread is baked from flour."), Document("Tomatoes want six to eight hours of sun a day.")]
+    >>> [d.page_content for d in compressor.compress_documents(documents, "How much sun do tomatoes want?")]
     ['Tomatoes want six to eight hours of sun a day.']
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(exclude=True, repr=False)
-    """A `meve.pipeline.engine.Engine`: models and settings; shared by all copies."""
-    k: Count | None = None
-    """How many documents at most; None for as many as the budget takes."""
-    threshold: Share | None = None
-    """The probability from which on a document counts as verified; None for the engine's."""
-    max_tokens: Count | None = None
+    """A `meve.pipeline.engine.Engine` with models and settings; shared by all copies."""
+    k: PositiveInt | None = None
+    """The most documents to return; None for no limit but the budget."""
+    threshold: Probability | None = None
+    """The probability from which a document counts as verified, in [0, 1]; None for the engine's."""
+    max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the engine's."""
     trace_text: bool = False
-    """Whether events hold the text of query and context."""
+    """Whether callback events hold the text of query and context."""
 
     @field_validator("engine")
     @classmethod
-    def _selects(cls, engine: Any) -> Any:
+    def _check_engine(cls, engine: Any) -> Any:
         if not callable(getattr(engine, "select", None)):
             raise ValueError(
-                f"engine is {engine!r:.60}: give a meve.pipeline.engine.Engine, or use MeVeCompressor.make(…)"
+                f"engine must be a meve.pipeline.engine.Engine, got {engine!r:.60}: use MeVeCompressor.make(…)"
             )
         return engine
 
@@ -58,36 +58,36 @@ class MeVeCompressor(BaseDocumentCompressor):
         tokens: Tokens | None = None,
         **fields: Any,
     ) -> Self:
-        """A compressor of parts that are named, or of those that ship.
+        """Build a compressor from named components, or from the default ones.
 
         Raises:
-            MeveError: parts that can't be had.
+            MeveError: a component can't be loaded.
         """
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that shares the engine."""
+        """Return a copy that shares the engine."""
         return self.model_copy()
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Those that answer, best first, as copies with the keys that `MeVeRetriever` gives.
+        """Return the documents that answer, best first, as copies with the metadata keys of `MeVeRetriever`.
 
         Args:
-            documents: what was found.
-            query: the question; for a blank one nothing answers.
-            callbacks: LangChain's; phases are told to them as events.
+            documents: the documents that another retriever found.
+            query: the question; a blank one returns nothing.
+            callbacks: LangChain's callbacks, which get an event for each phase.
 
         Raises:
             MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         if not query.strip():
             return []
-        mine = overrides(NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")})
-        tell = teller(callbacks, text=self.trace_text, runs=False)
-        context = self.engine.select(query, as_passages(documents), observer=tell, **mine)
-        if tell:
-            tell.end(context)
-        return as_documents(context)
+        options = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")})
+        emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
+        context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
+        if emitter:
+            emitter.report_context(context)
+        return context_to_documents(context)

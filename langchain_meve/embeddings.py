@@ -1,4 +1,4 @@
-"""An embedder of MeVe's as LangChain's embeddings, so that a vector store needs no other."""
+"""LangChain `Embeddings` that use one of MeVe's embedders."""
 
 from langchain_core.embeddings import Embeddings
 
@@ -7,10 +7,10 @@ from meve.ports import Embedder
 
 
 class MeVeEmbeddings(Embeddings):
-    """Embeds with one of MeVe's embedders.
+    """Embeds texts with one of MeVe's embedders.
 
     Args:
-        embedder: as for `meve.Retriever`; None for the one that ships, which needs neither torch nor a network.
+        embedder: as for `meve.Retriever`; None for the default one, which needs neither torch nor a network.
 
     >>> len(MeVeEmbeddings().embed_query("a question"))
     256
@@ -20,11 +20,11 @@ class MeVeEmbeddings(Embeddings):
         self.embedder = resolve_embedder(embedder)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text."""
-        made: list[list[float]] = self.embedder.embed_passages(texts).tolist()
-        return made
+        """Return a vector for each text."""
+        vectors: list[list[float]] = self.embedder.embed_passages(texts).tolist()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """A question's vector."""
-        made: list[float] = self.embedder.embed_query(text).tolist()
-        return made
+        """Return the vector of a query."""
+        vector: list[float] = self.embedder.embed_query(text).tolist()
+        return vector

@@ -1,4 +1,4 @@
-"""Governed memory for agents: recalled before the model answers, written and judged after."""
+"""Agent middleware that recalls memories before the model call and records the turn after the answer."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
-from langchain_meve._messages import answer, last_turn, window, with_memory
-from langchain_meve._turn_state import State, noted, spoken
-from langchain_meve._user_id import session_of, user_of
+from langchain_meve._messages import append_to_system_message, last_answer, last_turn, visible_texts
+from langchain_meve._turn_state import MemoryAgentState, note_user_messages, open_turn
+from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.conversation import Turn
 from meve.memory import GovernedMemory
 from meve.memory._integration import (
@@ -31,50 +31,51 @@ from meve.memory.turns import TurnRules, record_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
-    """What a user said, and to whom it belongs."""
+class _OpenTurn:
+    """The turn that the agent is answering, with its user and session."""
 
     user_id: UserId
     session_id: str | None
-    said: list[Turn]
-    """What the turn holds so far, in its order."""
+    messages: list[Turn]
+    """The turn's messages so far, in order."""
 
     @property
-    def text(self) -> str:
-        """What is answered; empty where nothing was said in words."""
-        return "" if self._asked is None else self._asked.text
+    def query(self) -> str:
+        """The text of the last user message; empty if there is none."""
+        return "" if self._question is None else self._question.text
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return (user_key(self.user_id), self.session_id, "" if self._asked is None else self._asked.id, self.text)
+        question_id = "" if self._question is None else self._question.id
+        return (user_key(self.user_id), self.session_id, question_id, self.query)
 
     @property
-    def _asked(self) -> Turn | None:
-        return next((each for each in reversed(self.said) if each.speaker == "user" and each.text.strip()), None)
+    def _question(self) -> Turn | None:
+        return next((each for each in reversed(self.messages) if each.speaker == "user" and each.text.strip()), None)
 
 
-class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
-    """Memory over conversations for `create_agent`.
+class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
+    """Long-term memory for `create_agent`.
 
-    Before the model answers, what the user's memory holds on the question stands at the end of the system message,
-    marked as data; it is never written into the messages. After the agent's answer, what the user stated is remembered,
-    and the scores of what was recalled move by whether the answer used it. One recall for each turn, however many tools
-    are called in it; what the conversation shows anyway isn't recalled.
+    Before each model call, the user's memories that match the question are appended to the system message, marked as
+    data; the messages stay as they are. After the answer, the user's statements are recorded, and recalled memories
+    gain or lose score by whether the answer used them. Each turn recalls once, however many tools it calls, and leaves
+    out what the conversation already shows.
 
-    Whose memory: `user_id` of the runtime's context, then of `config["configurable"]`. Without, or with two that
-    differ, nothing is read, and the call fails. The conversation is the thread.
+    The user is `user_id` of the runtime context or of `config["configurable"]`; without one, or with two that differ,
+    the call fails. The session is the thread.
 
     Args:
-        memory: remembers.
-        user_id: the only user, for an agent that has but one.
+        memory: the governed memory; the caller closes it.
+        user_id: the only user, for an agent that serves one.
         search: options of `GovernedMemory.search` for each recall: `limit`, `max_tokens`, `tags`, `classes`, …
-        remember: which turns are remembered, and as what; None for none.
-        on_error: where the memory can't be read or written: `warn` (a `MemoryLostWarning`, and the conversation goes
-            on) or `raise`. What would mix up users raises in any case.
-        trace_payloads: whether the hooks' inputs and outputs stand in traces.
+        remember: which turns are recorded, and as what; None for none.
+        on_error: if the memory can't be read or written: `warn` (a `MemoryLostWarning`) and go on, or `raise`. Errors
+            that could mix up users are always raised.
+        trace_payloads: whether traces hold the hooks' inputs and outputs.
 
     Raises:
-        ConfigurationError: no memory, or an option that can't be.
+        ConfigurationError: `memory` is no `GovernedMemory`, or an option is invalid.
 
     Setup:
         `pip install 'meve[langchain-agents]'`
@@ -83,7 +84,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
         `create_agent(model, tools, middleware=[MeVeMemoryMiddleware(memory)])`
     """
 
-    state_schema = State
+    state_schema = MemoryAgentState
 
     def __init__(
         self,
@@ -101,84 +102,80 @@ class MeVeMemoryMiddleware(AgentMiddleware[State, Any, Any]):
         self._search = check_search(memory, search)
         self._rules = check_rules(remember)
         self._on_error = check_on_error(on_error)
-        self._held = PendingRecalls()
+        self._pending = PendingRecalls()
         hidden = TracePolicy(process_inputs=omit_payload, process_outputs=omit_payload)
         self.trace_policy = None if trace_payloads else hidden
 
-    def before_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Note what the user said, and that it was this user."""
-        return noted(state, user_key(self._user(runtime)))
+    def before_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Note the user's messages of this turn in the agent's state."""
+        return note_user_messages(state, user_key(self._user(runtime)))
 
-    async def abefore_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The same."""
+    async def abefore_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Call `before_agent`, which does no I/O."""
         return self.before_agent(state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Let the model see what is remembered."""
+        """Append the recalled memories to the system message."""
         turn = self._turn(request.state, request.messages, request.runtime)
-        text = self._told(turn, window(request.messages)) if turn.text else ""
-        return handler(request.override(system_message=with_memory(request.system_message, text)))
+        text = self._memory_text(turn, visible_texts(request.messages)) if turn.query else ""
+        return handler(request.override(system_message=append_to_system_message(request.system_message, text)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """The same, off the event loop."""
-        turn = self._turn(request.state, request.messages, request.runtime)
-        text = await self.memory.run_async(self._told, turn, window(request.messages)) if turn.text else ""
-        return await handler(request.override(system_message=with_memory(request.system_message, text)))
+        """Run `wrap_model_call` off the event loop."""
+        turn, text = self._turn(request.state, request.messages, request.runtime), ""
+        if turn.query:
+            text = await self.memory.run_async(self._memory_text, turn, visible_texts(request.messages))
+        return await handler(request.override(system_message=append_to_system_message(request.system_message, text)))
 
-    def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Remember what was said, and judge what was recalled."""
-        self._write(self._turn(state, state["messages"], runtime), _answer(state))
+    def after_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Record the turn and score the recalled memories by the answer."""
+        self._record(self._turn(state, state["messages"], runtime), _answer(state))
         return None
 
-    async def aafter_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The same, off the event loop."""
-        await self.memory.run_async(self._write, self._turn(state, state["messages"], runtime), _answer(state))
+    async def aafter_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Run `after_agent` off the event loop."""
+        await self.memory.run_async(self._record, self._turn(state, state["messages"], runtime), _answer(state))
         return None
 
     def _user(self, runtime: Runtime[Any] | None) -> UserId:
-        """Whose turn it is.
-
-        Raises:
-            ValidationError: nobody's.
-        """
-        return user_of(self._user_id, getattr(runtime, "context", None), ensure_config())
+        return resolve_user_id(self._user_id, getattr(runtime, "context", None), ensure_config())
 
     def _turn(
         self, state: Mapping[str, Any] | None, messages: Sequence[BaseMessage], runtime: Runtime[Any] | None
-    ) -> _Turn:
+    ) -> _OpenTurn:
         user = self._user(runtime)
-        said = spoken(state or {}, messages, user_key(user))
-        return _Turn(user_id=user, session_id=session_of(ensure_config()), said=said)
+        turns = open_turn(state or {}, messages, user_key(user))
+        return _OpenTurn(user_id=user, session_id=resolve_session_id(ensure_config()), messages=turns)
 
-    def _told(self, turn: _Turn, shown: tuple[str, ...]) -> str:
+    def _memory_text(self, turn: _OpenTurn, shown: tuple[str, ...]) -> str:
         with tolerate_failures(self._on_error, "recalling from memory"):
             return format_recall(self.memory, self._recall(turn, shown))
         return ""
 
-    def _recall(self, turn: _Turn, shown: tuple[str, ...]) -> Recall:
-        found = self._held.find(turn.key)
-        if found is None:
-            found = self.memory.search(turn.text, user_id=turn.user_id, without=shown, **self._search)
-            self._held.keep(turn.key, found)
-        return found
+    def _recall(self, turn: _OpenTurn, shown: tuple[str, ...]) -> Recall:
+        recall = self._pending.get(turn.key)
+        if recall is None:
+            recall = self.memory.search(turn.query, user_id=turn.user_id, without=shown, **self._search)
+            self._pending.put(turn.key, recall)
+        return recall
 
-    def _write(self, turn: _Turn, answered: str) -> None:
+    def _record(self, turn: _OpenTurn, answer: str) -> None:
         with tolerate_failures(self._on_error, "writing to memory"):
             record_turns(
                 self.memory,
-                turn.said,
+                turn.messages,
                 user_id=turn.user_id,
                 session_id=turn.session_id,
-                recall=self._held.take(turn.key),
-                answer=answered,
+                recall=self._pending.pop(turn.key),
+                answer=answer,
                 rules=self._rules,
             )
 
 
-def _answer(state: State) -> str:
+def _answer(state: MemoryAgentState) -> str:
     structured = state.get("structured_response")
-    return answer(last_turn(state["messages"])) or ("" if structured is None else str(structured))
+    return last_answer(last_turn(state["messages"])) or ("" if structured is None else str(structured))

@@ -1,4 +1,4 @@
-"""A user's memory as tools: remember, recall, forget, explain. Whose it is the program says, and never the model."""
+"""Agent tools to remember, recall, forget and explain memories; the program sets the user, never the model."""
 
 import hashlib
 import sys
@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve._user_id import session_of, user_of
+from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory._integration import check_memory, check_search
@@ -17,38 +17,39 @@ from meve.memory._recall.formatting import format_recall, quote_texts
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import MemoryRecord, UserId
 
-NAMES = ("remember", "recall", "forget", "explain")
-NOTHING = "Nothing is remembered about this."
-_TOLD = (QueryError, PassageError, UnknownIdError, HoldError)
-"""Errors that a model can do something about."""
+TOOL_NAMES = ("remember", "recall", "forget", "explain")
+NO_MEMORY_MESSAGE = "Nothing is remembered about this."
+_MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
+"""Errors that the model can react to: they are returned to it instead of raised."""
 
-Answer = tuple[str, dict[str, Any]]
+ToolResult = tuple[str, dict[str, Any]]
+"""The tool's content and artifact."""
 
 
-class Caller(NamedTuple):
-    """Whom a call is for."""
+class ToolCaller(NamedTuple):
+    """The user and session of a tool call."""
 
     user_id: UserId
     session_id: str | None
 
 
-Work = Callable[[Caller, str], Answer]
+ToolFunction = Callable[[ToolCaller, str], ToolResult]
 
 
-class Statement(BaseModel):
-    """What the model gives."""
+class RememberInput(BaseModel):
+    """The arguments that the model passes."""
 
     text: str = Field(description="one fact about the user, as a full sentence")
 
 
-class About(BaseModel):
-    """What the model gives."""
+class QueryInput(BaseModel):
+    """The arguments that the model passes."""
 
     query: str = Field(description="what to look for, as the user would ask it, such as: Where do I live?")
 
 
-class Named(BaseModel):
-    """What the model gives."""
+class ForgetInput(BaseModel):
+    """The arguments that the model passes."""
 
     id: str = Field(description="the id of the memory, as `recall` or `explain` names it")
 
@@ -57,67 +58,67 @@ def create_memory_tools(
     memory: GovernedMemory,
     user_id: UserId | None = None,
     *,
-    names: Collection[str] = NAMES,
+    names: Collection[str] = TOOL_NAMES,
     search: Mapping[str, Any] | None = None,
     source: Source = "chat_assistant",
     policy_class: PolicyClass = "factual",
 ) -> list[BaseTool]:
-    """Tools with content and artifact, for any agent.
+    """Build memory tools with content and artifact, for any agent.
 
-    The user is the bound one, or `user_id` of the runtime's context or of `config["configurable"]`; without one, or
-    with two that differ, a call fails. No tool takes a user from the model.
+    The user is `user_id`, or else that of the runtime context or of `config["configurable"]`; without one, or with two
+    that differ, a call fails. No tool takes a user from the model.
 
     Args:
-        memory: remembers.
-        user_id: the only user; None for the one that each call is for.
+        memory: the governed memory.
+        user_id: the only user; None to resolve the user of each call.
         names: which of `remember`, `recall`, `forget`, `explain`.
         search: options of `GovernedMemory.search`.
-        source: where what the model writes is from.
-        policy_class: how it is governed.
+        source: the source of what the model writes.
+        policy_class: the policy class of what the model writes.
 
     Raises:
-        ConfigurationError: no memory, an unknown tool, or an option that can't be.
+        ConfigurationError: no memory, an unknown tool, or an invalid option.
     """
     check_memory(memory)
-    unknown = sorted(set(names) - set(NAMES))
-    if isinstance(names, str) or unknown:
-        raise ConfigurationError(f"no tool {names if isinstance(names, str) else unknown!r}: of {', '.join(NAMES)}")
-    work = _Tools(memory, user_id, check_search(memory, search), source, policy_class)
-    return [work.tool(name) for name in NAMES if name in names]
+    unknown = [names] if isinstance(names, str) else sorted(set(names) - set(TOOL_NAMES))
+    if unknown:
+        raise ConfigurationError(f"names must be a list of {', '.join(TOOL_NAMES)}, got {', '.join(unknown)}")
+    tools = _MemoryTools(memory, user_id, check_search(memory, search), source, policy_class)
+    return [tools.build(name) for name in TOOL_NAMES if name in names]
 
 
-class _Tools:
-    """What the tools do."""
+class _MemoryTools:
+    """Builds the tools and runs them."""
 
     def __init__(
         self,
         memory: GovernedMemory,
-        bound: UserId | None,
+        user_id: UserId | None,
         search: dict[str, Any],
         source: Source,
         policy_class: PolicyClass,
     ) -> None:
         self.memory = memory
-        self._bound = bound
+        self._user_id = user_id
         self._search = search
         self._source: Source = source
         self._class: PolicyClass = policy_class
 
-    def tool(self, name: str) -> BaseTool:
-        """One of them."""
-        tools: dict[str, tuple[Work, type[BaseModel], str]] = {
-            "remember": (self._remember, Statement, "Remembers a fact about the user for later conversations."),
-            "recall": (self._recall, About, "Recalls what is remembered about the user, with ids."),
-            "forget": (self._forget, Named, "Erases a memory for good, when the user asks for it."),
-            "explain": (self._explain, About, "Tells what is remembered about something, since when, and why."),
+    def build(self, name: str) -> BaseTool:
+        """Build the tool of this name."""
+        tools: dict[str, tuple[ToolFunction, type[BaseModel], str]] = {
+            "remember": (self._remember, RememberInput, "Remembers a fact about the user for later conversations."),
+            "recall": (self._recall, QueryInput, "Recalls what is remembered about the user, with ids."),
+            "forget": (self._forget, ForgetInput, "Erases a memory for good, when the user asks for it."),
+            "explain": (self._explain, QueryInput, "Tells what is remembered about something, since when, and why."),
         }
-        work, schema, description = tools[name]
+        function, schema, description = tools[name]
 
-        def call(config: RunnableConfig, **given: str) -> Answer:
-            return _done(work, self._caller(config), *given.values())
+        def call(config: RunnableConfig, **arguments: str) -> ToolResult:
+            return _run_tool(function, self._caller(config), *arguments.values())
 
-        async def acall(config: RunnableConfig, **given: str) -> Answer:
-            return await self.memory.run_async(_done, work, self._caller(config), *given.values())
+        async def acall(config: RunnableConfig, **arguments: str) -> ToolResult:
+            return await self.memory.run_async(_run_tool, function, self._caller(config), *arguments.values())
 
         return StructuredTool.from_function(
             func=call,
@@ -128,77 +129,74 @@ class _Tools:
             response_format="content_and_artifact",
         )
 
-    def _caller(self, config: RunnableConfig) -> Caller:
-        return Caller(user_of(self._bound, _context(), config), session_of(config))
+    def _caller(self, config: RunnableConfig) -> ToolCaller:
+        return ToolCaller(resolve_user_id(self._user_id, _runtime_context(), config), resolve_session_id(config))
 
-    def _remember(self, who: Caller, text: str) -> Answer:
+    def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
-        record_id = f"told-{hashlib.sha256(f'{day} {_said(text)}'.encode(errors='replace')).hexdigest()[:16]}"
+        record_id = f"told-{hashlib.sha256(f'{day} {_normalize(text)}'.encode(errors='replace')).hexdigest()[:16]}"
         try:
-            made = self._added(who, text, record_id)
+            record = self._add(caller, text, record_id)
         except DuplicateIdError:
-            if self._stands(who, text):
+            if self._is_current(caller, text):
                 return "This is remembered already.", {"id": record_id, "added": False}
-            made = self._added(who, text, None)
-        until = "" if made.expires_at is None else f" until {made.expires_at:%Y-%m-%d}"
-        return f"Remembered{until} (id {made.id}).", {"id": made.id, "added": True}
+            record = self._add(caller, text, None)
+        until = "" if record.expires_at is None else f" until {record.expires_at:%Y-%m-%d}"
+        return f"Remembered{until} (id {record.id}).", {"id": record.id, "added": True}
 
-    def _added(self, who: Caller, text: str, record_id: str | None) -> MemoryRecord:
+    def _add(self, caller: ToolCaller, text: str, record_id: str | None) -> MemoryRecord:
         return self.memory.add(
-            text, user_id=who.user_id, id=record_id, session_id=who.session_id, source=self._source,
+            text, user_id=caller.user_id, id=record_id, session_id=caller.session_id, source=self._source,
             policy_class=self._class, reason="a model asked for it",
         )  # fmt: skip
 
-    def _stands(self, who: Caller, text: str) -> bool:
-        """Whether a recall would say it: nothing newer says otherwise, and no answer contradicted it."""
-        found = (each.record for each in self.memory.explain(text, user_id=who.user_id))
-        return any(_said(record.text) == _said(text) and not record.flagged for record in found)
+    def _is_current(self, caller: ToolCaller, text: str) -> bool:
+        """Return whether a recall would return the text: nothing newer and no answer contradicts it."""
+        records = (each.record for each in self.memory.explain(text, user_id=caller.user_id))
+        return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
 
-    def _recall(self, who: Caller, query: str) -> Answer:
-        recall = self.memory.search(query, user_id=who.user_id, **self._search)
-        return format_recall(self.memory, recall, ids=True) or NOTHING, recall.to_dict()
+    def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
+        recall = self.memory.search(query, user_id=caller.user_id, **self._search)
+        return format_recall(self.memory, recall, ids=True) or NO_MEMORY_MESSAGE, recall.to_dict()
 
-    def _forget(self, who: Caller, record_id: str) -> Answer:
-        done = self.memory.delete(record_id, user_id=who.user_id, reason="a model asked for it")
-        if record_id in done.held:
-            raise HoldError(f"memory {record_id!r:.80} is on hold ({done.held[record_id]}), and stays")
-        return f"Erased: {', '.join(done.erased)}.", {"erased": list(done.erased), "held": dict(done.held)}
+    def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
+        result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
+        if record_id in result.held:
+            raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
+        return f"Erased: {', '.join(result.erased)}.", {"erased": list(result.erased), "held": dict(result.held)}
 
-    def _explain(self, who: Caller, query: str) -> Answer:
-        found = [
-            each
-            for each in self.memory.explain(query, user_id=who.user_id)
-            if each.record.policy_class in self._classes
-        ]
-        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in found]
+    def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
+        explained = self.memory.explain(query, user_id=caller.user_id)
+        visible = [each for each in explained if each.record.policy_class in self._visible_classes]
+        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
         account = [
             {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
-            for each in found
+            for each in visible
         ]
-        return quote_texts(lines) or NOTHING, {"explained": account}
+        return quote_texts(lines) or NO_MEMORY_MESSAGE, {"explained": account}
 
     @property
-    def _classes(self) -> Collection[str]:
-        """What these tools may speak of: private memories only where the program lets them."""
-        rules = self.memory.policy
-        every = self._search.get("classes") or rules.classes
-        private = self._search.get("include_private", False)
-        return [name for name in every if private or not rules.rule(name).on_request]
+    def _visible_classes(self) -> Collection[str]:
+        """The policy classes that the tools may show; private ones only if `search` includes them."""
+        policy = self.memory.policy
+        classes = self._search.get("classes") or policy.classes
+        include_private = self._search.get("include_private", False)
+        return [name for name in classes if include_private or not policy.rule(name).on_request]
 
 
-def _said(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _done(work: Work, who: Caller, text: str) -> Answer:
+def _run_tool(function: ToolFunction, caller: ToolCaller, text: str) -> ToolResult:
     try:
-        return work(who, text)
-    except _TOLD as error:
+        return function(caller, text)
+    except _MODEL_ERRORS as error:
         return f"That can't be done: {error}", {}
 
 
-def _context() -> object:
-    """The context of the agent that a tool runs in; None outside of one."""
+def _runtime_context() -> object:
+    """Return the runtime context of the agent that calls the tool; None outside of an agent."""
     runtime = sys.modules.get("langgraph.runtime")
     if runtime is None:
         return None

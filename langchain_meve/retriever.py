@@ -1,4 +1,4 @@
-"""MeVe as a LangChain retriever: what it returns was verified, ordered and cut to a budget."""
+"""A LangChain retriever that returns verified documents within a token budget."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -16,7 +16,7 @@ from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability, pars
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
-from meve.integrations._options import overrides, renamed
+from meve.integrations._options import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Tokens
@@ -24,18 +24,18 @@ from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
-FIELDS = ("k", "candidates", "threshold", "max_tokens")
+_OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens")
 
 
 class MeVeRetriever(BaseRetriever):
-    """Verified retrieval as a retriever.
+    """Retrieves, verifies and ranks documents and cuts them to a token budget.
 
-    It returns what the verifier lets in, best first, and no more than the budget takes: fewer than `k` is normal, none
-    is an answer too. Each document says in its metadata how likely it answers, whether it was verified, and where it
-    came from. The engine is shared: copies, bindings and configured versions of a retriever build nothing anew.
+    It may return fewer than `k` documents, or none, if the verifier rejects the rest. Each document's metadata holds
+    its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share one
+    engine.
 
     Setup:
-        `pip install 'meve[langchain]'`; the models come with it, no key and no network are needed.
+        `pip install 'meve[langchain]'` includes the models; no API key and no network are needed.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -48,33 +48,35 @@ class MeVeRetriever(BaseRetriever):
         ['Tomatoes want six to eight hours of sun a day.']
 
     Use within a chain:
-        `{"context": retriever | format_docs, "parse_query": RunnablePassthrough()} | prompt | model`
+        `{"context": retriever | format_docs, "question": RunnablePassthrough()} | prompt | model`
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(exclude=True, repr=False)
-    """What does the work, with corpus and models; shared by all copies."""
+    """A `meve.Retriever` or `StoreRetriever` with corpus and models; shared by all copies."""
     k: PositiveInt | None = None
-    """How many documents at most; None for as many as the budget takes."""
+    """The most documents to return; None for no limit but the budget."""
     candidates: PositiveInt | None = None
-    """How many candidates a source brings in the first phase; None for the engine's."""
+    """The number of candidates from each source in the first phase; None for the engine's."""
     threshold: Probability | None = None
-    """The probability from which on a document counts as verified; None for the engine's."""
+    """The probability from which a document counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the engine's."""
     filter: Any = Field(default=None, repr=False)
-    """What a document must satisfy, in the language of the store; it holds in every phase."""
+    """The condition that documents must satisfy in every phase, in the store's filter language."""
     trace_text: bool = False
-    """Whether events hold the text of query and context."""
+    """Whether callback events hold the text of query and context."""
     trace_phases: bool = False
-    """Whether each phase is a run of its own, which LangSmith shows; events alone are cheaper."""
+    """Whether each phase is a run of its own, as LangSmith shows it; events alone are cheaper."""
 
     @field_validator("engine")
     @classmethod
-    def _retrieves(cls, engine: Any) -> Any:
+    def _check_engine(cls, engine: Any) -> Any:
         if not callable(getattr(engine, "retrieve", None)):
-            raise ValueError(f"engine is {engine!r:.60}: give a meve.Retriever, or use MeVeRetriever.from_documents(…)")
+            raise ValueError(
+                f"engine must be a meve.Retriever, got {engine!r:.60}: use MeVeRetriever.from_documents(…)"
+            )
         return engine
 
     @classmethod
@@ -88,15 +90,15 @@ class MeVeRetriever(BaseRetriever):
         tokens: Tokens | None = None,
         **fields: Any,
     ) -> Self:
-        """A retriever over these documents; those without text are left out, and of equal ids the first counts.
+        """Build a retriever over documents; those without text are skipped, and of equal ids the first counts.
 
         Args:
-            documents: what to retrieve from. One without an id gets one of its source and text.
-            config: how to decide.
-            embedder: as for `meve.Retriever`; None for the one that ships.
-            verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with.
-            fields: of this class, by name.
+            documents: the corpus.
+            config: the retrieval settings.
+            embedder: as for `meve.Retriever`; None for the default one.
+            verifier: as for `meve.Retriever`; None for the default one.
+            tokens: counts tokens for budgets.
+            fields: fields of this class, by name.
 
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
@@ -115,19 +117,19 @@ class MeVeRetriever(BaseRetriever):
         ids: Sequence[str] | None = None,
         **options: Any,
     ) -> Self:
-        """A retriever over these texts; the options are those of `from_documents`.
+        """Build a retriever over texts; the options are those of `from_documents`.
 
         Raises:
             MeveError: lists of different lengths, or as `from_documents`.
         """
         for name, others in (("metadatas", metadatas), ("ids", ids)):
             if others is not None and len(others) != len(texts):
-                raise ConfigurationError(f"{len(texts)} texts and {len(others)} {name}: give as many of the one")
-        made = [
+                raise ConfigurationError(f"{name} needs one entry per text, got {len(others)} for {len(texts)} texts")
+        documents = [
             Document(id=ids[n] if ids else None, page_content=text, metadata=metadatas[n] if metadatas else {})
             for n, text in enumerate(texts)
         ]
-        return cls.from_documents(made, **options)
+        return cls.from_documents(documents, **options)
 
     @classmethod
     def from_vectorstore(
@@ -135,7 +137,7 @@ class MeVeRetriever(BaseRetriever):
         vectorstore: VectorStore,
         *,
         documents: Sequence[Document] | None = None,
-        words: bool = True,
+        keyword_search: bool = True,
         filter_keyword: str | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
@@ -143,35 +145,35 @@ class MeVeRetriever(BaseRetriever):
         tokens: Tokens | None = None,
         **fields: Any,
     ) -> Self:
-        """A retriever whose first phase is a vector store that you keep.
+        """Build a retriever whose first phase searches an existing vector store.
 
-        Its words are read once, here, where it can list its documents (InMemoryVectorStore, FAISS, Chroma, Qdrant); for
-        another, give `documents`, or do without keyword search. What it lets go is never returned; what it takes in
-        behind the retriever's back is found by its vectors at once, and by its words after `engine.refresh()`.
+        The keyword index is built here from the documents that the store lists (InMemoryVectorStore, FAISS, Chroma,
+        Qdrant); for other stores, pass `documents`. Documents deleted from the store are never returned. Documents
+        added directly to the store are found by vectors at once, and by keywords after `engine.refresh()`.
 
         Args:
-            vectorstore: any.
-            documents: what it holds, each with its id, where it can't list that itself.
-            words: whether to search by words too; False reads nothing here.
-            filter_keyword: by which name its search takes a filter, of a store that isn't known here; without, a filter
-                is refused, since a store that doesn't know the word would ignore it.
-            config: how to decide.
-            embedder: makes vectors for telling copies apart; None for the one that ships. The store keeps its own.
-            verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with.
-            fields: of this class, by name.
+            vectorstore: any LangChain vector store.
+            documents: the store's documents with their ids, if the store can't list them.
+            keyword_search: whether to search by keywords too; False reads no documents here.
+            filter_keyword: the parameter by which an unknown store's search takes a filter; without it, filters are
+                refused, since the store would ignore an unknown parameter.
+            config: the retrieval settings.
+            embedder: embeds passages to detect duplicates; None for the default one. The store keeps its own.
+            verifier: as for `meve.Retriever`; None for the default one.
+            tokens: counts tokens for budgets.
+            fields: fields of this class, by name.
 
         Raises:
-            ConfigurationError: documents that the store couldn't be asked for by their id.
-            MeveError: parts that can't be had, or a store that failed.
+            ConfigurationError: `documents` that the store can't get by id.
+            MeveError: a component can't be loaded, or the store failed.
         """
         store = adapt_vector_store(vectorstore, filter_keyword)
         if documents is not None:
             store.check_documents(documents)
-        engine = StoreRetriever.over(
+        engine = StoreRetriever.from_store(
             store,
             passages=None if documents is None else [store.passage(document) for document in documents],
-            words=words and store.lists,
+            words=keyword_search and store.lists,
             config=config,
             embedder=embedder,
             verifier=verifier,
@@ -180,15 +182,15 @@ class MeVeRetriever(BaseRetriever):
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that shares the engine."""
+        """Return a copy that shares the engine."""
         return self.model_copy()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """The documents for a question.
+        """Return the documents for a query.
 
         Args:
-            input: the question; of a dict, its `input`.
-            config: LangChain's.
+            input: the query, or a dict with an `input`.
+            config: LangChain's configuration.
             kwargs: `k`, `filter`, and any value of `meve.RetrieverConfig`, for this call.
 
         Raises:
@@ -197,7 +199,7 @@ class MeVeRetriever(BaseRetriever):
         return super().invoke(parse_query(input), config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """The same, off the event loop."""
+        """Run `invoke` off the event loop."""
         return await super().ainvoke(parse_query(input), config, **kwargs)
 
     def context(
@@ -208,23 +210,23 @@ class MeVeRetriever(BaseRetriever):
         observer: Observer | None = None,
         **options: Any,
     ) -> Context:
-        """The same as a context: its text, its tokens, whether it is sufficient, and the trace."""
-        fields = overrides(OPTION_NAMES, {name: getattr(self, name) for name in FIELDS})
+        """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
+        fields = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
-        asked = {**fields, **renamed(OPTION_NAMES, options)}
-        found: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **asked)
-        return found
+        settings = {**fields, **translate_options(OPTION_NAMES, options)}
+        context: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **settings)
+        return context
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         if not query.strip():
             return RetrievedDocuments()
-        tell = make_event_emitter(run_manager.get_child(), text=self.trace_text, runs=self.trace_phases)
-        found = self.context(query, observer=tell, **options)
-        if tell:
-            tell.end(found)
-        return context_to_documents(found)
+        emitter = make_event_emitter(run_manager.get_child(), include_text=self.trace_text, runs=self.trace_phases)
+        context = self.context(query, observer=emitter, **options)
+        if emitter:
+            emitter.report_context(context)
+        return context_to_documents(context)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
@@ -234,12 +236,12 @@ class MeVeRetriever(BaseRetriever):
         )
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        made = super()._get_ls_params(**kwargs)
-        made["ls_embedding_model"] = self.engine.engine.embedder.name
+        params = super()._get_ls_params(**kwargs)
+        params["ls_embedding_model"] = self.engine.engine.embedder.name
         store = getattr(self.engine, "store", None)
         if store is not None:
             embeddings = store.vectorstore.embeddings
-            made["ls_vector_store_provider"] = store.name
-            made["ls_embedding_provider"] = type(embeddings).__name__ if embeddings is not None else None
-            made["ls_embedding_model"] = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
-        return made
+            params["ls_vector_store_provider"] = store.name
+            params["ls_embedding_provider"] = type(embeddings).__name__ if embeddings is not None else None
+            params["ls_embedding_model"] = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
+        return params

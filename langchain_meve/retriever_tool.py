@@ -1,4 +1,4 @@
-"""Verified retrieval as a tool: the model reads the context, and the trace is the artifact."""
+"""Verified retrieval as an agent tool, whose artifact is the trace."""
 
 from typing import Any
 
@@ -10,12 +10,13 @@ from langchain_meve._documents import RetrievedDocuments
 from langchain_meve._options import OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
-from meve.integrations._options import DESCRIPTION, NOTHING, renamed
+from meve.integrations._options import translate_options
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 from meve.pipeline.context import Context
 
 
-class Asked(BaseModel):
-    """What the model gives."""
+class RetrieverToolInput(BaseModel):
+    """The arguments that the model passes."""
 
     query: str = Field(description="the question, in full")
 
@@ -23,63 +24,62 @@ class Asked(BaseModel):
 def create_meve_tool(
     retriever: MeVeRetriever,
     name: str = "search_documents",
-    description: str = DESCRIPTION,
+    description: str = TOOL_DESCRIPTION,
     *,
     unverified: bool = False,
     filter: Any = None,
     **options: Any,
 ) -> BaseTool:
-    """A tool for agents, with content and artifact; its retrievals are runs under the tool's.
+    """Build an agent tool with content and artifact; its retrievals are child runs of the tool's run.
 
     Args:
-        retriever: what searches. Not one that is bound or configurable: give its options here.
-        name: what the model calls it.
-        description: what the model is told of it.
-        unverified: whether a context that isn't sufficient is shown all the same; else the model is told that nothing
-            answers.
-        filter: what a document must satisfy, instead of the retriever's own.
+        retriever: the retriever itself, not a bound or configurable one: pass its options here.
+        name: the tool's name for the model.
+        description: the tool's description for the model.
+        unverified: whether to show an insufficient context; otherwise the model reads that nothing answers.
+        filter: the condition that documents must satisfy, instead of the retriever's.
         options: `k` and any value of `meve.RetrieverConfig`, for every call.
 
     Returns:
-        A tool whose content is the context's text, and whose artifact is `Context.to_dict()`: passages, scores and the
-        whole trace. A question that can't be used is told to the model, and the artifact is empty then.
+        A tool whose content is the context's text, and whose artifact is `Context.to_dict()` with passages, scores and
+        trace. For an invalid query, the content is the error and the artifact is empty.
 
     Raises:
         ConfigurationError: no `MeVeRetriever`, an unknown option, or a value out of range.
     """
     if not isinstance(retriever, MeVeRetriever):
         raise ConfigurationError(
-            f"a tool was to be made of {type(retriever).__name__}: give the MeVeRetriever itself, and what was bound "
-            "to it (filter, k, …) by name, or it would be lost"
+            f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
+            "was bound to it (filter, k, …) as options"
         )
-    retriever.engine.engine.resolve_config(None, renamed(OPTION_NAMES, options))
-    given = options if filter is None else {**options, "filter": filter}
+    retriever.engine.engine.resolve_config(None, translate_options(OPTION_NAMES, options))
+    call_options = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         try:
-            return _told(retriever.invoke(query, config, **given), unverified=unverified)
+            return _tool_result(retriever.invoke(query, config, **call_options), unverified=unverified)
         except QueryError as error:
-            return f"The question can't be used: {error}", {}
+            return f"The query is invalid: {error}", {}
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         try:
-            return _told(await retriever.ainvoke(query, config, **given), unverified=unverified)
+            return _tool_result(await retriever.ainvoke(query, config, **call_options), unverified=unverified)
         except QueryError as error:
-            return f"The question can't be used: {error}", {}
+            return f"The query is invalid: {error}", {}
 
     return StructuredTool.from_function(
         func=search,
         coroutine=asearch,
         name=name,
         description=description,
-        args_schema=Asked,
+        args_schema=RetrieverToolInput,
         response_format="content_and_artifact",
     )
 
 
-def _told(found: list[Any], *, unverified: bool) -> tuple[str, dict[str, Any]]:
-    context: Context | None = found.context if isinstance(found, RetrievedDocuments) else None
+def _tool_result(documents: list[Any], *, unverified: bool) -> tuple[str, dict[str, Any]]:
+    context: Context | None = documents.context if isinstance(documents, RetrievedDocuments) else None
     if context is None:
-        return NOTHING, {}
-    shown = context.text if context.sufficient or unverified else ""
-    return shown or NOTHING, context.to_dict()
+        return NO_RESULT_MESSAGE, {}
+    text = context.text if context.sufficient or unverified else ""
+    return text or NO_RESULT_MESSAGE, context.to_dict()

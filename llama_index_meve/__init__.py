@@ -1,33 +1,34 @@
 """MeVe for LlamaIndex: verified retrieval as a postprocessor, retriever, query engine or tool; memory for chats.
 
-Importing this loads neither models nor torch; what a name needs is loaded when it is first asked for.
+Importing this loads neither models nor torch: each name is loaded on first use.
 """
 
 from typing import TYPE_CHECKING
 
-from meve.integrations._options import lazily
+from meve.integrations._options import lazy_exports
 
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory
     from llama_index_meve.chat_store import MeVeChatStore
-    from llama_index_meve.dialogue import MeVeDialogueBlock, dialogue_of
+    from llama_index_meve.dialogue_block import MeVeDialogueBlock, dialogue_from_messages
     from llama_index_meve.embedding import MeVeEmbedding
-    from llama_index_meve.engines import create_meve_tool, meve_query_engine
     from llama_index_meve.memory_block import MeVeMemoryBlock
     from llama_index_meve.postprocessor import MeVePostprocessor
+    from llama_index_meve.query_engine import create_meve_query_engine
     from llama_index_meve.retriever import MeVeRetriever
+    from llama_index_meve.tool import create_meve_tool
 
-_WHERE = {
+_MODULES = {
     "MeVeChatStore": "chat_store",
-    "MeVeDialogueBlock": "dialogue",
+    "MeVeDialogueBlock": "dialogue_block",
     "MeVeEmbedding": "embedding",
     "MeVeMemory": "chat_memory",
     "MeVeMemoryBlock": "memory_block",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
-    "create_meve_tool": "engines",
-    "dialogue_of": "dialogue",
-    "meve_query_engine": "engines",
+    "create_meve_query_engine": "query_engine",
+    "create_meve_tool": "tool",
+    "dialogue_from_messages": "dialogue_block",
 }
 
 __all__ = [
@@ -38,13 +39,13 @@ __all__ = [
     "MeVeMemoryBlock",
     "MeVePostprocessor",
     "MeVeRetriever",
+    "create_meve_query_engine",
     "create_meve_tool",
-    "dialogue_of",
-    "meve_query_engine",
+    "dialogue_from_messages",
 ]
 
 
-__getattr__ = lazily("llama_index_meve", _WHERE, needs="llama_index.core", extra="llama-index")
+__getattr__ = lazy_exports("llama_index_meve", _MODULES, needs="llama_index.core", extra="llama-index")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""One way for sync and async calls: the work is a thread's, and what stores are asked natively is the event loop's."""
+"""Run blocking work for async callers in a thread, and await a store's own async methods on the caller's event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -10,75 +10,77 @@ from weakref import WeakKeyDictionary
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ENOUGH = 1_000_000
-"""Threads that a pool may have: as many as there are calls."""
+_MAX_THREADS = 1_000_000
+"""Effectively unlimited: one thread per concurrent call."""
 _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 
 
 class _Caller:
-    """Who waits for the work, on which loop, and what the work waits for there."""
+    """The event loop that waits for the work, and the future that the work waits for on that loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._awaited: Future[Any] | None = None
-        self._gone = False
+        self._future: Future[Any] | None = None
+        self._cancelled = False
 
-    def awaited(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Called in the work's thread.
+    def await_on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the caller's loop and wait for its result, from the worker thread.
 
         Raises:
-            CancelledError: nobody waits any more.
+            CancelledError: the caller was cancelled.
         """
-        if self._gone:
+        if self._cancelled:
             coroutine.close()
-            raise CancelledError("who asked has left")
+            raise CancelledError("the caller was cancelled")
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        self._awaited = future
-        if self._gone:  # since
+        self._future = future
+        if self._cancelled:  # meanwhile, in the loop's thread
             future.cancel()
         return future.result()
 
-    def leave(self) -> None:
-        """Called on the loop: what is awaited is cancelled, and so is all that would be."""
-        self._gone = True
-        if self._awaited is not None:
-            self._awaited.cancel()
+    def cancel(self) -> None:
+        """Cancel the pending coroutine and refuse later ones. Called on the loop."""
+        self._cancelled = True
+        if self._future is not None:
+            self._future.cancel()
 
 
 _CALLER: ContextVar[_Caller | None] = ContextVar("llama_index_meve_caller", default=None)
 
 
-async def off_loop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread that nothing else uses meanwhile, from which `ask` comes back to this loop.
+async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking work in a thread of its own, from which `await_or_call` can await on this event loop.
 
-    The work waits for the loop, so it must never wait for a thread: in a pool that is full of such work, what it waits
-    for would find no room. Context variables are the caller's. With the caller, what the work awaits is cancelled too.
+    The work sees the caller's context variables. Cancelling the caller cancels what the work awaits.
     """
     loop = asyncio.get_running_loop()
     caller = _Caller(loop)
     context = copy_context()
     context.run(_CALLER.set, caller)
     try:
-        return await loop.run_in_executor(_threads(loop), lambda: context.run(work, *args, **kwargs))
+        return await loop.run_in_executor(_thread_pool(loop), lambda: context.run(work, *args, **kwargs))
     except asyncio.CancelledError:
-        caller.leave()
+        caller.cancel()
         raise
 
 
-def _threads(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
-    """A thread for each call under way, kept for the next: a loop's own, since a forked process has other loops."""
-    made = _POOLS.get(loop)
-    if made is None:
-        made = _POOLS[loop] = ThreadPoolExecutor(ENOUGH, thread_name_prefix="meve")
-    return made
+def _thread_pool(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
+    # The work blocks its thread while it waits for the loop: a bounded pool could deadlock. One pool per loop, since a
+    # forked process has other loops.
+    pool = _POOLS.get(loop)
+    if pool is None:
+        pool = _POOLS[loop] = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="meve")
+    return pool
 
 
-def ask(blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs) -> T:
-    """What somebody else's part answers: awaited on the loop that waits for the work, if it can be, or else here.
+def await_or_call(
+    blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Await the async method on the waiting event loop if there is one, else call the blocking method here.
 
     Args:
-        blocking: asks in this thread.
-        native: asks on a loop; None where the part would only block it.
+        blocking: the synchronous method.
+        native: the async method; None if it is missing or only wraps the blocking one.
         args: for either.
         kwargs: for either.
     """
@@ -87,20 +89,21 @@ def ask(blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *arg
         return blocking(*args, **kwargs)
 
     async def on_loop() -> T:
-        _CALLER.set(None)  # what blocks the loop from within mustn't wait for it
+        _CALLER.set(None)  # code that blocks the loop itself mustn't wait for it
         return await native(*args, **kwargs)
 
-    return caller.awaited(on_loop())
+    return caller.await_on_loop(on_loop())
 
 
-def own(part: Any, name: str, of: type, says: str | None = None) -> Any:
-    """A part's async method, if the part has one of its own; None where it is the inherited one, which blocks the loop.
+def native_method(component: Any, name: str, base: type, overridden: str | None = None) -> Any:
+    """Return a component's async method if its class overrides the inherited one, else None.
 
     Args:
-        part: a store, a retriever.
-        name: of the method.
-        of: the class that it may be inherited from.
-        says: the method that a part overrides to have one of its own; None for the same.
+        component: a store or retriever.
+        name: of the async method.
+        base: the class whose inherited method only blocks the loop.
+        overridden: the method that a native implementation overrides; None for `name`.
     """
-    told = says or name
-    return getattr(part, name, None) if getattr(type(part), told, None) is not getattr(of, told) else None
+    overridden = overridden or name
+    is_inherited = getattr(type(component), overridden, None) is getattr(base, overridden)
+    return None if is_inherited else getattr(component, name, None)

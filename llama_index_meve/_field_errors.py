@@ -1,4 +1,4 @@
-"""What pydantic says of a field, in one sentence of ours."""
+"""Translate pydantic's field errors into one sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,16 +9,16 @@ from meve.errors import ConfigurationError
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
-    """Around the making of a model.
+def translate_field_errors() -> Iterator[None]:
+    """Raise pydantic's validation errors within the block as configuration errors.
 
     Raises:
-        ConfigurationError: a field can't be; the message names it, its value and what it should be.
+        ConfigurationError: names the invalid field, its value and what is valid.
     """
     try:
         yield
     except ValidationError as cause:
-        wrong = cause.errors(include_url=False)[0]
-        name = ".".join(map(str, wrong["loc"]))
-        should = wrong["msg"].replace("Input should", "it should", 1)
-        raise ConfigurationError(f"{name} is {wrong['input']!r:.80}: {should}") from cause
+        error = cause.errors(include_url=False)[0]
+        field = ".".join(map(str, error["loc"]))
+        rule = error["msg"].replace("Input should", "must", 1)
+        raise ConfigurationError(f"{field} {rule}, got {error['input']!r:.80}") from cause

@@ -1,4 +1,4 @@
-"""What the phases did, for LlamaIndex's instrumentation."""
+"""LlamaIndex instrumentation events for the phases and the trace."""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,18 +13,18 @@ dispatcher = get_dispatcher("llama_index_meve")
 
 
 class MeVePhaseEvent(BaseEvent):
-    """A phase, with milliseconds, counts and thresholds."""
+    """One phase: milliseconds, counts and thresholds."""
 
     phase: dict[str, Any]
 
     @classmethod
     def class_name(cls) -> str:
-        """Its name in traces."""
+        """Return the event's name in traces."""
         return "MeVePhaseEvent"
 
 
 class MeVeTraceEvent(BaseEvent):
-    """What became of each candidate, and whether the context is sufficient; no text of query or nodes."""
+    """The outcome of each candidate and whether the context is sufficient, without text of query or nodes."""
 
     trace: dict[str, Any]
     sufficient: bool
@@ -32,33 +32,33 @@ class MeVeTraceEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """Its name in traces."""
+        """Return the event's name in traces."""
         return "MeVeTraceEvent"
 
 
-def observer() -> Observer | None:
-    """Tells each phase when it ends; None where nobody listens."""
-    return _told if listened() else None
+def phase_observer() -> Observer | None:
+    """Return an observer that emits an event per phase; None if nobody listens."""
+    return _emit_phase if has_listeners() else None
 
 
-def tell(context: Context) -> None:
-    """Tell what became of the candidates, if somebody listens."""
-    if listened():
+def emit_trace(context: Context) -> None:
+    """Emit the trace of a context if somebody listens."""
+    if has_listeners():
         trace = context.trace.to_dict()
         del trace["phases"]
         dispatcher.event(MeVeTraceEvent(trace=trace, sufficient=context.sufficient, tokens=context.tokens))
 
 
-def listened() -> bool:
-    """Whether an event would reach anybody."""
-    one: Any = dispatcher
-    while one is not None:
-        if any(type(handler).__name__ != "NullEventHandler" for handler in one.event_handlers):
+def has_listeners() -> bool:
+    """Return whether any event handler would receive an event."""
+    current: Any = dispatcher
+    while current is not None:
+        if any(type(handler).__name__ != "NullEventHandler" for handler in current.event_handlers):
             return True
-        one = one.parent if one.propagate else None
+        current = current.parent if current.propagate else None
     return False
 
 
-def _told(name: str, phase: PhaseTrace | None) -> None:  # noqa: ARG001
+def _emit_phase(name: str, phase: PhaseTrace | None) -> None:  # noqa: ARG001
     if phase is not None:
         dispatcher.event(MeVePhaseEvent(phase=asdict(phase)))

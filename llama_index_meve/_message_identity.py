@@ -1,40 +1,39 @@
-"""What is handed out of a conversation, beside what is kept of it."""
+"""Return the same object for the user's last message on every read, because agents write state into it."""
 
 from collections.abc import Sequence
 from threading import Lock
 
 from llama_index.core.base.llms.types import ChatMessage
 
-from llama_index_meve._turns import role_of
+from llama_index_meve._message_content import role_of
 
 
-class Handed:
-    """What the user said last: one object for all who ask, until something else is said. Safe to share between threads.
+class MessageIdentity:
+    """The object returned for the user's last message, reused until the user speaks again. Thread-safe.
 
-    Agents write their state into the message that they are handed, once a run, and count on finding it there when they
-    ask again after a tool's call. Nothing of that is kept.
+    Agents write their state into this message once a run, and expect it there when they read again after a tool call.
+    The store never sees these changes.
     """
 
     def __init__(self) -> None:
-        self._kept: ChatMessage | None = None
-        """As it is kept."""
-        self._handed: ChatMessage | None = None
-        self._guard = Lock()
+        self._stored: ChatMessage | None = None
+        self._returned: ChatMessage | None = None
+        self._lock = Lock()
 
-    def among(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """These messages, with the object that was handed out before in the place of its fresh copy."""
-        made = list(messages)
-        last = next((n for n in reversed(range(len(made))) if role_of(made[n]) == "user"), None)
+    def restore(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Replace the copy of the user's last message by the object that was returned before."""
+        result = list(messages)
+        last = next((n for n in reversed(range(len(result))) if role_of(result[n]) == "user"), None)
         if last is None:
-            self.forget()  # it was erased, or is over
-            return made
-        with self._guard:
-            if self._handed is None or made[last] != self._kept:
-                self._kept, self._handed = made[last].model_copy(deep=True), made[last]
-            made[last] = self._handed
-        return made
+            self.forget()  # it was erased, or has expired
+            return result
+        with self._lock:
+            if self._returned is None or result[last] != self._stored:
+                self._stored, self._returned = result[last].model_copy(deep=True), result[last]
+            result[last] = self._returned
+        return result
 
     def forget(self) -> None:
-        """Something is said: whatever comes next is handed out anew."""
-        with self._guard:
-            self._kept = self._handed = None
+        """Return a new object on the next read."""
+        with self._lock:
+            self._stored = self._returned = None

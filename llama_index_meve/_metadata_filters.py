@@ -1,4 +1,4 @@
-"""LlamaIndex's metadata filters as a function of metadata: every operator, nested as deep as one likes."""
+"""LlamaIndex metadata filters, nested to any depth, as a predicate on metadata."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,76 +8,83 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from meve.errors import ConfigurationError
 
 _OPERATORS: dict[FilterOperator, Callable[[Any, Any], bool]] = {
-    FilterOperator.EQ: lambda mine, value: mine == value,
-    FilterOperator.NE: lambda mine, value: mine != value,
-    FilterOperator.GT: lambda mine, value: mine > value,
-    FilterOperator.GTE: lambda mine, value: mine >= value,
-    FilterOperator.LT: lambda mine, value: mine < value,
-    FilterOperator.LTE: lambda mine, value: mine <= value,
-    FilterOperator.IN: lambda mine, value: mine in value,
-    FilterOperator.NIN: lambda mine, value: mine not in value,
-    FilterOperator.CONTAINS: lambda mine, value: value in mine,
-    FilterOperator.TEXT_MATCH: lambda mine, value: str(value) in str(mine),
-    FilterOperator.TEXT_MATCH_INSENSITIVE: lambda mine, value: str(value).lower() in str(mine).lower(),
-    FilterOperator.ALL: lambda mine, value: all(each in mine for each in value),
-    FilterOperator.ANY: lambda mine, value: any(each in mine for each in value),
+    FilterOperator.EQ: lambda actual, value: actual == value,
+    FilterOperator.NE: lambda actual, value: actual != value,
+    FilterOperator.GT: lambda actual, value: actual > value,
+    FilterOperator.GTE: lambda actual, value: actual >= value,
+    FilterOperator.LT: lambda actual, value: actual < value,
+    FilterOperator.LTE: lambda actual, value: actual <= value,
+    FilterOperator.IN: lambda actual, value: actual in value,
+    FilterOperator.NIN: lambda actual, value: actual not in value,
+    FilterOperator.CONTAINS: lambda actual, value: value in actual,
+    FilterOperator.TEXT_MATCH: lambda actual, value: str(value) in str(actual),
+    FilterOperator.TEXT_MATCH_INSENSITIVE: lambda actual, value: str(value).lower() in str(actual).lower(),
+    FilterOperator.ALL: lambda actual, value: all(each in actual for each in value),
+    FilterOperator.ANY: lambda actual, value: any(each in actual for each in value),
 }
 
 
-def normal(filters: MetadataFilters | None) -> MetadataFilters | None:
-    """The same filters, said so that every store understands them alike: a condition everywhere, no empty group.
+def normalize_filters(filters: MetadataFilters | None) -> MetadataFilters | None:
+    """Set every missing condition and drop empty groups, so that all stores read the filters alike.
 
     Returns:
-        None where nothing is asked.
+        None if there is nothing to filter by.
 
     Raises:
-        ConfigurationError: something that is no filter.
+        ConfigurationError: the value isn't MetadataFilters.
     """
     if filters is None:
         return None
-    if not isinstance(filters, MetadataFilters):
-        raise ConfigurationError(f"filters is {filters!r:.80}: give MetadataFilters")
-    parts = [normal(one) if isinstance(one, MetadataFilters) else one for one in filters.filters]
-    kept = [one for one in parts if one is not None]
+    _check_type(filters)
+    parts = [normalize_filters(each) if isinstance(each, MetadataFilters) else each for each in filters.filters]
+    kept = [each for each in parts if each is not None]
     return MetadataFilters(filters=kept, condition=filters.condition or FilterCondition.AND) if kept else None
 
 
-def nested(filters: MetadataFilters) -> bool:
-    """Whether there are filters within them."""
-    return any(isinstance(one, MetadataFilters) for one in filters.filters)
+def has_nested_filters(filters: MetadataFilters) -> bool:
+    """Return whether a group contains another group."""
+    return any(isinstance(each, MetadataFilters) for each in filters.filters)
 
 
-def admits(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether metadata passes. A missing value passes `!=`, `nin` and `is_empty` alone, as in LlamaIndex's own stores.
+def filter_predicate(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a function that tells whether metadata passes the filters.
+
+    A missing value passes only `!=`, `nin` and `is_empty`, as in LlamaIndex's own stores.
 
     Raises:
-        ConfigurationError: something that is no filter; and, when asked, values that can't be compared.
+        ConfigurationError: the value isn't MetadataFilters; from the function: the values can't be compared.
     """
+    _check_type(filters)
+    return lambda metadata: _matches_group(filters, metadata)
+
+
+def _check_type(filters: object) -> None:
     if not isinstance(filters, MetadataFilters):
-        raise ConfigurationError(f"filters is {filters!r:.80}: give MetadataFilters")
-    return lambda metadata: _passes(filters, metadata)
+        raise ConfigurationError(f"filters must be MetadataFilters, got {filters!r:.80}")
 
 
-def _passes(filters: MetadataFilters, metadata: Mapping[str, Any]) -> bool:
-    each = [
-        _passes(one, metadata) if isinstance(one, MetadataFilters) else _holds(one, metadata) for one in filters.filters
+def _matches_group(group: MetadataFilters, metadata: Mapping[str, Any]) -> bool:
+    results = [
+        _matches_group(each, metadata) if isinstance(each, MetadataFilters) else _matches(each, metadata)
+        for each in group.filters
     ]
-    if filters.condition == FilterCondition.OR:
-        return any(each) or not each
-    if filters.condition == FilterCondition.NOT:
-        return not any(each)
-    return all(each)
+    if group.condition == FilterCondition.OR:
+        return any(results) or not results
+    if group.condition == FilterCondition.NOT:
+        return not any(results)
+    return all(results)
 
 
-def _holds(one: MetadataFilter, metadata: Mapping[str, Any]) -> bool:
-    mine = metadata.get(one.key)
-    if one.operator == FilterOperator.IS_EMPTY:
-        return mine is None or mine in ("", [])
-    if mine is None:
-        return one.operator in (FilterOperator.NE, FilterOperator.NIN)
+def _matches(condition: MetadataFilter, metadata: Mapping[str, Any]) -> bool:
+    actual = metadata.get(condition.key)
+    if condition.operator == FilterOperator.IS_EMPTY:
+        return actual is None or actual in ("", [])
+    if actual is None:
+        return condition.operator in (FilterOperator.NE, FilterOperator.NIN)
     try:
-        return bool(_OPERATORS[one.operator](mine, one.value))
+        return bool(_OPERATORS[condition.operator](actual, condition.value))
     except (KeyError, TypeError) as cause:
         raise ConfigurationError(
-            f"the filter {one.key} {one.operator.value} {one.value!r:.60} can't be asked of {mine!r:.60}: {cause}"
+            f"the filter {condition.key} {condition.operator.value} {condition.value!r:.60} can't be applied to the "
+            f"value {actual!r:.60}: {cause}"
         ) from cause

@@ -1,4 +1,4 @@
-"""LlamaIndex's nodes as passages, and back: judged by what embedders see of them, counted by what models are sent."""
+"""Convert LlamaIndex nodes to passages and back."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,100 +7,99 @@ from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 
-from meve.integrations._options import copied
+from meve.integrations._options import copy_metadata
 from meve.pipeline.context import Context
 from meve.types import Passage
 
-NAMES = {"top_k": "limit", "top_n": "limit"}
-"""Where LlamaIndex's words for a setting aren't ours."""
+OPTION_NAMES = {"top_k": "limit", "top_n": "limit"}
+"""LlamaIndex's option names, and MeVe's names for the same options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePassage(Passage):
-    """A passage over a copy of the node that it was made of."""
+    """A passage made from a copy of a node."""
 
     node: BaseNode
     embedded: str
 
     @property
     def content(self) -> str:
-        """What an embedder sees of it, and a verifier judges."""
+        """The text that embedders see and the verifier judges."""
         return self.embedded
 
     @property
-    def shown(self) -> str:
-        """What a synthesizer sends to a model of it."""
-        return _clean(self.node.get_content(metadata_mode=MetadataMode.LLM))
+    def prompt_text(self) -> str:
+        """The text that a response synthesizer sends to the model."""
+        return _replace_surrogates(self.node.get_content(metadata_mode=MetadataMode.LLM))
 
     def with_text(self, text: str) -> Self:
-        """Another copy of the node, with other text."""
-        cut = self.node.model_copy()
-        cut.set_content(text)
-        return replace(self, text=text, node=cut, embedded=_embedded(cut))
+        """Return a passage of another copy of the node, with this text."""
+        node = self.node.model_copy()
+        node.set_content(text)
+        return replace(self, text=text, node=node, embedded=_embedded_text(node))
 
 
-def as_passage(node: BaseNode) -> NodePassage:
-    """A node as a passage; the node may change afterwards. Metadata that JSON can't hold is text to filters."""
-    own = copy_of(node)
+def node_to_passage(node: BaseNode) -> NodePassage:
+    """Return a copy of a node as a passage. Metadata values that JSON can't represent become strings."""
+    node = copy_node(node)
     return NodePassage(
-        id=own.node_id,
-        title=_clean(own.get_metadata_str(mode=MetadataMode.EMBED)),
-        text=_clean(own.get_content(metadata_mode=MetadataMode.NONE)),
-        metadata=plain(own.metadata),
-        node=own,
-        embedded=_embedded(own),
+        id=node.node_id,
+        title=_replace_surrogates(node.get_metadata_str(mode=MetadataMode.EMBED)),
+        text=_replace_surrogates(node.get_content(metadata_mode=MetadataMode.NONE)),
+        metadata=json_metadata(node.metadata),
+        node=node,
+        embedded=_embedded_text(node),
     )
 
 
-def as_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
-    """Nodes that have text, one for each id: the first."""
-    made: dict[str, NodePassage] = {}
+def nodes_to_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
+    """Return the nodes that have text as passages; of equal ids, the first."""
+    passages: dict[str, NodePassage] = {}
     for node in nodes:
-        passage = as_passage(node)
+        passage = node_to_passage(node)
         if passage.text.strip():
-            made.setdefault(passage.id, passage)
-    return list(made.values())
+            passages.setdefault(passage.id, passage)
+    return list(passages.values())
 
 
-def as_nodes(context: Context) -> list[NodeWithScore]:
-    """The passages of a context, best first, as copies of their nodes, with their probability as a plain float."""
-    made = []
-    for found in context.passages:
-        passage = found.passage
+def context_to_nodes(context: Context) -> list[NodeWithScore]:
+    """Return the passages of a context as copies of their nodes, best first, scored by their probability."""
+    nodes = []
+    for selected in context.passages:
+        passage = selected.passage
         if isinstance(passage, NodePassage):
-            node: BaseNode = copy_of(passage.node)
+            node: BaseNode = copy_node(passage.node)
         else:
             node = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
-            node.excluded_llm_metadata_keys = list(passage.metadata)  # it was counted without
-        made.append(NodeWithScore(node=node, score=None if found.score is None else float(found.score)))
-    return made
+            node.excluded_llm_metadata_keys = list(passage.metadata)  # tokens were counted without metadata
+        nodes.append(NodeWithScore(node=node, score=None if selected.score is None else float(selected.score)))
+    return nodes
 
 
-def copy_of(node: BaseNode) -> BaseNode:
-    """A copy with metadata of its own."""
-    return node.model_copy(update={"metadata": copied(node.metadata)})
+def copy_node(node: BaseNode) -> BaseNode:
+    """Return a copy of a node that doesn't share its metadata."""
+    return node.model_copy(update={"metadata": copy_metadata(node.metadata)})
 
 
-def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON holds it, in UTF-8; what it can't hold is its text."""
-    return {_clean(str(name)): _plain(value) for name, value in metadata.items()}
+def json_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as JSON values in UTF-8; other values as strings."""
+    return {_replace_surrogates(str(name)): _json_value(value) for name, value in metadata.items()}
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, str):
-        return _clean(value)
+        return _replace_surrogates(value)
     if value is None or type(value) in (bool, int):
         return value
     try:
-        return json.loads(_clean(json.dumps(value, allow_nan=False, ensure_ascii=False)))
+        return json.loads(_replace_surrogates(json.dumps(value, allow_nan=False, ensure_ascii=False)))
     except (TypeError, ValueError):
-        return _clean(str(value))
+        return _replace_surrogates(str(value))
 
 
-def _embedded(node: BaseNode) -> str:
-    return _clean(node.get_content(metadata_mode=MetadataMode.EMBED))
+def _embedded_text(node: BaseNode) -> str:
+    return _replace_surrogates(node.get_content(metadata_mode=MetadataMode.EMBED))
 
 
-def _clean(text: str) -> str:
-    """Without surrogates that stand for no character."""
+def _replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""How a chat memory is written down: which file and whose session, and no content; and how it is found again."""
+"""Serialize a chat memory as a reference to its file and session, without content."""
 
 import json
 from collections.abc import Mapping
@@ -13,75 +13,81 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._integration import check_memory
 from meve.memory.turns import TurnRules
 
-_OPEN: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
-"""Memories of this process by their files, while anybody holds them."""
-_NAMES = {
+_OPEN_MEMORIES: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
+"""This process's memories by file, while they are referenced."""
+_ARGUMENT_NAMES = {
     *("memory", "user_id", "session_id", "token_limit", "tokens", "media_tokens", "search", "remember", "on_error"),
     "insert_method",
 }
 
 
-def at_hand(memory: GovernedMemory) -> None:
-    """References to a memory's file are to this one from now on, while it is open.
+def register_memory(memory: GovernedMemory) -> None:
+    """Use this memory for references to its file while it is open.
 
     Raises:
-        ConfigurationError: no memory.
+        ConfigurationError: the value is no GovernedMemory.
     """
-    _OPEN[check_memory(memory).file] = memory
+    _OPEN_MEMORIES[check_memory(memory).file] = memory
 
 
-def described(made: Any) -> dict[str, Any]:
-    """A `MeVeMemory` as JSON-ready data.
+def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
+    """Return a `MeVeMemory` as JSON-ready data.
 
     Raises:
-        ConfigurationError: options that JSON can't hold.
+        ConfigurationError: JSON can't represent an option.
     """
-    rules: TurnRules = made.remember
+    rules: TurnRules = chat_memory.remember
     if rules.facts is not None:
-        raise ConfigurationError("remember has a function of its own for facts, which can't be written down")
+        raise ConfigurationError("remember can't be serialized: its facts is a function")
     data = {
-        "class_name": made.class_name(),
-        "file": str(made.memory.file),
-        "policy": yaml.safe_load(made.memory.policy.to_yaml()),
-        "user_id": made.user_id,
-        "session_id": made.session_id,
-        "token_limit": made.token_limit,
-        "tokens": made.tokens,
-        "media_tokens": made.media_tokens,
-        "search": made.search,
-        "on_error": made.on_error,
-        "insert_method": made.insert_method.value,
-        "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "most": rules.most},
+        "class_name": chat_memory.class_name(),
+        "file": str(chat_memory.memory.file),
+        "policy": yaml.safe_load(chat_memory.memory.policy.to_yaml()),
+        "user_id": chat_memory.user_id,
+        "session_id": chat_memory.session_id,
+        "token_limit": chat_memory.token_limit,
+        "tokens": chat_memory.tokens,
+        "media_tokens": chat_memory.media_tokens,
+        "search": chat_memory.search,
+        "on_error": chat_memory.on_error,
+        "insert_method": chat_memory.insert_method.value,
+        "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "max_facts": rules.max_facts},
     }
     try:
-        found: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
+        result: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError) as cause:
-        raise ConfigurationError(f"search is {made.search!r:.120}, which can't be written down: {cause}") from cause
-    return found
+        raise ConfigurationError(
+            f"search must be JSON-serializable, got {chat_memory.search!r:.120}: {cause}"
+        ) from cause
+    return result
 
 
-def reconnected(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What `described` was told of, as arguments of `MeVeMemory`; with `memory` among the data, over that one.
+def memory_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `MeVeMemory` for data of `memory_to_dict`; a `memory` in the data replaces the file.
 
     Raises:
-        ConfigurationError: data that isn't `described`'s.
+        ConfigurationError: the data isn't from `memory_to_dict`.
         StorageError: the file can't be opened.
     """
-    given = {name: value for name, value in data.items() if name != "class_name"}
-    file, policy = given.pop("file", None), given.pop("policy", None)
-    if given.get("memory") is None:
+    arguments = {name: value for name, value in data.items() if name != "class_name"}
+    file, policy = arguments.pop("file", None), arguments.pop("policy", None)
+    if arguments.get("memory") is None:
         if file is None:
-            raise ConfigurationError(f"no file is named in {sorted(data)}: give what to_dict() returned, or memory=…")
-        given["memory"] = _opened(Path(file), policy)
-    if odd := sorted(given.keys() - _NAMES):
-        raise ConfigurationError(f"a reference holds {', '.join(odd)}: give what to_dict() returned, of this version")
-    if isinstance(given.get("remember"), Mapping):
-        given["remember"] = TurnRules(**given["remember"])
-    return given
+            raise ConfigurationError(
+                f"the data must name a file, got only {sorted(data)}: give what to_dict() returned, or memory=…"
+            )
+        arguments["memory"] = _open_memory(Path(file), policy)
+    if unknown := sorted(arguments.keys() - _ARGUMENT_NAMES):
+        raise ConfigurationError(
+            f"the data holds unknown names {', '.join(unknown)}: give what to_dict() of this version returned"
+        )
+    if isinstance(arguments.get("remember"), Mapping):
+        arguments["remember"] = TurnRules(**arguments["remember"])
+    return arguments
 
 
-def _opened(file: Path, policy: Mapping[str, Any] | None) -> GovernedMemory:
-    found = _OPEN.get(file)
-    if found is not None and not found.closed:
-        return found
+def _open_memory(file: Path, policy: Mapping[str, Any] | None) -> GovernedMemory:
+    memory = _OPEN_MEMORIES.get(file)
+    if memory is not None and not memory.closed:
+        return memory
     return GovernedMemory.open(file, policy=None if policy is None else Policy.from_dict(policy))

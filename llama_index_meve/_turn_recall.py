@@ -1,4 +1,4 @@
-"""What is remembered for a turn: recalled for its question, told as data, and judged by the answer when it comes."""
+"""Recall memory once for each question of a conversation, and match the answer that follows to its recall."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -7,163 +7,157 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from llama_index_meve._instrumentation import tell
-from llama_index_meve._token_limit import MessageCounter
-from meve.components._sentences import sentences
+from cachetools import FIFOCache
+
+from llama_index_meve._instrumentation import emit_trace
+from llama_index_meve._message_counter import MessageCounter
+from meve.components._sentence_splitter import split_sentences
 from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import format_recall
 from meve.memory.records import UserId
 
-PATIENCE = timedelta(minutes=5)
-"""After it a question is given up when another is asked: its engine has failed, or was left."""
-FACTS = 512
-"""Tokens that what is remembered takes at most, unless `search` says otherwise."""
-_QUESTIONS = 16
-"""For which something was told, and which may be answered yet."""
-_LONG, _SHORT = 500, 64
-"""Characters of a question: beyond the first number it is shortened, up to the second it must fit any embedder."""
+ANSWER_TIMEOUT = timedelta(minutes=5)
+"""Age at which an open question is given up when another is asked."""
+DEFAULT_RECALL_TOKENS = 512
+"""The most tokens of a recall, unless `search` says otherwise."""
+_MAX_QUESTIONS = 16
+"""Open questions, and recalls, that are kept."""
+_MAX_QUERY_CHARS, _MIN_QUERY_CHARS = 500, 64
+"""Longer questions are shortened to the first number; below the second, every embedder must accept them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A question, and what was told for it."""
+class QuestionRecall:
+    """A question, its recall, and the text of the recall for the prompt."""
 
     question: str
     recall: Recall
     text: str = ""
-    """Empty where nothing is remembered, or nothing fits."""
+    """Empty if nothing was recalled, or nothing fits."""
 
 
-class Turn:
-    """Questions that are under way, and what was told for each, until it is answered. Safe to share between threads.
+class OpenQuestions:
+    """The unanswered questions of a session, with their recalls. Thread-safe.
 
-    An answer is to the question that waits for one. Where several do that something was told for, it isn't known to
-    which an answer is: until each has had one, or is given up, answers are held against nothing.
+    If several questions with recalls are open, an answer can't be matched to its question. Then no answer is judged
+    until every open question has been answered or given up.
     """
 
     def __init__(self) -> None:
-        self._told: OrderedDict[str, Told] = OrderedDict()
-        self._waiting: OrderedDict[str, datetime] = OrderedDict()
-        self._answers = 0
-        """That came while it wasn't known to which question."""
-        self._last: Told | None = None
-        self._guard = Lock()
+        self._recalls: FIFOCache[str, QuestionRecall] = FIFOCache(_MAX_QUESTIONS)
+        self._open: OrderedDict[str, datetime] = OrderedDict()
+        self._unmatched_answers = 0
+        self._last: QuestionRecall | None = None
+        self._lock = Lock()
 
-    def asks(self, question: str, now: datetime) -> None:
-        """A user says something, which waits for an answer from now on."""
-        with self._guard:
-            self._waiting.pop(question, None)
-            late = [text for text, since in self._waiting.items() if now - since >= PATIENCE]
-            for text in late or list(self._waiting)[:-_QUESTIONS]:
-                self._let_go(text)
-            self._waiting[question] = now
-            if self._last is not None and (self._last.question != question or question not in self._told):
+    def add(self, question: str, now: datetime) -> None:
+        """Open a question that the user asked."""
+        with self._lock:
+            self._open.pop(question, None)
+            late = [text for text, since in self._open.items() if now - since >= ANSWER_TIMEOUT]
+            for text in late or list(self._open)[:-_MAX_QUESTIONS]:
+                self._close(text)
+            self._open[question] = now
+            if self._last is not None and (self._last.question != question or question not in self._recalls):
                 self._last = None
 
-    def keep(self, told: Told) -> None:
-        """This was told."""
-        with self._guard:
-            self._last = self._told[told.question] = told
-            self._told.move_to_end(told.question)
-            while len(self._told) > _QUESTIONS:
-                self._told.popitem(last=False)
+    def add_recall(self, recall: QuestionRecall) -> None:
+        """Store the recall for a question."""
+        with self._lock:
+            self._last = self._recalls[recall.question] = recall
 
     @property
-    def last(self) -> Told | None:
-        """What was told last, answered or not; None in a new turn."""
+    def last(self) -> QuestionRecall | None:
+        """The last recall, answered or not; None in a new turn."""
         return self._last
 
-    def told(self, question: str) -> Told | None:
-        """What was told for a question that was answered last, or isn't answered yet."""
-        with self._guard:
+    def find_recall(self, question: str) -> QuestionRecall | None:
+        """Return the recall for a question that is open or was answered last."""
+        with self._lock:
             last = self._last if self._last is not None and self._last.question == question else None
-            return self._told.get(question, last)
+            return self._recalls.get(question, last)
 
-    def answered(self, question: str | None = None) -> Recall | None:
-        """An answer has come.
+    def take_answered(self, question: str | None = None) -> Recall | None:
+        """Close the question that an answer belongs to, and return its recall; None if there is none to judge.
 
         Args:
-            question: to which; None if nobody says.
-
-        Returns:
-            What it is to be held against; None for nothing.
+            question: the answered question; None if unknown.
         """
-        with self._guard:
+        with self._lock:
             if question is None:
-                question = next(reversed(self._waiting), "")
-                if self._answers or [text for text in self._waiting if text in self._told] != [question]:
-                    self._answers += 1
-                    self._settle()
+                question = next(reversed(self._open), "")
+                if self._unmatched_answers or [text for text in self._open if text in self._recalls] != [question]:
+                    self._unmatched_answers += 1
+                    self._close_if_all_answered()
                     return None
-                self._waiting.clear()
-            found = self._told.get(question)
-            self._let_go(question)
-            return found.recall if found else None
+                self._open.clear()
+            answered = self._recalls.get(question)
+            self._close(question)
+            return answered.recall if answered else None
 
     def forget(self) -> None:
-        """Let go of all."""
-        with self._guard:
-            self._told.clear()
-            self._waiting.clear()
-            self._answers, self._last = 0, None
+        """Drop all questions and recalls."""
+        with self._lock:
+            self._recalls.clear()
+            self._open.clear()
+            self._unmatched_answers, self._last = 0, None
 
-    def _let_go(self, question: str) -> None:
-        """It waits no more."""
-        self._told.pop(question, None)
-        self._waiting.pop(question, None)
-        self._settle()
+    def _close(self, question: str) -> None:
+        self._recalls.pop(question, None)
+        self._open.pop(question, None)
+        self._close_if_all_answered()
 
-    def _settle(self) -> None:
-        """Where as many answers have come as questions wait, none waits any more."""
-        if self._answers >= len(self._waiting):
-            for text in self._waiting:
-                self._told.pop(text, None)
-            self._waiting.clear()
-            self._answers = 0
+    def _close_if_all_answered(self) -> None:
+        if self._unmatched_answers >= len(self._open):
+            for text in self._open:
+                self._recalls.pop(text, None)
+            self._open.clear()
+            self._unmatched_answers = 0
 
 
-def recalled(
+def recall_for(
     memory: GovernedMemory,
     question: str,
     counter: MessageCounter,
     *,
     user_id: UserId,
-    room: int,
+    max_tokens: int,
     without: Collection[str] = (),
     search: Mapping[str, Any],
-) -> Told:
-    """What a user's memory holds on a question, in at most `room` tokens with all that marks it as data.
-
-    Of a long text the questions are asked that stand in it, or else its end.
+) -> QuestionRecall:
+    """Recall a user's memory for a question, in at most `max_tokens` tokens including the markers around it.
 
     Raises:
-        QueryError: a question that says nothing; see `asked_for`.
+        QueryError: the question is empty; see `extract_query`.
     """
-    options = {**search, "max_tokens": max(1, min(room, search.get("max_tokens") or FACTS))}
-    recall = _search(memory, asked_for(question), user_id=user_id, without=without, **options)
-    tell(recall)
+    limit = max(1, min(max_tokens, search.get("max_tokens") or DEFAULT_RECALL_TOKENS))
+    options = {**search, "max_tokens": limit}
+    recall = _search_shortening(memory, extract_query(question), user_id=user_id, without=without, **options)
+    emit_trace(recall)
     text = format_recall(memory, recall)
-    while text and counter.text(text) > room:
+    while text and counter.count_text(text) > max_tokens:
         recall = replace(recall, passages=recall.passages[:-1])
         text = format_recall(memory, recall)
-    return Told(question, recall, text)
+    return QuestionRecall(question, recall, text)
 
 
-def asked_for(text: str) -> str:
-    """What a memory is asked for a text; empty where the text says nothing."""
-    words = text.replace("\x00", "").encode(errors="ignore").decode()
-    if len(words) <= _LONG:
-        return words.strip()
-    around = sentences(f"{words[: 4 * _LONG]} {words[-4 * _LONG :]}")
-    return " ".join(each for each in around if "?" in each)[-_LONG:].strip() or words[-_LONG:]
+def extract_query(text: str) -> str:
+    """Return the search query for a text: of a long one the questions in it, or its end; empty for blank text."""
+    query = text.replace("\x00", "").encode(errors="ignore").decode()
+    if len(query) <= _MAX_QUERY_CHARS:
+        return query.strip()
+    ends = split_sentences(f"{query[: 4 * _MAX_QUERY_CHARS]} {query[-4 * _MAX_QUERY_CHARS :]}")
+    questions = " ".join(each for each in ends if "?" in each)
+    return questions[-_MAX_QUERY_CHARS:].strip() or query[-_MAX_QUERY_CHARS:]
 
 
-def _search(memory: GovernedMemory, question: str, **options: Any) -> Recall:
+def _search_shortening(memory: GovernedMemory, query: str, **options: Any) -> Recall:
+    """Search, and halve the query while the embedder refuses it as too long."""
     while True:
         try:
-            return memory.search(question, **options)
+            return memory.search(query, **options)
         except QueryError:
-            if len(question) <= _SHORT:
+            if len(query) <= _MIN_QUERY_CHARS:
                 raise
-            question = question[len(question) // 2 :].strip() or question[: len(question) // 2]
+            query = query[len(query) // 2 :].strip() or query[: len(query) // 2]

@@ -1,88 +1,89 @@
-"""What messages leave behind, each once: facts, and what an answer makes of what was recalled for its question."""
+"""Write what conversation turns leave in memory: facts once per message, and feedback on what each answer used."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index_meve._session_history import History, Kept
-from llama_index_meve._turn_recall import Turn
-from llama_index_meve._turns import ends, is_answer, role_of, said, spoken
+from llama_index_meve._message_content import ends_turn, is_answer, role_of, text_of, to_turns
+from llama_index_meve._session_history import SessionHistory, StoredMessage
+from llama_index_meve._turn_recall import OpenQuestions
 from meve.errors import MeveError
 from meve.memory.turns import TurnRules, record_turns
 
-TRIES = 3
-"""How often it is tried to remember what a message says."""
+MAX_ATTEMPTS = 3
+"""How often writing a message's facts is tried."""
 
 
-class Heard(NamedTuple):
-    """A message that leaves something behind."""
+class PendingTurn(NamedTuple):
+    """A stored message whose facts aren't written yet."""
 
-    kept: Kept
-    asked: str | None = None
-    """The question that it answers, where they were put together."""
-    ends: bool = False
-    """Whether the model has done with a question by it."""
-    tries: int = TRIES
+    stored: StoredMessage
+    question: str | None = None
+    """The question that the message answers, if both were put together."""
+    ends_turn: bool = False
+    """Whether the model is done with a question after this message."""
+    attempts_left: int = MAX_ATTEMPTS
 
     @property
-    def again(self) -> "Heard":
-        """The same, to be tried once more: what turn it belongs to is told by now."""
-        return self._replace(ends=False, tries=self.tries - 1)
+    def next_attempt(self) -> "PendingTurn":
+        """The same turn for a further attempt; its question is already closed."""
+        return self._replace(ends_turn=False, attempts_left=self.attempts_left - 1)
 
 
-def heard(kept: Sequence[Kept], *, own: bool = False) -> list[Heard]:
-    """What is to be heard of messages that were put together.
+def pending_turns(messages: Sequence[StoredMessage], *, agent_notes: bool = False) -> list[PendingTurn]:
+    """Return the turns to write for messages that were put together.
 
     Args:
-        kept: in their order.
-        own: whether they are an agent's notes: what stands there in the user's name isn't the user's, and only the last
-            answer is one, since those before are steps to it.
+        messages: in order.
+        agent_notes: whether an agent wrote all of them. Its user messages aren't the user's, and only its last answer
+            is one, since earlier ones are steps.
     """
-    answers = [n for n, each in enumerate(kept) if ends(each.message)]
-    made: list[Heard] = []
-    asked = None
-    for n, each in enumerate(kept):
+    answers = [n for n, each in enumerate(messages) if ends_turn(each.message)]
+    answers = answers[-1:] if agent_notes else answers
+    turns: list[PendingTurn] = []
+    question = None
+    for n, each in enumerate(messages):
         role = role_of(each.message)
-        if own and role == "user":
+        if agent_notes and role == "user":
             continue
-        asked = spoken(each.message) if role == "user" else asked
-        done = n in (answers[-1:] if own else answers)
-        made.append(Heard(each, asked if done else None, done))
-        asked = None if done else asked
-    return made
+        question = text_of(each.message) if role == "user" else question
+        is_last = n in answers
+        turns.append(PendingTurn(each, question if is_last else None, is_last))
+        question = None if is_last else question
+    return turns
 
 
-def hear(
-    history: History, waiting: Sequence[Heard], turn: Turn, rules: TurnRules
-) -> tuple[list[Heard], MeveError | None]:
-    """Hear messages, in their order; those that aren't there any more leave nothing behind.
+def write_turns(
+    history: SessionHistory, pending: Sequence[PendingTurn], questions: OpenQuestions, rules: TurnRules
+) -> tuple[list[PendingTurn], MeveError | None]:
+    """Write turns in order; messages that were erased meanwhile leave nothing.
 
     Returns:
-        Those that failed and may be tried again, and what the last of those that failed did with.
+        The turns that failed and have attempts left, and the last error.
     """
-    left: list[Heard] = []
-    failed: MeveError | None = None
-    for each in waiting:
+    failed: list[PendingTurn] = []
+    error: MeveError | None = None
+    for turn in pending:
         try:
-            _hear_one(history, each, turn, rules)
-        except MeveError as error:
-            failed = error
-            left += [each.again] if each.tries > 1 else []
-    return left, failed
+            _write_turn(history, turn, questions, rules)
+        except MeveError as cause:
+            error = cause
+            failed += [turn.next_attempt] if turn.attempts_left > 1 else []
+    return failed, error
 
 
-def _hear_one(history: History, each: Heard, turn: Turn, rules: TurnRules) -> None:
-    message = each.kept.message
-    if role_of(message) == "user" and each.tries == TRIES:
-        turn.asks(spoken(message), history.memory.clock.now())
-    recall = turn.answered(each.asked) if each.ends else None
-    if not history.holds(each.kept):
+def _write_turn(history: SessionHistory, turn: PendingTurn, questions: OpenQuestions, rules: TurnRules) -> None:
+    message = turn.stored.message
+    if role_of(message) == "user" and turn.attempts_left == MAX_ATTEMPTS:
+        questions.add(text_of(message), history.memory.clock.now())
+    recall = questions.take_answered(turn.question) if turn.ends_turn else None
+    if not history.contains(turn.stored):
         return
     record_turns(
         history.memory,
-        said([message], [each.kept.name]),
+        to_turns([message], [turn.stored.fact_key]),
         user_id=history.user_id,
         session_id=history.session_id,
         recall=recall if is_answer(message) else None,
-        answer=spoken(message),
+        answer=text_of(message),
         rules=rules,
     )

@@ -1,4 +1,4 @@
-"""What to return where nothing qualifies."""
+"""The `when_empty` option: what to return if no node qualifies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,18 +12,18 @@ WhenEmpty = Literal["nothing", "best"]
 
 
 def best_candidate(
-    judged: Mapping[str, float], passages: Sequence[Any], engine: Engine, options: Mapping[str, Any]
+    scores: Mapping[str, float], passages: Sequence[Any], engine: Engine, options: Mapping[str, Any]
 ) -> list[NodeWithScore]:
-    """The best of what was judged that fits the budget; none if none does.
+    """Return the highest-scored passage that fits the token budget, as a list of one node; empty if none fits.
 
     Args:
-        judged: probabilities by id.
-        passages: of these ids.
-        engine: whose tokens and settings count.
-        options: what a call decides by, beside them.
+        scores: verifier probabilities by passage id.
+        passages: the passages with these ids.
+        engine: gives the tokenizer and settings.
+        options: settings of this call.
     """
     budget = engine.resolve_config(None, options).max_tokens
-    for passage in sorted(passages, key=lambda p: -judged[p.id]):
-        if isinstance(passage, NodePassage) and engine.tokens.count(passage.shown) <= budget:
-            return [NodeWithScore(node=copy_node(passage.node), score=float(judged[passage.id]))]
+    for passage in sorted(passages, key=lambda p: -scores[p.id]):
+        if isinstance(passage, NodePassage) and engine.tokens.count(passage.prompt_text) <= budget:
+            return [NodeWithScore(node=copy_node(passage.node), score=float(scores[passage.id]))]
     return []

@@ -1,4 +1,4 @@
-"""Governed memory as a LlamaIndex chat store: one user's messages, under LlamaIndex's own Memory or by itself."""
+"""MeVeChatStore: one user's messages in governed memory, as a LlamaIndex chat store."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -8,30 +8,29 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import ConfigDict, Field
 
-from llama_index_meve._async_bridge import off_loop
-from llama_index_meve._messages import as_message, as_value
+from llama_index_meve._async_bridge import run_in_thread
+from llama_index_meve._message_json import message_from_json, message_to_json
 from meve.memory import GovernedMemory
 from meve.memory._integration import check_memory
-from meve.memory.messages.messages import Messages
-from meve.memory.messages.messages import Message
+from meve.memory.messages.messages import Message, Messages
 from meve.memory.records import UserId, user_key
 
 
 class MeVeChatStore(AsyncDBChatStore):
-    """Keeps the messages of one user's sessions in a governed memory.
+    """Stores the messages of one user's sessions in a governed memory.
 
-    A key is a session. Messages live as long as the memory's policy lets turns of a conversation live, to the second;
-    what is deleted is gone from the file; the memory's log tells of each, without its content. `memory.search` doesn't
-    recall messages. Other users' are out of reach: the owner is bound here, for good.
+    A key is a session. Messages expire as the policy says for turns of a conversation. Deleted messages are erased
+    from the file. The audit log records every change, without content. `memory.search` doesn't recall messages. Other
+    users' messages can't be reached.
 
     Args:
-        memory: where; it stays yours to close.
-        user_id: whose messages.
-        ttl: how long they live, instead of as the policy says.
+        memory: the governed memory; the caller closes it.
+        user_id: the owner of the messages.
+        ttl: how long messages live; None for the policy's value.
 
     Raises:
-        ConfigurationError: no memory.
-        ValidationError: a user that can't be.
+        ConfigurationError: no GovernedMemory.
+        ValidationError: an invalid user.
 
     >>> import asyncio, tempfile
     >>> from pathlib import Path
@@ -45,30 +44,30 @@ class MeVeChatStore(AsyncDBChatStore):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
     memory: GovernedMemory = Field(exclude=True, repr=False)
-    """A `meve.memory.GovernedMemory`. It isn't serialised."""
+    """A `meve.memory.GovernedMemory`. It isn't serialized."""
     user_id: UserId
-    """Whose messages these are."""
+    """The owner of the messages."""
     ttl: timedelta | None = None
-    """How long messages live; None for as long as the policy says."""
+    """How long messages live; None for the policy's value."""
 
     def __init__(self, memory: GovernedMemory, *, user_id: UserId, ttl: timedelta | None = None) -> None:
-        user_key(user_id)  # who can't be is refused here
+        user_key(user_id)  # raises for an invalid user
         fields: dict[str, Any] = {"memory": check_memory(memory), "user_id": user_id, "ttl": ttl}
         super().__init__(**fields)
 
     @classmethod
     def class_name(cls) -> str:
-        """The class's name."""
+        """Return the class name for serialization."""
         return "MeVeChatStore"
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Itself: nothing of it changes, and the memory is one."""
+        """Return itself: the store is immutable, and copies would share the memory."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """Itself; with an update another one, checked as a new one is."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self)(**{**given, **update}) if update else self
+        """Return itself, or with an update a new, validated store."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**fields, **update}) if update else self
 
     async def get_messages(
         self,
@@ -77,39 +76,39 @@ class MeVeChatStore(AsyncDBChatStore):
         limit: int | None = None,
         offset: int | None = None,
     ) -> list[ChatMessage]:
-        """A session's messages in the order in which they were added; fresh copies each time.
+        """Return copies of a session's messages, oldest first.
 
         Args:
             key: the session.
-            status: only those of this status; None for any.
-            limit: how many at most; None for all.
-            offset: how many of the first are left out.
+            status: only messages of this status; None for any.
+            limit: the most messages; None for all.
+            offset: how many of the oldest are skipped.
 
         Raises:
             MeveError: as `memory.messages.page`.
         """
-        return await off_loop(self._page, key, status, limit=limit, offset=offset or 0)
+        return await run_in_thread(self._page, key, status, limit=limit, offset=offset or 0)
 
     async def get_last_messages(
         self, key: str, n: int, status: MessageStatus | None = MessageStatus.ACTIVE
     ) -> list[ChatMessage]:
-        """The n messages of a session that were added last, oldest first; only these are read.
+        """Return the last n messages of a session, oldest first, without reading the others.
 
         Raises:
             MeveError: as `memory.messages.page`.
         """
-        return await off_loop(self._page, key, status, limit=n, newest=True)
+        return await run_in_thread(self._page, key, status, limit=n, newest=True)
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
-        """How many messages of a status a session has; of any, for None.
+        """Count a session's messages of a status; None for any.
 
         Raises:
             MeveError: as `memory.messages.count`.
         """
-        return await off_loop(self._kept.count, key, user_id=self.user_id, archived=_archived(status))
+        return await run_in_thread(self._messages.count, key, user_id=self.user_id, archived=_archived(status))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        """Add a message at a session's end; when this returns, it survives a power cut.
+        """Append a message to a session, durably.
 
         Raises:
             MeveError: as `memory.messages.add`.
@@ -119,75 +118,75 @@ class MeVeChatStore(AsyncDBChatStore):
     async def add_messages(
         self, key: str, messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
-        """Add messages at a session's end, next to each other: all of them, or none.
+        """Append messages to a session next to each other, all or none.
 
         Raises:
             MeveError: as `memory.messages.add`.
         """
-        await off_loop(self._write, self._kept.add, key, messages, status)
+        await run_in_thread(self._write, self._messages.add, key, messages, status)
 
     async def set_messages(
         self, key: str, messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
-        """Let these be a session's messages, and erase all that it had, of whatever status, at once.
+        """Replace all of a session's messages, of any status, at once.
 
         Raises:
             MeveError: as `memory.messages.replace`.
         """
-        await off_loop(self._write, self._kept.replace, key, messages, status)
+        await run_in_thread(self._write, self._messages.replace, key, messages, status)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Erase the message that stands at a position in `get_messages(key)`, 0 for the first, and return it.
+        """Erase the message at a position in `get_messages(key)`, from 0, and return it; None for an invalid position.
 
-        None where there is no such position. What was made of it goes too.
+        Records derived from the message are erased too.
 
         Raises:
-            HoldError: it is on hold.
+            HoldError: the message is on hold.
         """
         if idx < 0:
             return None
-        return next(iter(await off_loop(self._take, key, limit=1, offset=idx)), None)
+        return next(iter(await run_in_thread(self._take, key, limit=1, offset=idx)), None)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Erase a session's messages of a status, or all of them, and what was made of them.
+        """Erase a session's messages of a status (None for any), and the records derived from them.
 
         Raises:
-            HoldError: one is on hold; nothing is erased.
+            HoldError: a message is on hold; nothing is erased.
         """
-        await off_loop(self._take, key, archived=_archived(status))
+        await run_in_thread(self._take, key, archived=_archived(status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
-        """Erase the n active messages that were added first, and return them.
+        """Erase the n oldest active messages and return them.
 
         Raises:
-            HoldError: one is on hold; nothing is erased.
+            HoldError: a message is on hold; nothing is erased.
         """
-        return await off_loop(self._take, key, limit=n)
+        return await run_in_thread(self._take, key, limit=n)
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
-        """Archive the n active messages that were added first, and return them. Each is given to one caller only.
+        """Archive the n oldest active messages and return them. Concurrent callers never get the same message.
 
         Raises:
-            HoldError: one is on hold; nothing is archived.
+            HoldError: a message is on hold; nothing is archived.
         """
-        return await off_loop(self._take, key, limit=n, archive=True)
+        return await run_in_thread(self._take, key, limit=n, archive=True)
 
     async def get_keys(self) -> list[str]:
-        """The user's sessions that have a message, sorted."""
-        return await off_loop(self._kept.sessions, user_id=self.user_id)
+        """Return the user's sessions that have messages, sorted."""
+        return await run_in_thread(self._messages.sessions, user_id=self.user_id)
 
     @property
-    def _kept(self) -> Messages:
+    def _messages(self) -> Messages:
         return self.memory.messages
 
-    def _page(self, key: str, status: MessageStatus | None, **asked: Any) -> list[ChatMessage]:
-        return _told(self._kept.page(key, user_id=self.user_id, archived=_archived(status), **asked))
+    def _page(self, key: str, status: MessageStatus | None, **options: Any) -> list[ChatMessage]:
+        return _to_chat_messages(self._messages.page(key, user_id=self.user_id, archived=_archived(status), **options))
 
-    def _take(self, key: str, **asked: Any) -> list[ChatMessage]:
-        return _told(self._kept.pop(key, user_id=self.user_id, **asked)[0])
+    def _take(self, key: str, **options: Any) -> list[ChatMessage]:
+        return _to_chat_messages(self._messages.pop(key, user_id=self.user_id, **options)[0])
 
     def _write(self, write: Any, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
-        values = [as_value(each) for each in messages]
+        values = [message_to_json(each) for each in messages]
         write(key, values, user_id=self.user_id, archived=bool(_archived(status)), ttl=self.ttl)
 
 
@@ -195,5 +194,5 @@ def _archived(status: MessageStatus | None) -> bool | None:
     return None if status is None else MessageStatus(status) is MessageStatus.ARCHIVED
 
 
-def _told(found: Sequence[Message]) -> list[ChatMessage]:
-    return [as_message(each.value) for each in found]
+def _to_chat_messages(messages: Sequence[Message]) -> list[ChatMessage]:
+    return [message_from_json(each.value) for each in messages]

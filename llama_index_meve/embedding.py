@@ -1,4 +1,4 @@
-"""An embedder of MeVe's as a LlamaIndex embedding model, so that an index needs no other."""
+"""MeVeEmbedding: an embedder of MeVe as a LlamaIndex embedding model."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ class MeVeEmbedding(BaseEmbedding):
     """Embeds with one of MeVe's embedders.
 
     Args:
-        embedder: as for `meve.Retriever`; None for the one that ships, which needs neither torch nor a network.
+        embedder: as for `meve.Retriever`; None for the shipped one, which needs neither torch nor a network.
 
     >>> len(MeVeEmbedding().get_query_embedding("a question"))
     256
@@ -23,33 +23,33 @@ class MeVeEmbedding(BaseEmbedding):
     _embedder: Any = PrivateAttr()
 
     def __init__(self, embedder: Embedder | str | None = None, *, model_name: str | None = None, **kwargs: Any) -> None:
-        found = resolve_embedder(model_name if embedder is None else embedder)
-        super().__init__(model_name=found.name, **kwargs)
-        self._embedder = found
+        resolved = resolve_embedder(model_name if embedder is None else embedder)
+        super().__init__(model_name=resolved.name, **kwargs)
+        self._embedder = resolved
 
     @classmethod
     def class_name(cls) -> str:
-        """Its name in traces."""
+        """Return the class name for serialization."""
         return "MeVeEmbedding"
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "MeVeEmbedding":
-        """One that shares the embedder."""
+        """Return a copy that shares the embedder."""
         return MeVeEmbedding(self._embedder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the embedder's name, from which it is made again."""
+        """Pickle by the embedder's name."""
         return MeVeEmbedding, (self.model_name,)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        made: list[float] = self._embedder.embed_query(query).tolist()
-        return made
+        vector: list[float] = self._embedder.embed_query(query).tolist()
+        return vector
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        made: list[list[float]] = self._embedder.embed_passages(texts).tolist()
-        return made
+        vectors: list[list[float]] = self._embedder.embed_passages(texts).tolist()
+        return vectors
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)

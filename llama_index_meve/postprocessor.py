@@ -1,4 +1,4 @@
-"""Phases 2 to 5 on nodes that somebody else's retriever found."""
+"""MeVePostprocessor: phases 2 to 5 (verify to budget) over the nodes of any LlamaIndex retriever."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,66 +12,65 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import ConfigDict, Field, field_validator
 
-from llama_index_meve._async_bridge import ask, off_loop, own
-from llama_index_meve._instrumentation import dispatcher, listened, observer, tell
-from llama_index_meve._nodes import NAMES, as_nodes, as_passages
-from llama_index_meve._tokenizer import global_tokens, tokens_for
-from llama_index_meve._when_empty import WhenEmpty, best_of
-from meve.integrations._options import overrides
+from llama_index_meve._async_bridge import await_or_call, native_method, run_in_thread
+from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
+from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
+from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
+from llama_index_meve._when_empty import WhenEmpty, best_candidate
+from meve.integrations._options import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, Tokens, make_engine
 from meve.ports import Embedder, Verifier
 from meve.types import Candidate, Query
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
 
 
-def _shipped() -> Engine:
-    return make_engine(tokens=global_tokens())
+def _default_engine() -> Engine:
+    return make_engine(tokens=global_token_counter())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
-    """Verifies, orders and packs nodes into a budget; the nodes it is given stay as they are.
+    """Verifies, orders and packs nodes into a token budget, without changing the given nodes.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
-    >>> found = [NodeWithScore(node=TextNode(text=t)) for t in ("Bread is baked.", "Tomatoes want eight hours of sun.")]
-    >>> kept = MeVePostprocessor.make(top_n=1).postprocess_nodes(found, query_str="How much sun do tomatoes want?")
+    >>> nodes = [NodeWithScore(node=TextNode(text=t)) for t in ("Bread is baked.", "Tomatoes want eight hours of sun.")]
+    >>> kept = MeVePostprocessor.make(top_n=1).postprocess_nodes(nodes, query_str="How much sun do tomatoes want?")
     >>> [each.node.text for each in kept]
     ['Tomatoes want eight hours of sun.']
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(default_factory=_shipped, exclude=True, repr=False)
-    """A `meve.pipeline.engine.Engine`: models and settings, shared by all copies; by default of the models that ship. It isn't
-    serialised."""
+    engine: Any = Field(default_factory=_default_engine, exclude=True, repr=False)
+    """A `meve.pipeline.engine.Engine`, shared by copies and not serialized; by default with the shipped models."""
     top_n: Annotated[int, Field(ge=0)] | None = None
-    """How many nodes at most; None for as many as the budget takes."""
-    threshold: Share | None = None
-    """The probability from which on a node counts as verified; None for the engine's."""
+    """The most nodes; None for as many as the budget allows."""
+    threshold: Probability | None = None
+    """The probability from which a node counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """The most tokens of all that is sent, separators included; None for the engine's."""
+    """The most tokens of all nodes together, separators included; None for the engine's."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
-    """A retriever that is asked where too few of the nodes are verified; None for nobody."""
+    """A retriever that is asked if too few nodes are verified; None for none."""
     when_empty: WhenEmpty = "nothing"
-    """What to return where nothing qualifies: no nodes, on which LlamaIndex answers 'Empty Response' and asks no model;
-    or the best of them, unverified."""
+    """What to return if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
+    model, or the `best` node, unverified."""
 
     @field_validator("engine")
     @classmethod
-    def _selects(cls, engine: Any) -> Any:
+    def _check_engine(cls, engine: Any) -> Any:
         if not callable(getattr(engine, "select", None)):
             raise ValueError(
-                f"engine is {engine!r:.60}: give a meve.pipeline.engine.Engine, or use MeVePostprocessor.make(…)"
+                f"engine must be a meve.pipeline.engine.Engine, got {engine!r:.60}: use MeVePostprocessor.make(…)"
             )
         return engine
 
     @field_validator("fallback")
     @classmethod
-    def _retrieves(cls, fallback: Any) -> Any:
+    def _check_fallback(cls, fallback: Any) -> Any:
         if fallback is not None and not isinstance(fallback, BaseRetriever):
-            raise ValueError(f"fallback is {fallback!r:.60}: give a retriever")
+            raise ValueError(f"fallback must be a LlamaIndex retriever, got {fallback!r:.60}")
         return fallback
 
     @classmethod
@@ -84,104 +83,104 @@ class MeVePostprocessor(BaseNodePostprocessor):
         tokens: Tokens | None = None,
         **fields: Any,
     ) -> Self:
-        """A postprocessor of parts that are named, or of those that ship.
+        """Create a postprocessor from components, given or named; by default the shipped ones.
 
         Args:
-            config: how to decide.
-            embedder: as for `meve.Retriever`; None for the one that ships.
-            verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
+            config: the settings.
+            embedder: as for `meve.Retriever`; None for the shipped one.
+            verifier: as for `meve.Retriever`; None for the shipped one.
+            tokens: counts tokens; None for LlamaIndex's own tokenizer.
             fields: of this class, by name.
 
         Raises:
-            MeveError: parts that can't be had.
+            MeveError: a component isn't available.
         """
-        counter = tokens_for(tokens, config)
+        counter = resolve_token_counter(tokens, config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 
     @classmethod
     def class_name(cls) -> str:
-        """Its name in traces."""
+        """Return the class name for serialization."""
         return "MeVePostprocessor"
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that shares the engine."""
+        """Return a copy that shares the engine."""
         return self.model_copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is written: fields, but neither engine nor fallback."""
-        lean = self.model_copy()  # LlamaIndex takes what can't be pickled out of the object itself
+        """Return the fields without engine and fallback."""
+        lean = self.model_copy()  # LlamaIndex removes what can't be pickled from the object itself
         for name in ("engine", "fallback"):
             lean.__dict__.pop(name, None)
         return super(MeVePostprocessor, lean).__getstate__()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read back with the models that ship: an engine isn't written."""
+        """Restore the fields, with an engine of the shipped models."""
         super().__setstate__(state)
-        self.__dict__.setdefault("engine", _shipped())
+        self.__dict__.setdefault("engine", _default_engine())
         self.__dict__.setdefault("fallback", None)
 
     def context(self, nodes: Sequence[NodeWithScore], query: QueryType) -> Context:
-        """What is selected of these nodes, as a context with its trace.
+        """Return what is selected of the nodes as a context with its trace.
 
         Raises:
             MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        passages = as_passages(each.node for each in nodes)
-        fallback = None if self.fallback is None else _Asked(self.fallback, bundle, len(passages))
-        found: Context = self.engine.select(
-            bundle.query_str, passages, fallback=fallback, observer=observer(), **self._options()
+        passages = nodes_to_passages(each.node for each in nodes)
+        fallback = None if self.fallback is None else _FallbackSource(self.fallback, bundle, len(passages))
+        context: Context = self.engine.select(
+            bundle.query_str, passages, fallback=fallback, observer=phase_observer(), **self._options()
         )
-        tell(found)
-        return found
+        emit_trace(context)
+        return context
 
     def _options(self) -> dict[str, Any]:
-        return overrides(NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
+        return merge_options(OPTION_NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
 
-    def _selected(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
+    def _select(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
         context = self.context(nodes, bundle)
         if context.passages or self.when_empty == "nothing":
-            return as_nodes(context)
-        judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        passages = [p for p in as_passages(each.node for each in nodes) if p.id in judged]
-        return best_of(judged, passages, self.engine, self._options())
+            return context_to_nodes(context)
+        scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
+        passages = [p for p in nodes_to_passages(each.node for each in nodes) if p.id in scores]
+        return best_candidate(scores, passages, self.engine, self._options())
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("MeVePostprocessor needs the question: give query_bundle or query_str")
-        something = bool(nodes) or self.fallback is not None
-        if not something or self.top_n == 0 or not query_bundle.query_str.strip():
+        has_candidates = bool(nodes) or self.fallback is not None
+        if not has_candidates or self.top_n == 0 or not query_bundle.query_str.strip():
             return []
-        with self._told(query_bundle.query_str, nodes) as made:
-            made.extend(self._selected(nodes, query_bundle))
-        return made
+        with self._rerank_events(query_bundle.query_str, nodes) as selected:
+            selected.extend(self._select(nodes, query_bundle))
+        return selected
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await off_loop(self._postprocess_nodes, nodes, query_bundle)
+        return await run_in_thread(self._postprocess_nodes, nodes, query_bundle)
 
     @contextmanager
-    def _told(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
-        """Events around the work, in pairs whatever happens; what is put into the list is what they tell of."""
-        made: list[NodeWithScore] = []
-        heard = listened()
-        if heard:
-            dispatcher.event(self._start(query, nodes))
+    def _rerank_events(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
+        """Emit LlamaIndex's rerank events around the block, with the nodes that the block adds to the list."""
+        selected: list[NodeWithScore] = []
+        is_listened_to = has_listeners()
+        if is_listened_to:
+            dispatcher.event(self._start_event(query, nodes))
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
-                yield made
-                event.on_end(payload={EventPayload.NODES: made})
+                yield selected
+                event.on_end(payload={EventPayload.NODES: selected})
         finally:
-            if heard:
-                dispatcher.event(ReRankEndEvent(nodes=made))
+            if is_listened_to:
+                dispatcher.event(ReRankEndEvent(nodes=selected))
 
-    def _start(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
+    def _start_event(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
         name = self.engine.verifier.name
         return ReRankStartEvent(query=query, nodes=nodes, top_n=self.top_n or len(nodes), model_name=name)
 
@@ -195,16 +194,17 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Another retriever as the fallback's source; what it brings stands behind what was given, where scores tie."""
+class _FallbackSource:
+    """A LlamaIndex retriever as the source of phase 3. On equal scores its passages rank behind the given ones."""
 
     retriever: BaseRetriever
     bundle: QueryBundle
-    behind: int
+    first_place: int
     name: str = "fallback"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         bundle = replace(self.bundle) if query.text == self.bundle.query_str else QueryBundle(query.text)
-        native = own(self.retriever, "aretrieve", BaseRetriever, says="_aretrieve")
-        found = as_passages(each.node for each in ask(self.retriever.retrieve, native, bundle))
-        return [Candidate(passage=p, origin=self.name, place=self.behind + n) for n, p in enumerate(found[:k])]
+        native = native_method(self.retriever, "aretrieve", BaseRetriever, overridden="_aretrieve")
+        nodes = await_or_call(self.retriever.retrieve, native, bundle)
+        passages = nodes_to_passages(each.node for each in nodes)[:k]
+        return [Candidate(passage=p, origin=self.name, place=self.first_place + n) for n, p in enumerate(passages)]

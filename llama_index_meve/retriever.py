@@ -1,4 +1,4 @@
-"""MeVe as a LlamaIndex retriever: what it returns was verified, ordered and cut to a budget."""
+"""MeVeRetriever: a LlamaIndex retriever that verifies, orders and cuts what it returns to a token budget."""
 
 import asyncio
 import copy
@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._default_tokenizer import resolve_token_counter
-from llama_index_meve._instrumentation import dispatcher, emit_trace, observer
+from llama_index_meve._instrumentation import dispatcher, emit_trace, phase_observer
 from llama_index_meve._metadata_filters import filter_predicate, normalize_filters
 from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
 from llama_index_meve._query_bundle import query_context, query_vector
@@ -21,7 +21,7 @@ from llama_index_meve._vector_stores import make_store
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError
-from meve.integrations._options import overrides, renamed
+from meve.integrations._options import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Tokens
@@ -30,25 +30,26 @@ from meve.retrieval.external_store import StoreRetriever
 
 
 class MeVeRetriever(BaseRetriever):
-    """Verified retrieval as a retriever.
+    """Verified retrieval as a LlamaIndex retriever.
 
-    It returns what the verifier lets in, best first, and no more than the budget takes; none is an answer too. A node's
-    score is the probability that it answers. What models are sent of a node is counted, what embedders see is judged.
+    It returns only nodes that the verifier accepts, best first, within the token budget; perhaps none. A node's score
+    is the probability that it answers. The verifier judges the text that embedders see; the budget counts the text that
+    models are sent.
 
     Args:
-        engine: what does the work: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies may share it.
-        top_k: how many nodes at most; None for as many as the budget takes.
-        filters: what metadata must satisfy, in every phase.
-        when_empty: what to return where nothing qualifies: nothing, on which LlamaIndex answers 'Empty Response' and
-            asks no model; or the best of what was judged, unverified.
-        objects: nodes that stand for something else, as for any retriever of LlamaIndex.
-        object_map: what they stand for.
-        verbose: whether LlamaIndex prints which of these it enters.
+        engine: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies share it.
+        top_k: the most nodes; None for as many as the budget allows.
+        filters: conditions on metadata, applied in every phase.
+        when_empty: what to return if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without
+            asking the model, or the `best` candidate, unverified.
+        objects: nodes that stand for other objects, as for any LlamaIndex retriever.
+        object_map: the objects by node.
+        verbose: whether LlamaIndex prints the objects it enters.
         options: any value of `meve.RetrieverConfig`, by name.
         callback_manager: LlamaIndex's.
 
     Raises:
-        ConfigurationError: no engine or filters, an unknown option, or a value out of range.
+        ConfigurationError: an invalid engine or filter, an unknown option, or a value out of range.
     """
 
     def __init__(
@@ -66,13 +67,14 @@ class MeVeRetriever(BaseRetriever):
     ) -> None:
         if not isinstance(engine, Retriever | StoreRetriever):
             raise ConfigurationError(
-                f"engine is {engine!r:.60}: give a meve.Retriever, or use MeVeRetriever.from_nodes(…) or from_index(…)"
+                f"engine must be a meve.Retriever, got {engine!r:.60}: give one, or use MeVeRetriever.from_nodes(…) or "
+                "from_index(…)"
             )
         self.engine: Any = engine
         self.filters = normalize_filters(filters)
         self.when_empty = when_empty
-        self.options = overrides(OPTION_NAMES, {"top_k": top_k}, options)
-        engine.engine.resolve_config(None, self.options)  # what can't be is refused here
+        self.options = merge_options(OPTION_NAMES, {"top_k": top_k}, options)
+        engine.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
     @classmethod
@@ -86,14 +88,14 @@ class MeVeRetriever(BaseRetriever):
         tokens: Tokens | None = None,
         **options: Any,
     ) -> Self:
-        """A retriever over these nodes; those without text are left out, and of equal ids the first counts.
+        """Create a retriever over nodes; those without text are skipped, and of equal ids the first counts.
 
         Args:
-            nodes: what to retrieve from.
-            config: how to decide.
-            embedder: as for `meve.Retriever`; None for the one that ships.
-            verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
+            nodes: the nodes to retrieve from.
+            config: the settings.
+            embedder: as for `meve.Retriever`; None for the shipped one.
+            verifier: as for `meve.Retriever`; None for the shipped one.
+            tokens: counts tokens; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
@@ -120,27 +122,26 @@ class MeVeRetriever(BaseRetriever):
         tokens: Tokens | None = None,
         **options: Any,
     ) -> Self:
-        """A retriever whose first phase is an index that you keep.
+        """Create a retriever whose first phase searches an existing index.
 
-        Its words are read once, here, where it can list its nodes; for another, give `nodes`, or do without keyword
-        search. What it lets go is never returned; what it takes in later is found by its vectors at once, and by its
-        words after `engine.refresh()`, or `await arefresh()`, which a store with an async client alone needs from the
-        beginning.
+        If the index can list its nodes, they are indexed for keyword search here. Deleted nodes are never returned.
+        Inserted nodes are found by vectors at once, and by keywords after `engine.refresh()` or `await arefresh()`. A
+        store with only an async client needs `arefresh` first.
 
         Args:
             index: any VectorStoreIndex.
-            nodes: what it holds, where it can't list that itself.
-            config: how to decide.
-            embedder: makes vectors for telling copies apart; None for the one that ships. The index keeps its own.
-            verifier: as for `meve.Retriever`; None for the one that ships.
-            tokens: what budgets are counted with; None for LlamaIndex's own tokenizer.
+            nodes: the index's nodes, if it can't list them; without them there is no keyword search.
+            config: the settings.
+            embedder: only detects duplicates; None for the shipped one. The index keeps its own.
+            verifier: as for `meve.Retriever`; None for the shipped one.
+            tokens: counts tokens; None for LlamaIndex's own tokenizer.
             options: of this class.
 
         Raises:
-            MeveError: parts that can't be had.
+            MeveError: a component isn't available.
         """
         store = make_store(index)
-        engine = StoreRetriever.over(
+        engine = StoreRetriever.from_store(
             store,
             passages=None if nodes is None else nodes_to_passages(nodes),
             words=store.lists,
@@ -153,41 +154,38 @@ class MeVeRetriever(BaseRetriever):
         return cls(engine, **options)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that shares the engine."""
+        """Return a copy that shares the engine."""
         other = copy.copy(self)
         other.options = dict(self.options)
         return other
 
     def context(self, query: QueryType, **options: Any) -> Context:
-        """The same as a context: its text, its tokens, whether it is sufficient, and the trace.
+        """Return the verified context for a question: its text, tokens, sufficiency and trace.
 
         Args:
-            query: the question, with an embedding that is known or other texts to embed if it is a QueryBundle.
+            query: the question; a QueryBundle may hold its embedding, or other texts to embed.
             options: `top_k`, and any value of `meve.RetrieverConfig`, for this call.
 
         Raises:
-            MeveError: an unknown option, or what the engine raises.
+            MeveError: an unknown option, or an error of the engine.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        asked = {**self.options, **renamed(OPTION_NAMES, options), "observer": observer()}
+        settings = {**self.options, **translate_options(OPTION_NAMES, options), "observer": phase_observer()}
         if isinstance(self.engine, StoreRetriever):
             with query_context(bundle):
-                found: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **asked)
+                context: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **settings)
         else:
             where = None if self.filters is None else filter_predicate(self.filters)
             vector = query_vector(bundle, self.engine.engine.embedder)
-            found = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **asked)
-        emit_trace(found)
-        return found
+            context = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **settings)
+        emit_trace(context)
+        return context
 
     async def arefresh(self) -> int:
-        """Index the words of all that the index holds now, asked on this event loop where that can be.
-
-        Returns:
-            How many nodes.
+        """Index the index's current nodes for keyword search and return their number, without blocking the event loop.
 
         Raises:
-            ConfigurationError: it is no retriever over an index, or over one that can't list what it holds.
+            ConfigurationError: the retriever has no index, or one that can't list its nodes.
             RetrievalError: the vector store failed.
         """
         if not isinstance(self.engine, StoreRetriever):
@@ -199,12 +197,12 @@ class MeVeRetriever(BaseRetriever):
             return []
         try:
             context = self.context(query_bundle)
-        except EmptyCorpusError:  # all nodes were removed: an index would find nothing
+        except EmptyCorpusError:  # all nodes were removed: an index would return nothing
             return []
         if context.passages or self.when_empty == "nothing":
             return context_to_nodes(context)
-        judged = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        return best_candidate(judged, self._passages(list(judged)), self.engine.engine, self.options)
+        scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
+        return best_candidate(scores, self._passages(list(scores)), self.engine.engine, self.options)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -212,22 +210,24 @@ class MeVeRetriever(BaseRetriever):
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
         if isinstance(self.engine, StoreRetriever):
-            return list(self.engine.store.present(ids, self.filters))
+            return list(self.engine.store.fetch(ids, self.filters))
         return [self.engine.get(i) for i in ids if i in self.engine]
 
     def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         resolved = super()._handle_recursive_retrieval(query_bundle, nodes)
-        return self._again(query_bundle.query_str, nodes, resolved)
+        return self._verify_resolved(query_bundle.query_str, nodes, resolved)
 
     async def _ahandle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
         resolved = await super()._ahandle_recursive_retrieval(query_bundle, nodes)
-        return await asyncio.to_thread(self._again, query_bundle.query_str, nodes, resolved)
+        return await asyncio.to_thread(self._verify_resolved, query_bundle.query_str, nodes, resolved)
 
-    def _again(self, query: str, nodes: list[NodeWithScore], resolved: list[NodeWithScore]) -> list[NodeWithScore]:
-        """What nodes stand for is verified and counted like the rest."""
+    def _verify_resolved(
+        self, query: str, nodes: list[NodeWithScore], resolved: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        """Verify and budget the nodes that index nodes were resolved to."""
         if not any(isinstance(each.node, IndexNode) for each in nodes):
             return resolved
         passages = nodes_to_passages(each.node for each in resolved)
-        return context_to_nodes(self.engine.engine.select(query, passages, observer=observer(), **self.options))
+        return context_to_nodes(self.engine.engine.select(query, passages, observer=phase_observer(), **self.options))

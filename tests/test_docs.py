@@ -1,6 +1,6 @@
-"""What the README and `docs` show in Python can be pasted into an interactive session, line by line.
+"""Test that Python examples of README and docs can be pasted into an interactive session.
 
-That it does what it says is tested where pytest runs the pages themselves.
+pytest runs the pages themselves as well.
 """
 
 import codeop
@@ -28,8 +28,7 @@ def refused(block):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_can_be_pasted(page):
-    """But for those that are files of tests."""
+def test_python_examples_can_be_pasted_into_a_session(page):
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
     blocks = [block for block in blocks if not block.startswith("import pytest")]
     assert [line for block in blocks if (line := refused(block)) is not None] == []
@@ -45,5 +44,5 @@ def test_examples_can_be_pasted(page):
         ("a = (\n    1,", "a = ("),
     ],
 )
-def test_what_a_session_refuses_is_seen(block, line):
+def test_refused_line_is_found(block, line):
     assert refused(block) == line

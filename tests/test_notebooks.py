@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, without a network and without a key, and show what they show."""
+"""Test that the notebooks run offline from top to bottom, and that their saved outputs are current."""
 
 import re
 from pathlib import Path
@@ -15,8 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 @pytest.mark.skipif(not NOTEBOOKS, reason="the notebooks aren't here: they are no part of the wheel")
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
-def test_it_runs(file, monkeypatch, tmp_path):
-    """Every cell; and the outputs that are saved with it are those of a whole run, in order."""
+def test_notebook_runs_and_its_outputs_are_in_order(file, monkeypatch, tmp_path):
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HF_TOKEN", "LANGSMITH_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -28,13 +27,12 @@ def test_it_runs(file, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
-def test_what_is_saved_speaks_only_of_itself(file):
-    """No path of a machine, no warning, no traceback."""
+def test_notebook_output_names_no_machine_path_or_warning(file):
     text = file.read_text("utf-8")
     assert not [word for word in ("/home/", "/root/", "/tmp/", "Warning", "Traceback") if word in text]
 
 
 @pytest.mark.skipif(not NOTEBOOKS, reason="the notebooks aren't here: they are no part of the wheel")
-def test_the_readme_names_each_and_no_other():
+def test_readme_lists_every_notebook():
     readme = (NOTEBOOKS[0].parents[1] / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"\(notebooks/(.+?)\)", readme) == [file.name for file in NOTEBOOKS]

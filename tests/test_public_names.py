@@ -1,4 +1,4 @@
-"""What is public, and that it is what the documentation says."""
+"""Test which names are public, and that users need no others."""
 
 import dataclasses
 import importlib
@@ -14,8 +14,7 @@ import meve
 from meve import errors
 
 
-def test_the_list_of_public_names_is_sorted_and_true():
-    """Nothing in it is missing, and nothing public is missing from it."""
+def test_all_is_sorted_and_complete():
     assert meve.__all__ == sorted(meve.__all__)
     public = {
         name for name, value in vars(meve).items() if not name.startswith("_") and not inspect.ismodule(value)
@@ -23,8 +22,7 @@ def test_the_list_of_public_names_is_sorted_and_true():
     assert public == set(meve.__all__)
 
 
-def test_every_public_dataclass_is_frozen_and_keyword_only():
-    """Values don't change, and are made by name."""
+def test_public_dataclasses_are_frozen_and_keyword_only():
     for name in meve.__all__:
         value = getattr(meve, name)
         if dataclasses.is_dataclass(value):
@@ -36,8 +34,7 @@ def every_error():
     return [e for e in vars(errors).values() if inspect.isclass(e) and issubclass(e, errors.MeveError)]
 
 
-def test_the_tree_of_errors_is_as_drawn():
-    """Each class stands in the drawing under its parent, and the drawing holds no others."""
+def test_error_tree_equals_the_drawing():
     lines = [line for line in errors.__doc__.splitlines() if "Error" in line and line.startswith("    ")]
     stack, drawn = [], {}
     for line in lines:
@@ -54,33 +51,29 @@ def test_the_tree_of_errors_is_as_drawn():
 
 
 @pytest.mark.parametrize("error", every_error())
-def test_errors_survive_pickling(error):
-    """Across processes, with their message."""
+def test_error_can_be_pickled(error):
     again = pickle.loads(pickle.dumps(error("what, which, what next")))
     assert type(again) is error
     assert str(again) == "what, which, what next"
 
 
-def test_importing_meve_loads_nothing_heavy():
-    """Neither torch nor models, nor a framework."""
+def test_import_loads_no_model_library_or_framework():
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "faiss", "tiktoken", "onnxruntime", "typer")
     code = f"import sys, meve; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_every_module_can_be_imported_and_says_what_it_is_for():
-    """One sentence at the top of each file."""
     for module in pkgutil.walk_packages(meve.__path__, "meve."):
         if not module.name.endswith("__main__"):
             assert importlib.import_module(module.name).__doc__, module.name
 
 
-def test_importing_prints_nothing_and_sets_up_no_logging():
-    """A library leaves the process as it found it."""
+def test_import_prints_nothing_and_sets_up_no_logging():
     code = (
         "import logging\n"
         "import meve, meve.testing.fakes, meve.ingest, meve.cli\n"
         "assert not logging.root.handlers and not logging.getLogger('meve').handlers\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")

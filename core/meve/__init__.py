@@ -1,4 +1,4 @@
-"""MeVe decides what text may enter a language model's prompt, and accounts for every decision."""
+"""Retrieve verified context for language models, and explain every decision."""
 
 from meve._version import __version__
 from meve.components.verifiers import load_verifier

@@ -1,7 +1,4 @@
-"""Is what an optional part is made of installed? Asked before any work is done, so that all that is missing is named.
-
-A floor of its own, since commands, parts and test suites ask.
-"""
+"""Check which optional packages are installed, and name the extras that install them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,18 +8,18 @@ from typing import TypeAlias
 from meve.errors import missing_extras
 
 Needs: TypeAlias = Mapping[str, str]
-"""Importable names of packages, each with the extra that installs it."""
+"""Import names of packages, each with the extra that installs it."""
 
 
 def require(purpose: str, *needs: Needs) -> None:
-    """Refuse to begin what couldn't be ended.
+    """Check that all needed packages are installed.
 
     Args:
-        purpose: what they are for, as the message names it.
-        needs: what it needs; of a package that is there twice, the extra that is named first.
+        purpose: what the packages are for, as the message names it.
+        needs: the needed packages; if one is listed twice, the first extra counts.
 
     Raises:
-        MissingExtraError: something isn't installed; the message names all of it, and one pip line.
+        MissingExtraError: names all missing packages, and one pip line.
 
     >>> require("arithmetic", {"numpy": "numbers"})
     >>> require("magic", {"wand": "tricks", "numpy": "numbers"}, {"top_hat": "tricks", "rabbit": "animals"})
@@ -30,29 +27,29 @@ def require(purpose: str, *needs: Needs) -> None:
     meve.errors.MissingExtraError: magic needs 'wand', 'top_hat' and 'rabbit', which aren't installed: \
 pip install 'meve[tricks,animals]'
     """
-    missing = absent(*needs)
+    missing = missing_packages(*needs)
     if missing:
         raise missing_extras(missing, purpose)
 
 
 @contextmanager
-def needed(purpose: str, needs: Needs) -> Iterator[None]:
-    """Around imports that can't wait: one that fails becomes an error that names all that isn't installed.
+def require_imports(purpose: str, needs: Needs) -> Iterator[None]:
+    """Turn an ImportError into an error that names all missing packages.
 
     Raises:
-        MissingExtraError: instead of an ImportError, where something that is needed isn't installed.
+        MissingExtraError: a needed package isn't installed.
     """
     try:
         yield
     except ImportError as cause:
-        missing = absent(needs)
+        missing = missing_packages(needs)
         if not missing:
             raise
         raise missing_extras(missing, purpose) from cause
 
 
-def absent(*needs: Needs) -> dict[str, str]:
-    """Of what is needed, what isn't installed."""
+def missing_packages(*needs: Needs) -> dict[str, str]:
+    """Return the needed packages that aren't installed, each with its extra."""
     wanted = {package: extra for each in reversed(needs) for package, extra in each.items()}
     in_order = dict.fromkeys(package for each in needs for package in each)
     return {package: wanted[package] for package in in_order if not _installed(package)}
@@ -61,5 +58,5 @@ def absent(*needs: Needs) -> dict[str, str]:
 def _installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # not even what it would be a part of
+    except ModuleNotFoundError:  # the parent package is missing too
         return False

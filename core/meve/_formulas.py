@@ -1,4 +1,4 @@
-"""Pure maths, each formula with its source. No state, no models, no I/O."""
+"""Compute similarities, BM25 weights and calibration errors; each formula names its source."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,7 +7,7 @@ from meve.types import FloatArray
 
 
 def sigmoid(x: npt.NDArray[np.floating]) -> FloatArray:
-    """1 / (1 + e^-x), without overflow at either end.
+    """Return 1 / (1 + e^-x), without overflow.
 
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
     [0.0, 0.5, 1.0]
@@ -16,8 +16,8 @@ def sigmoid(x: npt.NDArray[np.floating]) -> FloatArray:
     return np.asarray(0.5 * (1.0 + half), dtype=np.float32)
 
 
-def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
-    """Vectors of shape (n, d) or (d,) scaled to length 1; a zero vector stays zero."""
+def normalize(vectors: npt.NDArray[np.floating]) -> FloatArray:
+    """Scale vectors of shape (n, d) or (d,) to length 1; a zero vector stays zero."""
     array = np.asarray(vectors, dtype=np.float32)
     norms = np.linalg.norm(array, axis=-1, keepdims=True)
     scaled: FloatArray = np.divide(array, norms, out=np.zeros_like(array), where=norms > 0)
@@ -25,32 +25,30 @@ def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
 
 
 def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating]) -> FloatArray:
-    """The cosine of a query (d,) with each of n passages (n, d), in [-1, 1], shape (n,).
-
-    Row by row, and not by BLAS, whose blocks round equal rows differently: equal passages must tie.
-    """
+    """Return the cosine of a query (d,) with each of n passages (n, d), in [-1, 1], shape (n,)."""
+    # row by row and not by BLAS, whose blocks round equal rows differently: equal passages must tie
     p, q = np.asarray(passages, dtype=np.float32), np.asarray(query, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", p, p)) * np.sqrt(np.einsum("j,j", q, q))
-    made = np.divide(np.einsum("ij,j->i", p, q), lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return np.asarray(np.clip(made, -1.0, 1.0))
+    similarities = np.divide(np.einsum("ij,j->i", p, q), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return np.asarray(np.clip(similarities, -1.0, 1.0))
 
 
-_ALONE = 1 << 22
-"""Multiplications from which on BLAS's threads are worth their waiting for one another."""
+_SINGLE_THREADED = 1 << 22
+"""Up to so many multiplications, starting BLAS's threads costs more than it saves."""
 
 
 def inner_products(vectors: FloatArray) -> FloatArray:
-    """Of n vectors (n, d) with each other, shape (n, n); few of them in this thread alone."""
-    if vectors.size * len(vectors) <= _ALONE:
+    """Return the inner products of n vectors (n, d) with each other, shape (n, n)."""
+    if vectors.size * len(vectors) <= _SINGLE_THREADED:
         return np.asarray(np.einsum("id,jd->ij", vectors, vectors))
     return np.asarray(vectors @ vectors.T)
 
 
 def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:
-    """How telling a term is: ln(1 + (N - n + 0.5) / (n + 0.5)); never negative, unlike the form without the 1.
+    """Return the inverse document frequency ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
 
     Args:
-        containing: n, the number of texts that hold each term, shape (terms,).
+        containing: n, the number of texts that contain each term, shape (terms,).
         total: N, the number of texts.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), eq. 3.3, with Lucene's 1 inside the
@@ -61,13 +59,15 @@ def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.
 
 
 def bm25_norm(length: npt.NDArray[np.number], mean_length: float, k1: float, b: float) -> npt.NDArray[np.float64]:
-    """What a count tf is weighed against: k1 (1 - b + b · length / mean length); it adds tf (k1 + 1) / (tf + norm).
+    """Return the BM25 length norm k1 (1 - b + b · length / mean length).
+
+    A term with the count tf adds idf · tf (k1 + 1) / (tf + norm) to a text's score.
 
     Args:
-        length: words of each text, shape (n,).
-        mean_length: over all texts.
-        k1: how soon repeating a term stops to count, not negative.
-        b: how much a text's length counts, in [0, 1].
+        length: the word count of each text, shape (n,).
+        mean_length: the mean word count of all texts.
+        k1: how fast repetitions saturate, at least 0.
+        b: how much the length matters, in [0, 1].
 
     Source: Robertson and Zaragoza (2009), eq. 3.15, with the (k1 + 1) of Okapi BM25.
     """
@@ -77,12 +77,12 @@ def bm25_norm(length: npt.NDArray[np.number], mean_length: float, k1: float, b: 
 def expected_calibration_error(
     probabilities: npt.NDArray[np.floating], relevant: npt.NDArray[np.bool_], bins: int = 15
 ) -> float:
-    """The mean gap between what was promised and what came true, over equally wide bins, weighted by their size.
+    """Return the mean gap between predicted and observed frequency over equally wide bins, weighted by size.
 
     Args:
         probabilities: predictions in [0, 1], shape (n,).
-        relevant: what was true, shape (n,).
-        bins: how many bins.
+        relevant: the true labels, shape (n,).
+        bins: the number of bins.
 
     Source: Guo et al., On Calibration of Modern Neural Networks (2017), eq. 3.
 

@@ -1,4 +1,4 @@
-"""Many may read at once, one writes alone: what lets threads share a retriever."""
+"""Provide a lock that many readers share and one writer holds alone."""
 
 import threading
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from meve.errors import RetrievalError
 
 
 class ReadWriteLock:
-    """Readers share; a writer is alone, and once it waits no new reader gets in before it, so it can't starve.
+    """A lock for many readers or one writer. New readers wait for a waiting writer, so it can't starve.
 
-    A thread that reads already may read again. It can't write: that would wait for itself.
+    A thread that reads may read again. It must not write, since that would wait for itself.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class ReadWriteLock:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold off writers."""
+        """Hold the lock for reading."""
         depth = getattr(self._mine, "depth", 0)
         if depth == 0 and self._writer != threading.get_ident():
             with self._condition:
@@ -44,13 +44,13 @@ class ReadWriteLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold off everybody else.
+        """Hold the lock for writing.
 
         Raises:
-            RetrievalError: this thread is in the middle of a retrieval.
+            RetrievalError: this thread holds the lock for reading.
         """
         if getattr(self._mine, "depth", 0):
-            raise RetrievalError("a corpus can't be changed from inside a retrieval over it: do it afterwards")
+            raise RetrievalError("a corpus must not be changed from inside a retrieval over it: change it afterwards")
         with self._condition:
             self._waiting += 1
             try:

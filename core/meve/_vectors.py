@@ -1,4 +1,4 @@
-"""What may pass for a vector: the right shape, and finite numbers only."""
+"""Validate vectors: the right shape, and finite numbers only."""
 
 import numpy as np
 
@@ -6,26 +6,26 @@ from meve.errors import VectorError
 from meve.types import FloatArray
 
 
-def checked_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> FloatArray:
-    """Vectors as float32, if they can be used.
+def validate_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> FloatArray:
+    """Return vectors as float32 after checking shape and values.
 
     Args:
-        vectors: what should be numbers of that shape.
+        vectors: numbers of that shape.
         shape: (d,) for one vector, (n, d) for n of them.
-        maker: who made them, for the message.
+        maker: the name of what made them, for the message.
 
     Raises:
-        VectorError: another shape, no numbers, NaN or infinity.
+        VectorError: another shape, other values than numbers, NaN or infinity.
 
-    >>> checked_vectors([1, 2], (2,), "the index").dtype
+    >>> validate_vectors([1, 2], (2,), "the index").dtype
     dtype('float32')
     """
     try:
         array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as cause:
-        raise VectorError(f"vectors of {maker} are no numbers: {cause}") from cause
+        raise VectorError(f"vectors of {maker} must be numbers: {cause}") from cause
     if array.shape != shape:
-        raise VectorError(f"vectors of {maker} have shape {array.shape}, not {shape}")
+        raise VectorError(f"vectors of {maker} must have shape {shape}, got {array.shape}")
     if not np.isfinite(array).all():
-        raise VectorError(f"vectors of {maker} hold NaN or infinity: nothing can be compared with them")
+        raise VectorError(f"vectors of {maker} must be finite: got NaN or infinity")
     return array

@@ -1,4 +1,4 @@
-"""Which version this is."""
+"""Read the installed version."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""Time comes in through here, so that tests can set it."""
+"""Provide the time, replaceable in tests."""
 
 import time
 from datetime import UTC, datetime
@@ -6,24 +6,24 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of the current time."""
 
     def now(self) -> datetime:
-        """The present moment, aware, in UTC."""
+        """Return the current time, timezone-aware, in UTC."""
         ...
 
     def elapsed(self) -> float:
-        """Seconds from some fixed moment on; never goes back."""
+        """Return the seconds since some fixed moment; never decreases."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the machine."""
 
     def now(self) -> datetime:
-        """The present moment, aware, in UTC."""
+        """Return the current time, timezone-aware, in UTC."""
         return datetime.now(UTC)
 
     def elapsed(self) -> float:
-        """Seconds of the monotonic performance counter."""
+        """Return the seconds of the monotonic performance counter."""
         return time.perf_counter()

@@ -1,37 +1,37 @@
-"""What can go wrong: one root, so that callers can catch broadly, and leaves, so that they can recover narrowly.
+"""Define every error and warning that MeVe raises, under the one root `MeveError`.
 
     MeveError
-    ├── ConfigurationError            a setting, an option or a combination of parts that can't work
+    ├── ConfigurationError            an invalid setting, option or combination of components
     │   └── MissingExtraError         an optional dependency isn't installed; the message holds the pip line
-    ├── ValidationError               input that can't be used
+    ├── ValidationError               invalid input
     │   ├── QueryError                a query that is empty, of the wrong type, or longer than a model's window
     │   ├── PassageError              a passage without text, or with metadata that JSON can't hold
-    │   ├── DuplicateIdError          an id that is already taken, or given twice
-    │   ├── UnknownIdError            an id that isn't there
+    │   ├── DuplicateIdError          a taken or repeated id
+    │   ├── UnknownIdError            an unknown id
     │   └── VectorError               a vector of the wrong dimension, or with NaN or infinity in it
     ├── ModelError                    a model that can't be loaded or that failed
-    │   ├── ModelNotFoundError        no model of that name in reach
-    │   ├── TokenizerUnavailableError a token table that can't be had here
-    │   └── CalibrationError          labelled pairs, or a calibration, that can't be used
-    ├── RetrievalError                a retrieval that couldn't be carried out
+    │   ├── ModelNotFoundError        no model of that name is available
+    │   ├── TokenizerUnavailableError a tokenizer that isn't available
+    │   └── CalibrationError          invalid labelled pairs or an invalid calibration
+    ├── RetrievalError                a retrieval that failed
     │   └── EmptyCorpusError          nothing to retrieve from
     ├── StorageError                  an index on disk that can't be read or written
     │   ├── IndexNotFoundError        no index at that path
-    │   ├── IndexCorruptError         an index with missing, cut or altered files
+    │   ├── IndexCorruptError         an index with missing, truncated or altered files
     │   ├── IndexMismatchError        an index of another format, model or tokenizer
     │   ├── IndexBusyError            another process is writing it
-    │   ├── StoreBusyError            other processes kept a memory's file locked for too long
-    │   ├── StoreCorruptError         a memory's file that isn't one, or was damaged
-    │   └── StoreVersionError         a memory's file of a newer version
-    ├── PolicyError                   a policy that can't be used, or what a policy forbids
-    │   └── HoldError                 a record on hold, which nothing may change or erase
-    ├── AuditError                    an audit log that was altered, cut or reordered
+    │   ├── StoreBusyError            another process kept a memory file locked for too long
+    │   ├── StoreCorruptError         a damaged memory file, or a file of another kind
+    │   └── StoreVersionError         a memory file of a newer version
+    ├── PolicyError                   an invalid policy, or an operation that a policy forbids
+    │   └── HoldError                 a record on hold, which must not be changed or erased
+    ├── AuditError                    an altered, truncated or reordered audit log
     ├── IngestError                   files that can't be read into passages
-    ├── TrainingError                 a model that can't be trained on what was given, or in that folder
-    └── EvaluationError               an evaluation that can't be carried out
-        └── DatasetError              a set that is absent, cut short, of another format, or at odds with itself
+    ├── TrainingError                 a model that can't be trained with this data or in this folder
+    └── EvaluationError               an evaluation that failed
+        └── DatasetError              a data set that is missing, truncated, inconsistent or of another format
 
-Every message names the thing, the value and the next step. Errors survive pickling.
+A message names the argument, its value, what is valid, and the next step. Errors can be pickled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ class MeveError(Exception):
 
 
 class ConfigurationError(MeveError, ValueError):
-    """A setting, an option or a combination of parts that can't work."""
+    """An invalid setting, option or combination of components."""
 
 
 class MissingExtraError(ConfigurationError, ImportError):
@@ -51,7 +51,7 @@ class MissingExtraError(ConfigurationError, ImportError):
 
 
 class ValidationError(MeveError, ValueError):
-    """Input that can't be used; nothing was changed."""
+    """Invalid input; nothing was changed."""
 
 
 class QueryError(ValidationError):
@@ -63,11 +63,11 @@ class PassageError(ValidationError):
 
 
 class DuplicateIdError(ValidationError):
-    """An id that is already taken, or that is given twice."""
+    """A taken or repeated id."""
 
 
 class UnknownIdError(ValidationError, LookupError):
-    """An id that isn't there."""
+    """An unknown id."""
 
 
 class VectorError(ValidationError):
@@ -79,19 +79,19 @@ class ModelError(MeveError):
 
 
 class ModelNotFoundError(ModelError):
-    """No model of that name is in reach."""
+    """No model of that name is available."""
 
 
 class TokenizerUnavailableError(ModelError):
-    """A token table that can't be had here."""
+    """A tokenizer that isn't available."""
 
 
 class CalibrationError(ModelError, ValueError):
-    """Labelled pairs, or a calibration, that can't be used."""
+    """Invalid labelled pairs or an invalid calibration."""
 
 
 class RetrievalError(MeveError):
-    """A retrieval that couldn't be carried out."""
+    """A retrieval that failed."""
 
 
 class EmptyCorpusError(RetrievalError):
@@ -107,11 +107,11 @@ class IndexNotFoundError(StorageError):
 
 
 class IndexCorruptError(StorageError):
-    """An index whose files are missing, cut short or altered."""
+    """An index with missing, truncated or altered files."""
 
 
 class IndexMismatchError(StorageError):
-    """An index of another format, model or tokenizer than the one at hand."""
+    """An index of another format, model or tokenizer."""
 
 
 class IndexBusyError(StorageError):
@@ -119,27 +119,27 @@ class IndexBusyError(StorageError):
 
 
 class StoreBusyError(StorageError):
-    """Other processes kept a memory's file locked for longer than one waits."""
+    """Another process kept a memory file locked for too long."""
 
 
 class StoreCorruptError(StorageError):
-    """A memory's file isn't one, or was damaged."""
+    """A damaged memory file, or a file of another kind."""
 
 
 class StoreVersionError(StorageError):
-    """A memory's file was written by a newer version."""
+    """A memory file of a newer version."""
 
 
 class PolicyError(MeveError, ValueError):
-    """A policy that can't be used, or what a policy forbids."""
+    """An invalid policy, or an operation that a policy forbids."""
 
 
 class HoldError(PolicyError):
-    """A record is on hold: nothing may change or erase it."""
+    """A record on hold, which must not be changed or erased."""
 
 
 class AuditError(MeveError):
-    """An audit log was altered, cut or reordered."""
+    """An altered, truncated or reordered audit log."""
 
 
 class IngestError(MeveError):
@@ -147,38 +147,38 @@ class IngestError(MeveError):
 
 
 class TrainingError(MeveError):
-    """A model that can't be trained on what was given, or in that folder."""
+    """A model that can't be trained with this data or in this folder."""
 
 
 class EvaluationError(MeveError):
-    """An evaluation that can't be carried out."""
+    """An evaluation that failed."""
 
 
 class DatasetError(EvaluationError):
-    """A set that is absent, cut short, of another format, or at odds with itself."""
+    """A data set that is missing, truncated, inconsistent or of another format."""
 
 
 class MemoryLostWarning(UserWarning):
-    """A memory couldn't be read or written, and the conversation went on without it."""
+    """A memory couldn't be read or written; the conversation continued without it."""
 
 
 class StaleWarning(UserWarning):
-    """A store holds other passages than those whose words are indexed."""
+    """A store holds other passages than its keyword index."""
 
 
 @contextmanager
-def foreign(error: type[MeveError], doing: str) -> Iterator[None]:
-    """Turn whatever another library raises into `error`, saying what was being done; our own errors pass through."""
+def wrap_errors(error: type[MeveError], action: str) -> Iterator[None]:
+    """Raise `error`, naming the action, in place of any other exception; a `MeveError` passes unchanged."""
     try:
         yield
     except MeveError:
         raise
     except Exception as cause:
-        raise error(f"{doing} failed: {type(cause).__name__}: {cause}") from cause
+        raise error(f"{action} failed: {type(cause).__name__}: {cause}") from cause
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
-    """The error for an optional dependency that isn't installed.
+    """Return the error for an optional package that isn't installed.
 
     >>> print(missing_extra("sentence_transformers", "models", "an embedder of your own"))
     an embedder of your own needs 'sentence_transformers', which isn't installed: pip install 'meve[models]'
@@ -187,11 +187,11 @@ def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
 
 
 def missing_extras(needs: Mapping[str, str], purpose: str) -> MissingExtraError:
-    """The error for optional dependencies that aren't installed.
+    """Return the error for optional packages that aren't installed.
 
     Args:
-        needs: their importable names, each with the extra that installs it.
-        purpose: what they are for.
+        needs: import names of packages, each with the extra that installs it.
+        purpose: what the packages are for.
     """
     *others, last = map(repr, needs)
     packages = f"{', '.join(others)} and {last}" if others else last

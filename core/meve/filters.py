@@ -1,72 +1,72 @@
-"""Which passages a metadata filter lets through: those that have what it asks for, and no others."""
+"""Match the metadata of passages against a filter."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from meve.errors import ConfigurationError, foreign
+from meve.errors import ConfigurationError, wrap_errors
 
 Where: TypeAlias = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
-"""What metadata must have: names with a value, or with a list of accepted ones; or a function that says so."""
+"""Required metadata: names with a value or a list of accepted values; or a predicate over the metadata."""
 
 
 def check_where(where: object) -> None:
-    """Refuse what is no filter.
+    """Check that a filter is None, a function or a valid mapping.
 
     Raises:
-        ConfigurationError: neither a mapping that can be used nor a function.
+        ConfigurationError: anything else.
     """
     if where is not None and not callable(where):
         Filter(where)  # type: ignore[arg-type]
 
 
-def admitted(admits: Callable[[Mapping[str, Any]], bool], metadata: Mapping[str, Any]) -> bool:
-    """Whether somebody's own function lets a passage through.
+def call_filter(predicate: Callable[[Mapping[str, Any]], bool], metadata: Mapping[str, Any]) -> bool:
+    """Return whether a filter function admits a passage.
 
     Raises:
-        ConfigurationError: it raised.
+        ConfigurationError: the function raised.
     """
-    with foreign(ConfigurationError, f"asking the filter {admits!r:.80}"):
-        return bool(admits(metadata))
+    with wrap_errors(ConfigurationError, f"calling the filter {predicate!r:.80}"):
+        return bool(predicate(metadata))
 
 
 class Filter:
-    """Names with a value, or with a list of accepted values. A metadata value that is a list matches by any of its own.
+    """Names with a value or a list of accepted values. Metadata that is a list matches by any of its values.
 
     Raises:
-        ConfigurationError: another shape; a filter is never ignored.
+        ConfigurationError: a filter of another shape.
 
-    >>> Filter({"lang": ["en", "de"]}).admits({"lang": "en", "year": 2020})
+    >>> Filter({"lang": ["en", "de"]}).matches({"lang": "en", "year": 2020})
     True
-    >>> Filter({"lang": "en", "year": 2021}).admits({"lang": "en"})
+    >>> Filter({"lang": "en", "year": 2021}).matches({"lang": "en"})
     False
     """
 
     def __init__(self, where: Mapping[str, Any]) -> None:
         self._wanted: dict[str, frozenset[str]] = {}
         if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
-            raise _refused(where)
+            raise _invalid(where)
         try:
             for name, value in where.items():
                 values = value if isinstance(value, list | tuple | set | frozenset) else [value]
-                self._wanted[name] = frozenset(_plain(each) for each in values)
+                self._wanted[name] = frozenset(_canonical(each) for each in values)
         except TypeError as cause:
-            raise _refused(where) from cause
+            raise _invalid(where) from cause
         self.key = json.dumps({name: sorted(wanted) for name, wanted in self._wanted.items()}, sort_keys=True)
 
-    def admits(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a passage with this metadata may be found."""
-        return all(name in metadata and _any(metadata[name], wanted) for name, wanted in self._wanted.items())
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a passage with this metadata may be retrieved."""
+        return all(name in metadata and _has_any(metadata[name], wanted) for name, wanted in self._wanted.items())
 
 
-def _refused(where: object) -> ConfigurationError:
+def _invalid(where: object) -> ConfigurationError:
     return ConfigurationError(
-        f"the filter {where!r:.200} can't be used: give a mapping from names to a value, or to a list of accepted ones"
+        f"the filter must map names to a value or to a list of accepted values, got {where!r:.200}"
     )
 
 
-def _plain(value: object) -> str:
-    """A text, number, truth value or None, so that 1 and 1.0 are one, and 1 and True are two."""
+def _canonical(value: object) -> str:
+    # so that 1 equals 1.0, but not True
     if not isinstance(value, str | int | float | None):
         raise TypeError(f"{value!r} is no plain value")
     if isinstance(value, float) and value.is_integer():
@@ -74,6 +74,6 @@ def _plain(value: object) -> str:
     return json.dumps(value)
 
 
-def _any(value: object, wanted: frozenset[str]) -> bool:
+def _has_any(value: object, wanted: frozenset[str]) -> bool:
     values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(each, str | int | float | None) and _plain(each) in wanted for each in values)
+    return any(isinstance(each, str | int | float | None) and _canonical(each) in wanted for each in values)

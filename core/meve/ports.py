@@ -1,9 +1,9 @@
-"""The shapes of the parts. Nobody inherits from these; whatever has the methods fits.
+"""Define the interfaces of replaceable components, as Protocols: any object with these methods fits.
 
-Each has a contract suite in `meve.testing` that runs on every implementation.
+`meve.testing` has a contract suite for each, which runs on every implementation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -11,67 +11,67 @@ from meve.types import Candidate, ContextPassage, Entity, FloatArray, Query, Row
 
 
 class Embedder(Protocol):
-    """Turns text into vectors. Queries and passages may be encoded differently."""
+    """A model that turns text into vectors. Queries and passages may be encoded differently."""
 
     @property
     def name(self) -> str:
-        """What the model is called; an index remembers it."""
+        """The name of the model; an index stores it."""
         ...
 
     @property
     def dimension(self) -> int:
-        """The length d of a vector."""
+        """The length d of each vector."""
         ...
 
     @property
     def similarity(self) -> Similarity:
-        """How its vectors are compared. Vectors of a `cosine` embedder have length 1."""
+        """How vectors are compared. Vectors of a `cosine` embedder have length 1."""
         ...
 
     def embed_query(self, text: str) -> FloatArray:
-        """One query, as a vector of shape (d,).
+        """Embed one query, as a vector of shape (d,).
 
         Raises:
-            QueryError: the query is longer than the model's window; it is never cut.
+            QueryError: a query longer than the model's window; it is never truncated.
         """
         ...
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Passages, as an array of shape (n, d), in the order given. No text is cut unsaid."""
+        """Embed passages, as an array of shape (n, d), in the order given. No text is truncated silently."""
         ...
 
 
 class Calibration(Protocol):
-    """Maps a model's raw scores onto probabilities, monotonically."""
+    """A monotonic map from raw scores to probabilities."""
 
     def apply(self, raw: FloatArray) -> FloatArray:
-        """Raw scores of shape (n,) as probabilities in [0, 1] of the same shape."""
+        """Map raw scores of shape (n,) to probabilities in [0, 1] of the same shape."""
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready; `meve.calibration.maps.calibration_from_dict` reads it back."""
+        """Return JSON-ready data; `meve.calibration.maps.calibration_from_dict` reads it."""
         ...
 
 
 class Verifier(Protocol):
-    """Judges whether a passage answers a query."""
+    """A model that judges whether a passage answers a query."""
 
     @property
     def name(self) -> str:
-        """What the model is called; the trace and the index name it."""
+        """The name of the model; trace and index store it."""
         ...
 
     @property
     def calibration(self) -> Calibration:
-        """How its raw scores become probabilities."""
+        """The map from raw scores to probabilities."""
         ...
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """The model's own scores, shape (n,), on its own scale, in the order given."""
+        """Return the model's uncalibrated scores, shape (n,), in the order given."""
         ...
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Calibrated probabilities in [0, 1], shape (n,), in the order given.
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
 
         Raises:
             QueryError: the query leaves no room for a passage in the model's window.
@@ -79,47 +79,47 @@ class Verifier(Protocol):
         ...
 
     def with_calibration(self, calibration: Calibration) -> Self:
-        """The same model under another calibration."""
+        """Return the same model with another calibration."""
         ...
 
 
 @runtime_checkable
 class VectorVerifier(Protocol):
-    """A verifier that judges by embeddings, and so can use those that an index holds already."""
+    """A verifier that judges by embeddings, so that it can use those stored in an index."""
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder whose vectors it judges."""
+        """The embedder whose vectors it scores."""
         ...
 
     def score_vectors(self, query: FloatArray, passages: FloatArray) -> FloatArray:
-        """Calibrated probabilities, shape (n,), from a query vector (d,) and passage vectors (n, d)."""
+        """Return calibrated probabilities, shape (n,), from a query vector (d,) and passage vectors (n, d)."""
         ...
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as the reading model would.
+    """Counts tokens as the reading model does.
 
-    One that has an attribute `adds_up`, and it is true, says that a text's tokens are those of the pieces between its
-    white space together: packing then adds up, and counts the whole once, at the end.
+    A true attribute `adds_up` promises that a text has as many tokens as its pieces between white space together.
+    Packing then adds stored counts and counts the whole text only once.
     """
 
     @property
     def name(self) -> str:
-        """What the tokenizer is called; context, trace and index name it."""
+        """The name of the tokenizer; trace and index store it."""
         ...
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text, without special tokens."""
+        """Return the number of tokens of a text, without special tokens."""
         ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The same for many texts, in the order given."""
+        """Return the counts of many texts, in the order given."""
         ...
 
 
 class DenseIndex(Protocol):
-    """Vectors under row keys, searched by inner product. What it is told is true of the very next search."""
+    """An index of vectors under row keys, searched by inner product. Changes are visible to the next search."""
 
     @property
     def kind(self) -> str:
@@ -128,39 +128,39 @@ class DenseIndex(Protocol):
 
     @property
     def dimension(self) -> int:
-        """The length d of a vector."""
+        """The length d of each vector."""
         ...
 
     def __len__(self) -> int:
-        """How many vectors it holds."""
+        """Return the number of vectors."""
         ...
 
     def add(self, rows: RowArray, vectors: FloatArray) -> None:
-        """Take in vectors (n, d) under new row keys (n,).
+        """Add vectors (n, d) under new row keys (n,).
 
         Raises:
-            VectorError: wrong dimension, NaN or infinity; nothing is taken in.
-            DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
+            VectorError: wrong dimension, NaN or infinity; nothing is added.
+            DuplicateIdError: a taken or repeated row key; nothing is added.
         """
         ...
 
     def remove(self, rows: RowArray) -> None:
-        """Forget these rows.
+        """Remove these rows.
 
         Raises:
-            UnknownIdError: a row that isn't there; nothing is forgotten.
+            UnknownIdError: an unknown row; nothing is removed.
         """
         ...
 
     def search(self, vector: FloatArray, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """The at most k rows of the largest inner product, best first, equal ones by row; among `allowed` if given."""
+        """Return at most k rows of the largest inner product, best first, ties by row; of `allowed` if given."""
         ...
 
     def vectors(self, rows: RowArray) -> FloatArray:
-        """The stored vectors, shape (n, d), in the order given.
+        """Return the stored vectors, shape (n, d), in the order given.
 
         Raises:
-            UnknownIdError: a row that isn't there.
+            UnknownIdError: an unknown row.
         """
         ...
 
@@ -170,12 +170,12 @@ class DenseIndex(Protocol):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read back what `save` wrote."""
+        """Read what `save` wrote."""
         ...
 
 
 class LexicalIndex(Protocol):
-    """Texts under row keys, searched by their words. What it is told is true of the very next search."""
+    """An index of texts under row keys, searched by keywords. Changes are visible to the next search."""
 
     @property
     def kind(self) -> str:
@@ -183,27 +183,27 @@ class LexicalIndex(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many texts it holds."""
+        """Return the number of texts."""
         ...
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
-        """Take in texts under new row keys.
+        """Add texts under new row keys (n,).
 
         Raises:
-            DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
+            DuplicateIdError: a taken or repeated row key; nothing is added.
         """
         ...
 
     def remove(self, rows: RowArray) -> None:
-        """Forget these rows.
+        """Remove these rows.
 
         Raises:
-            UnknownIdError: a row that isn't there; nothing is forgotten.
+            UnknownIdError: an unknown row; nothing is removed.
         """
         ...
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """The at most k rows that share a word with `text`, best first, equal ones by row; among `allowed` if given."""
+        """Return at most k rows that share a word with the text, best first, ties by row; of `allowed` if given."""
         ...
 
     def save(self, path: Path) -> None:
@@ -212,86 +212,83 @@ class LexicalIndex(Protocol):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read back what `save` wrote."""
+        """Read what `save` wrote."""
         ...
 
 
 class Source(Protocol):
-    """Something that candidates come from: an index, a framework's store, a window of a dialogue."""
+    """Where candidates come from: an index, a framework's store, a window of a dialogue."""
 
     @property
     def name(self) -> str:
-        """Names the score that it gives, and the origin of its candidates."""
+        """The name of its score, and the origin of its candidates."""
         ...
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
-        """At most k candidates, best first, equal ones by id, with `scores[name]` set."""
+        """Return at most k candidates, best first, ties by id, with `scores[name]` set."""
         ...
 
 
 class Scorer(Protocol):
-    """Gives candidates the score that orders them.
+    """Gives candidates the score that decides their rank.
 
-    One that says of itself `reads_vectors = False` is given candidates without vectors, where their source has none.
+    With an attribute `reads_vectors = False` it may be given candidates without vectors.
     """
 
     @property
     def name(self) -> str:
-        """Names the score, for the trace."""
+        """The name of the score in the trace."""
         ...
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
-        """One score each, shape (n,), in the order given."""
+        """Return one score each, shape (n,), in the order given."""
         ...
 
 
 class Prior(Protocol):
-    """Says, before anything is verified and without a model, which candidates stand no chance."""
+    """Predicts before verification, without a model, which candidates will fail it."""
 
     @property
     def name(self) -> str:
-        """Names it, for the trace."""
+        """The name in the trace."""
         ...
 
     @property
     def least(self) -> float:
-        """The chance in [0, 1] below which a candidate need not be scored."""
+        """The probability in [0, 1] below which a candidate is dropped unscored."""
         ...
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
-        """The probability that each would be verified, shape (n,), in the order given."""
+        """Return the probability that each would be verified, shape (n,), in the order given."""
         ...
 
 
 class Estimator(Protocol):
-    """Says whether a context can carry an answer."""
+    """Estimates whether a context suffices for an answer."""
 
     @property
     def name(self) -> str:
-        """Names it, for the trace."""
+        """The name in the trace."""
         ...
 
     @property
     def threshold(self) -> float:
-        """From which estimate on a context is called sufficient, in [0, 1]."""
+        """The least estimate of a sufficient context, in [0, 1]."""
         ...
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
-        """The probability in [0, 1] that these passages carry an answer to the query."""
+        """Return the probability in [0, 1] that these passages suffice to answer the query."""
         ...
 
 
 class EntityDetector(Protocol):
-    """Finds in texts what makes them worth keeping: names, dates, quantities, concepts."""
+    """Finds names, dates, quantities and concepts in texts."""
 
     @property
     def name(self) -> str:
-        """Names it, for the trace."""
+        """The name in the trace."""
         ...
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The entities of each text, in the order given; those of one text by where they begin."""
+        """Return the entities of each text, in the order given, sorted by their offset."""
         ...
-
-
-Metadata = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The values that travel through the phases: passages in, candidates between, a context out."""
+"""Define the values that pass through the phases: passages, queries, candidates and selections."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,14 +11,14 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 """float32; shape (d,) for one vector, (n, d) for n of them, (n,) for scores."""
 
 RowArray: TypeAlias = npt.NDArray[np.int64]
-"""int64, shape (n,): row keys, the numbers under which an index knows its passages."""
+"""int64, shape (n,): the row keys under which an index knows its passages."""
 
 Similarity: TypeAlias = Literal["cosine", "dot"]
 
 LexicalKind: TypeAlias = Literal["bm25", "rank_bm25"]
 
 Origin: TypeAlias = str
-"""Which source brought a candidate: `dense`, `fallback`, or the name of a source of your own."""
+"""The source of a candidate: `dense`, `lexical`, `fallback`, or the name of a source of your own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,9 @@ class Passage:
     """Unique in its corpus; breaks ties between equal scores."""
     text: str
     title: str = ""
-    """Stands above the text wherever the passage is embedded, verified, counted or shown."""
+    """Precedes the text wherever the passage is embedded, verified, counted or packed."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """JSON-plain values; read-only by agreement."""
+    """JSON-plain values; must not be changed."""
 
     @property
     def content(self) -> str:
@@ -43,54 +43,54 @@ class Passage:
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     @property
-    def shown(self) -> str:
-        """As it stands in a context, and as its tokens are counted: its content, unless a subclass knows better."""
+    def prompt_text(self) -> str:
+        """The text that is packed and counted: the content, unless a subclass overrides it."""
         return self.content
 
     def with_text(self, text: str) -> "Passage":
-        """The same passage with other text."""
+        """Return a copy with other text."""
         return replace(self, text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question on its way through the phases."""
+    """A question with its embedding and filter."""
 
     text: str
     vector: FloatArray | None = None
-    """Its embedding, shape (d,), made once; None where no part needs one."""
+    """The embedding, shape (d,); None if nothing needs it."""
     where: Mapping[str, Any] | Callable[[Mapping[str, Any]], bool] | None = None
-    """Metadata that a passage must have: value, or list of accepted values, by key; or a function that says so."""
+    """Required metadata: a value or a list of accepted values by name; or a predicate over the metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A passage under consideration, with what is known of it so far. Phases make new ones, and change none."""
+    """A passage under consideration, with its scores. Phases make new candidates and change none."""
 
     passage: Passage
     origin: Origin
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Every score it got, by who gave it: `dense`, `lexical`, `verifier`, …"""
+    """All scores by their giver: `dense`, `lexical`, `verifier`, …"""
     score: float | None = None
-    """The one that orders it: the verifier's, in [0, 1], where it was verified."""
+    """The score that decides its rank; the verifier's, in [0, 1], after phase 2."""
     verified: bool = False
-    """Whether its score reached the threshold."""
+    """Whether the score reached the threshold."""
     vector: FloatArray | None = None
     """The stored embedding, shape (d,)."""
     tokens: int | None = None
-    """The stored token count of its content."""
+    """The stored token count of the passage."""
     sentences: tuple[int, ...] | None = None
-    """Which of the passage's sentences are left, counted from 0; None for all."""
+    """The indices of the sentences that are left, from 0; None for all."""
     place: int = 0
-    """Where it stood among given passages: breaks ties between equal scores, before the id does."""
+    """The position among given passages; breaks ties between equal scores before the id does."""
 
     @property
     def id(self) -> str:
         """The passage's id."""
         return self.passage.id
 
-    def scored(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
-        """The same candidate with one score more, which from now on orders it."""
+    def with_score(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
+        """Return a copy with one more score, which decides its rank from now on."""
         return Candidate(
             passage=self.passage,
             origin=self.origin,
@@ -106,17 +106,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """A candidate that a phase let go, and why."""
+    """A candidate that a phase dropped, and why."""
 
     candidate: Candidate
     reason: str
-    """`shown_already`, `below_threshold`, `out_of_reach`, `copy_of:<id>`, `below_floor`, `redundant_with:<id>`,
+    """`shown_already`, `below_threshold`, `unlikely`, `duplicate_of:<id>`, `below_floor`, `redundant_with:<id>`,
     `over_budget`, `over_limit`, …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a phase kept, in order, and what it dropped."""
+    """The candidates that a phase kept, in order, and those that it dropped."""
 
     kept: Sequence[Candidate]
     dropped: Sequence[Dropped] = ()
@@ -124,40 +124,40 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPassage:
-    """A passage that stands in the context."""
+    """A passage in the context."""
 
     passage: Passage
     score: float | None
-    """The verifier's probability, in [0, 1]; the similarity where nothing verified it."""
+    """The verifier's probability, in [0, 1]; the similarity if nothing was verified."""
     verified: bool
     origin: Origin
     tokens: int
-    """Its content alone, without separators."""
+    """The tokens of the passage alone, without separators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """Something that a text names: a person, a date, a quantity, a concept."""
+    """A person, date, quantity or concept that a text names."""
 
     kind: str
-    """`name`, `date`, `quantity`, `concept`, or what a detector of one's own calls it."""
+    """`name`, `date`, `quantity`, `concept`, or a kind of your own detector."""
     text: str
-    """As it stands there."""
+    """The words as they stand in the text."""
     start: int
-    """Where it begins, in characters from 0; it ends at `start + len(text)`."""
+    """The offset in characters from 0; the end is `start + len(text)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPair:
-    """A query, a passage, and whether the one answers the other: what calibrations are fitted on."""
+    """A query, a passage, and whether the passage answers the query; calibrations are fitted on such pairs."""
 
     query: str
     passage: str
     relevant: bool
 
 
-def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Verified before not verified, then by falling score, place and id, so that two runs agree."""
+def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return verified candidates first, then by falling score, then by place and id; the order is deterministic."""
     return sorted(
         candidates,
         key=lambda c: (not c.verified, -(c.score if c.score is not None else float("-inf")), c.place, c.id),

@@ -1,31 +1,31 @@
-"""LangChain's vector stores as stores for the five phases: how each searches, filters, counts and lists."""
+"""Adapters from LangChain's vector stores to `meve.retrieval.external_store`: search, filters, counting, listing."""
 
 from langchain_core.vectorstores import VectorStore
 
-from langchain_meve._vector_store_adapters.base import AnyStore
-from langchain_meve._vector_store_adapters.chroma import ChromaDb
-from langchain_meve._vector_store_adapters.faiss import Faiss
-from langchain_meve._vector_store_adapters.in_memory import InMemory
-from langchain_meve._vector_store_adapters.qdrant import Qdrant
+from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
+from langchain_meve._vector_store_adapters.chroma import ChromaAdapter
+from langchain_meve._vector_store_adapters.faiss import FaissAdapter
+from langchain_meve._vector_store_adapters.in_memory import InMemoryAdapter
+from langchain_meve._vector_store_adapters.qdrant import QdrantAdapter
 
-KNOWN: dict[str, type[AnyStore]] = {
-    "langchain_core.InMemoryVectorStore": InMemory,
-    "langchain_community.FAISS": Faiss,
-    "langchain_chroma.Chroma": ChromaDb,
-    "langchain_qdrant.QdrantVectorStore": Qdrant,
+ADAPTERS: dict[str, type[VectorStoreAdapter]] = {
+    "langchain_core.InMemoryVectorStore": InMemoryAdapter,
+    "langchain_community.FAISS": FaissAdapter,
+    "langchain_chroma.Chroma": ChromaAdapter,
+    "langchain_qdrant.QdrantVectorStore": QdrantAdapter,
 }
 
 
-def store_of(vectorstore: VectorStore, filter_keyword: str | None = None) -> AnyStore:
-    """The way to a vector store: one of its own for those that are known here, and else what all have in common."""
+def adapt_vector_store(vectorstore: VectorStore, filter_keyword: str | None = None) -> VectorStoreAdapter:
+    """Return the adapter for a vector store, or the generic one if its class isn't in `ADAPTERS`."""
     inner = getattr(vectorstore, "inner", None)  # a MeVeVectorStore goes around another
     if isinstance(inner, VectorStore) and hasattr(vectorstore, "as_verified_retriever"):
-        return store_of(inner, filter_keyword)
+        return adapt_vector_store(inner, filter_keyword)
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(vectorstore).__mro__}
-    for name, made in KNOWN.items():
+    for name, adapter in ADAPTERS.items():
         if name in kinds:
-            return made(vectorstore)
-    return AnyStore(vectorstore, filter_keyword)
+            return adapter(vectorstore)
+    return VectorStoreAdapter(vectorstore, filter_keyword)
 
 
-__all__ = ["KNOWN", "AnyStore", "ChromaDb", "Faiss", "InMemory", "Qdrant", "store_of"]
+__all__ = ["ADAPTERS", "VectorStoreAdapter", "adapt_vector_store"]

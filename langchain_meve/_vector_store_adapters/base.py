@@ -1,4 +1,4 @@
-"""What every vector store of LangChain's can: search, and mostly get by id."""
+"""The generic adapter, for any LangChain vector store."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,24 +6,24 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from langchain_meve._documents import DocumentPassage, as_passage
+from langchain_meve._documents import DocumentPassage, document_to_passage
 from meve.errors import ConfigurationError
 
 
-class AnyStore:
-    """What every vector store can: search, and mostly get by id.
+class VectorStoreAdapter:
+    """Adapts a vector store that can search and, mostly, get documents by id.
 
-    It can't tell which of its documents a filter admits, so with a filter none is taken for admitted by words alone.
+    It can't evaluate filters itself, so with a filter it admits no keyword hits.
 
     Args:
-        vectorstore: it.
-        filter_keyword: by which name its search takes a filter; None where that isn't known.
+        vectorstore: the store.
+        filter_keyword: the parameter by which its `similarity_search` takes a filter; None if unknown.
     """
 
     lists = False
-    """Whether it can list and count what it holds."""
+    """Whether the store can list and count its documents."""
     replaces = True
-    """Whether adding under an id that is taken replaces what was there."""
+    """Whether adding a document under a used id replaces the old one."""
 
     def __init__(self, vectorstore: VectorStore, filter_keyword: str | None = None) -> None:
         self.vectorstore: Any = vectorstore
@@ -31,81 +31,81 @@ class AnyStore:
 
     @property
     def name(self) -> str:
-        """The store's class."""
+        """The name of the store's class."""
         return type(self.vectorstore).__name__
 
-    def canonical(self, passage_id: str) -> str:
-        """An id as the store spells it."""
+    def canonical_id(self, passage_id: str) -> str:
+        """Return an id as the store spells it."""
         return passage_id
 
     def key(self, document_id: str) -> Any:
-        """An id as the store takes it."""
+        """Return an id in the type that the store takes."""
         return document_id
 
-    def entering(self, document: Document, document_id: str) -> Document:  # noqa: ARG002
-        """A document as the store is to keep it, under the key of this id."""
+    def to_stored(self, document: Document, document_id: str) -> Document:  # noqa: ARG002
+        """Return a document as the store shall hold it, under the key of this id."""
         return document
 
-    def leaving(self, document: Document) -> Document:
-        """A document of the store's, as it went in."""
+    def from_stored(self, document: Document) -> Document:
+        """Return a document of the store as it was added."""
         return document
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[DocumentPassage, float | None]]:
-        """What its similarity search brings, with its scores if it has any."""
-        options = {} if where is None else self.filtered(where)
+        """Return the passages of its similarity search, each with the store's score if it gives one."""
+        options = {} if where is None else self.filter_options(where)
         try:
-            found = self.vectorstore.similarity_search_with_score(query, k=k, **options)
+            scored = self.vectorstore.similarity_search_with_score(query, k=k, **options)
         except NotImplementedError:
-            plain = self.vectorstore.similarity_search(query, k=k, **options)
-            return [(self.passage(document), None) for document in plain]
-        return [(self.passage(document), float(score)) for document, score in found]
+            documents = self.vectorstore.similarity_search(query, k=k, **options)
+            return [(self.passage(document), None) for document in documents]
+        return [(self.passage(document), float(score)) for document, score in scored]
 
-    def filtered(self, where: Any) -> dict[str, Any]:
-        """How a search is told of a filter.
+    def filter_options(self, where: Any) -> dict[str, Any]:
+        """Return the search arguments that pass a filter to the store.
 
         Raises:
-            ConfigurationError: that isn't known; a store would ignore a word that it doesn't know.
+            ConfigurationError: the parameter is unknown; the store would ignore a wrong one.
         """
         if self._filter_keyword is None:
             raise ConfigurationError(
-                f"it isn't known how {self.name} takes a filter, and it may ignore one: give "
-                "from_vectorstore(…, filter_keyword=…), the name under which its similarity_search takes it"
+                f"filter_keyword is needed to filter {self.name}, which may ignore an unknown parameter: pass "
+                "from_vectorstore(…, filter_keyword=…), the name of its similarity_search's filter parameter"
             )
         return {self._filter_keyword: where}
 
     def passage(self, document: Document) -> DocumentPassage:
-        """A document of this store as a passage."""
-        return as_passage(document)
+        """Convert a document of this store to a passage."""
+        return document_to_passage(document)
 
-    def present(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Which of these it still holds; with a filter, none."""
+    def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
+        """Return the passages with these ids that the store still holds; none if there is a filter."""
         return [] if where is not None else [self.passage(d) for d in self.vectorstore.get_by_ids(list(ids))]
 
     def check_documents(self, documents: Sequence[Document]) -> None:
-        """Refuse documents that the store couldn't be asked for when their words are found.
+        """Check that the store can get the documents by id when a keyword search finds them.
 
         Raises:
-            ConfigurationError: it can't get by id, or some have none.
+            ConfigurationError: the store can't get by id, or a document has no id.
         """
         if type(self.vectorstore).get_by_ids is VectorStore.get_by_ids:
             raise ConfigurationError(
-                f"{self.name} can't get documents by their id, so nobody could tell whether it still holds what words "
-                "find: leave documents out, and it is searched by vectors alone"
+                f"{self.name} can't get documents by id, so keyword hits can't be checked for deletion: leave out "
+                "documents= to search by vectors alone"
             )
-        nameless = sum(not document.id for document in documents)
-        if nameless:
-            raise ConfigurationError(f"{nameless} of {len(documents)} documents have no id: give those of the store")
+        without_id = sum(not document.id for document in documents)
+        if without_id:
+            raise ConfigurationError(f"{without_id} of {len(documents)} documents have no id: set the store's ids")
 
-    def everything(self) -> Iterable[DocumentPassage]:
-        """All that it holds.
+    def list_passages(self) -> Iterable[DocumentPassage]:
+        """Return all passages of the store.
 
         Raises:
-            ConfigurationError: it can't tell.
+            ConfigurationError: the store can't list its documents.
         """
         raise ConfigurationError(
-            f"{self.name} can't list what it holds: give from_vectorstore(…, documents=…) to search by words"
+            f"{self.name} can't list its documents: pass from_vectorstore(…, documents=…) for keyword search"
         )
 
     def size(self) -> int | None:
-        """How many it holds; None where it can't tell."""
+        """Return the number of documents; None if the store can't count."""
         return None

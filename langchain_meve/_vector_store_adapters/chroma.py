@@ -1,4 +1,4 @@
-"""langchain-chroma's Chroma."""
+"""The adapter for langchain-chroma."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,33 +6,33 @@ from typing import Any
 from langchain_core.documents import Document
 
 from langchain_meve._documents import DocumentPassage
-from langchain_meve._vector_store_adapters.base import AnyStore
+from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 
-PAGE = 500
+PAGE_SIZE = 500
 
 
-class ChromaDb(AnyStore):
-    """langchain-chroma's Chroma; a filter is a mapping, with operators."""
+class ChromaAdapter(VectorStoreAdapter):
+    """Adapts langchain-chroma's Chroma; a filter is a mapping, with operators."""
 
     lists = True
 
-    def filtered(self, where: Any) -> dict[str, Any]:
-        """As it takes it."""
+    def filter_options(self, where: Any) -> dict[str, Any]:
+        """Return the search arguments that pass a filter to the store."""
         return {"filter": where}
 
-    def present(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Those that it holds and the filter admits; it takes so many ids at once and no more."""
-        pages = [list(ids[at : at + PAGE]) for at in range(0, len(ids), PAGE)]
+    def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
+        """Return the passages with these ids that the filter admits, read in pages since Chroma limits ids per call."""
+        pages = [list(ids[start : start + PAGE_SIZE]) for start in range(0, len(ids), PAGE_SIZE)]
         return [passage for page in pages for passage in self._read(self.vectorstore.get(ids=page, where=where))]
 
-    def everything(self) -> Iterable[DocumentPassage]:
-        """All that it holds, in one read: pages would miss some where others delete meanwhile."""
+    def list_passages(self) -> Iterable[DocumentPassage]:
+        """Return all passages in one read, since pages would miss some during concurrent deletions."""
         return self._read(self.vectorstore.get())
 
     def size(self) -> int:
-        """How many it holds."""
+        """Return the number of documents."""
         return int(self.vectorstore._collection.count())
 
-    def _read(self, found: dict[str, Any]) -> list[DocumentPassage]:
-        rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+    def _read(self, result: dict[str, Any]) -> list[DocumentPassage]:
+        rows = zip(result["ids"], result["documents"], result["metadatas"], strict=True)
         return [self.passage(Document(id=i, page_content=t or "", metadata=m or {})) for i, t, m in rows]

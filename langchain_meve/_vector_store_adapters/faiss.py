@@ -1,33 +1,33 @@
-"""langchain-community's FAISS."""
+"""The adapter for langchain-community's FAISS."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_meve._documents import DocumentPassage
-from langchain_meve._vector_store_adapters.base import AnyStore
+from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 
 
-class Faiss(AnyStore):
-    """langchain-community's FAISS; a filter is a mapping, with operators, or a function of the metadata."""
+class FaissAdapter(VectorStoreAdapter):
+    """Adapts langchain-community's FAISS; a filter is a mapping, with operators, or a function of the metadata."""
 
     lists = True
     replaces = False
 
-    def filtered(self, where: Any) -> dict[str, Any]:
-        """It filters what it fetched, so all must be fetched, or it would find too few."""
+    def filter_options(self, where: Any) -> dict[str, Any]:
+        """Return the search arguments; FAISS filters what it fetched, so all documents must be fetched."""
         return {"filter": where, "fetch_k": max(self.vectorstore.index.ntotal, 1)}
 
-    def present(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Those that it holds and the filter admits."""
+    def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
+        """Return the passages with these ids that the filter admits."""
         admits = None if where is None else self.vectorstore._create_filter_func(where)
-        found = self.vectorstore.get_by_ids(list(ids))
-        return [self.passage(document) for document in found if admits is None or admits(document.metadata)]
+        documents = self.vectorstore.get_by_ids(list(ids))
+        return [self.passage(document) for document in documents if admits is None or admits(document.metadata)]
 
-    def everything(self) -> Iterable[DocumentPassage]:
-        """All that it holds."""
+    def list_passages(self) -> Iterable[DocumentPassage]:
+        """Return all passages of the store."""
         ids = list(self.vectorstore.index_to_docstore_id.values())
         return [self.passage(document) for document in self.vectorstore.get_by_ids(ids)]
 
     def size(self) -> int:
-        """How many it holds."""
+        """Return the number of documents."""
         return len(self.vectorstore.index_to_docstore_id)

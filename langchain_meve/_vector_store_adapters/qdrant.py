@@ -1,4 +1,4 @@
-"""langchain-qdrant's QdrantVectorStore."""
+"""The adapter for langchain-qdrant's QdrantVectorStore."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -6,82 +6,83 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from langchain_meve._documents import DocumentPassage, as_passage
-from langchain_meve._vector_store_adapters.base import AnyStore
+from langchain_meve._documents import DocumentPassage, document_to_passage
+from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 
-PAGE = 500
-TOLD = ("_id", "_collection_name")
-"""What the store adds to the metadata of what it returns."""
-NAME = "meve_id"
-"""Under which metadata a document's id is kept, where no point can have it."""
-_MOST = 2**64 - 1
-_SPACE = uuid.UUID("0b7d1c62-55f0-4b0c-9f0e-6a5f7a1f3d84")
+PAGE_SIZE = 500
+_ADDED_METADATA = ("_id", "_collection_name")
+"""Metadata keys that the store adds to the documents that it returns."""
+_ID_METADATA = "meve_id"
+"""The metadata key of a document id that is no valid point id."""
+_MAX_POINT_ID = 2**64 - 1
+_ID_NAMESPACE = uuid.UUID("0b7d1c62-55f0-4b0c-9f0e-6a5f7a1f3d84")
 
 
-class Qdrant(AnyStore):
-    """langchain-qdrant's QdrantVectorStore; a filter is qdrant_client's. A document's id is in its metadata."""
+class QdrantAdapter(VectorStoreAdapter):
+    """Adapts langchain-qdrant's QdrantVectorStore; a filter is qdrant_client's. Document ids stand in the metadata."""
 
     lists = True
 
-    def filtered(self, where: Any) -> dict[str, Any]:
-        """As it takes it."""
+    def filter_options(self, where: Any) -> dict[str, Any]:
+        """Return the search arguments that pass a filter to the store."""
         return {"filter": where}
 
-    def canonical(self, passage_id: str) -> str:
-        """A number, or a UUID with hyphens, however it was given; another id as it is."""
-        made = _own(passage_id)
-        return passage_id if made is None else str(made)
+    def canonical_id(self, passage_id: str) -> str:
+        """Return a number, or a UUID with hyphens, for a valid point id, and any other id as it is."""
+        point_id = _point_id(passage_id)
+        return passage_id if point_id is None else str(point_id)
 
     def key(self, document_id: str) -> int | str:
-        """A number or a UUID: all that a point can have for an id. For another one, a UUID that is made of it."""
-        made = _own(document_id)
-        return str(uuid.uuid5(_SPACE, document_id)) if made is None else made
+        """Return a valid point id, which is a number or a UUID; any other id is hashed to a UUID."""
+        point_id = _point_id(document_id)
+        return str(uuid.uuid5(_ID_NAMESPACE, document_id)) if point_id is None else point_id
 
-    def entering(self, document: Document, document_id: str) -> Document:
-        """With the id in its metadata, where no point can have it."""
-        if _own(document_id) is not None:
+    def to_stored(self, document: Document, document_id: str) -> Document:
+        """Return the document with its id in the metadata, unless that is a valid point id."""
+        if _point_id(document_id) is not None:
             return document
-        return document.model_copy(update={"metadata": {**document.metadata, NAME: document_id}})
+        return document.model_copy(update={"metadata": {**document.metadata, _ID_METADATA: document_id}})
 
-    def leaving(self, document: Document) -> Document:
-        """With its id, and without what the store tells in the metadata."""
-        kept = {name: value for name, value in document.metadata.items() if name not in (*TOLD, NAME)}
-        return Document(id=self._id(document), page_content=document.page_content, metadata=kept)
+    def from_stored(self, document: Document) -> Document:
+        """Return the document with its own id and without the metadata that was added."""
+        added = (*_ADDED_METADATA, _ID_METADATA)
+        metadata = {name: value for name, value in document.metadata.items() if name not in added}
+        return Document(id=self._id(document), page_content=document.page_content, metadata=metadata)
 
     def passage(self, document: Document) -> DocumentPassage:
-        """With the id that it went in with, or that of its point."""
-        return as_passage(document, self._id(document))
+        """Convert a document to a passage, with the id that it was added with, or that of its point."""
+        return document_to_passage(document, self._id(document))
 
     def _id(self, document: Document) -> str | None:
-        found = document.metadata.get(NAME, document.metadata.get("_id", document.id))
-        return None if found is None else self.canonical(str(found))
+        stored_id = document.metadata.get(_ID_METADATA, document.metadata.get("_id", document.id))
+        return None if stored_id is None else self.canonical_id(str(stored_id))
 
-    def present(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Those that it holds and the filter admits."""
+    def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
+        """Return the passages with these ids that the filter admits."""
         if not ids:
             return []
         from qdrant_client import models
 
-        mine = models.HasIdCondition(has_id=[self.key(i) for i in ids])
-        both = models.Filter(must=[mine, where] if where is not None else [mine])
+        has_id = models.HasIdCondition(has_id=[self.key(i) for i in ids])
+        scroll_filter = models.Filter(must=[has_id, where] if where is not None else [has_id])
         points, _ = self.vectorstore.client.scroll(
-            self.vectorstore.collection_name, scroll_filter=both, limit=len(ids), with_payload=True
+            self.vectorstore.collection_name, scroll_filter=scroll_filter, limit=len(ids), with_payload=True
         )
         return self._read(points)
 
-    def everything(self) -> Iterator[DocumentPassage]:
-        """All that it holds, page by page."""
-        at = None
+    def list_passages(self) -> Iterator[DocumentPassage]:
+        """Yield all passages of the store, page by page."""
+        offset = None
         while True:
-            points, at = self.vectorstore.client.scroll(
-                self.vectorstore.collection_name, limit=PAGE, offset=at, with_payload=True
+            points, offset = self.vectorstore.client.scroll(
+                self.vectorstore.collection_name, limit=PAGE_SIZE, offset=offset, with_payload=True
             )
             yield from self._read(points)
-            if at is None:
+            if offset is None:
                 return
 
     def size(self) -> int:
-        """How many it holds."""
+        """Return the number of documents."""
         return int(self.vectorstore.client.count(self.vectorstore.collection_name, exact=True).count)
 
     def _read(self, points: Sequence[Any]) -> list[DocumentPassage]:
@@ -90,11 +91,11 @@ class Qdrant(AnyStore):
         return [self.passage(store._document_from_point(point, *names)) for point in points]
 
 
-def _own(document_id: str) -> int | str | None:
-    """An id as a point has it; None for one that none can have."""
-    if document_id.isascii() and document_id.isdecimal() and len(document_id) <= len(str(_MOST)):
+def _point_id(document_id: str) -> int | str | None:
+    """Return the point id that a document id is, or None if it is neither a number nor a UUID."""
+    if document_id.isascii() and document_id.isdecimal() and len(document_id) <= len(str(_MAX_POINT_ID)):
         number = int(document_id)
-        return number if number <= _MOST and str(number) == document_id else None
+        return number if number <= _MAX_POINT_ID and str(number) == document_id else None
     try:
         return str(uuid.UUID(document_id))
     except ValueError:

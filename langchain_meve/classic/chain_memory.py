@@ -1,4 +1,4 @@
-"""Governed memory for chains that take a `BaseMemory`."""
+"""Governed memory for LangChain's older chains, which take a `BaseMemory`."""
 
 import uuid
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from langchain_classic.memory.utils import get_prompt_input_key
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from langchain_meve._messages import text_of, window
-from langchain_meve._options import Count
+from langchain_meve._messages import text_of, visible_texts
+from langchain_meve._options import PositiveInt
 from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
 from meve.conversation import Turn
 from meve.errors import ConfigurationError
@@ -21,7 +21,7 @@ from meve.memory.turns import TurnRules, record_turns
 
 
 class MeVeMemory(BaseMemory):
-    """A user's governed memory as a chain's: what is remembered of earlier conversations, and this one's last turns.
+    """A chain's memory: facts from the user's earlier conversations, and the last turns of this one.
 
     Setup:
         `pip install 'meve[langchain-classic]'`
@@ -35,28 +35,28 @@ class MeVeMemory(BaseMemory):
     memory: Any = Field(exclude=True, repr=False)
     """The `GovernedMemory`; shared by all copies."""
     user_id: Any
-    """Whose; a string or an int."""
+    """The user; a string or an int."""
     session_id: str = Field(default_factory=lambda: uuid.uuid4().hex, min_length=1)
-    """Which conversation; a new one by default."""
+    """The conversation; a new one by default."""
     memory_key: str = "history"
-    """The variable that the prompt has for it."""
+    """The prompt variable that the memory fills."""
     input_key: str | None = None
-    """Which of a chain's inputs is what the user said; None where there is but one."""
+    """The chain input that holds the user's text; None if there is only one."""
     output_key: str | None = None
-    """Which of a chain's outputs is the answer; None where there is but one, or one named `output`."""
+    """The chain output that holds the answer; None if there is only one, or one named `output`."""
     return_messages: bool = False
-    """Whether the variable is a list of messages, and not a text."""
+    """Whether the variable is a list of messages instead of a text."""
     human_prefix: str = "Human"
     ai_prefix: str = "AI"
-    turns: Count = 4
-    """How many of the conversation's last exchanges are shown word for word."""
+    turns: PositiveInt = 4
+    """The number of the conversation's last exchanges that are shown in full."""
     search: dict[str, Any] = Field(default_factory=dict)
     """Options of `GovernedMemory.search`."""
     remember: Any = Field(default_factory=TurnRules)
-    """`TurnRules`: which turns are remembered, and as what; None for none."""
+    """`TurnRules`: which turns are recorded, and as what; None for none."""
     on_error: OnError = "warn"
-    """Where the memory can't be read or written: go on with a `MemoryLostWarning`, or raise."""
-    _held: PendingRecalls = PrivateAttr(default_factory=PendingRecalls)
+    """If the memory can't be read or written: go on with a `MemoryLostWarning`, or raise."""
+    _pending: PendingRecalls = PrivateAttr(default_factory=PendingRecalls)
 
     @field_validator("user_id", mode="before")
     @classmethod
@@ -72,82 +72,82 @@ class MeVeMemory(BaseMemory):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that shares the memory."""
+        """Return a copy that shares the memory."""
         return self.model_copy()
 
     @property
     def history(self) -> MeVeChatMessageHistory:
-        """The conversation's messages."""
+        """The conversation's chat message history."""
         return MeVeChatMessageHistory(self.memory, self.user_id, self.session_id)
 
     @property
     def memory_variables(self) -> list[str]:
-        """The variable that it fills."""
+        """The prompt variable that the memory fills."""
         return [self.memory_key]
 
     def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """What is remembered on what the user said, and the last turns. Without inputs, the last turns.
+        """Return the facts recalled for the user's input and the last turns; without inputs only the turns.
 
         Raises:
-            ConfigurationError: several inputs, and no `input_key`.
+            ConfigurationError: several inputs and no `input_key`.
         """
         recent: list[BaseMessage] = []
         facts = ""
         with tolerate_failures(self.on_error, "recalling from memory"):
             recent = self.history.messages[-2 * self.turns :]
-            asked = text_of(self._input(inputs)) if inputs else ""
-            facts = self._facts(asked, recent) if asked.strip() else ""
+            query = text_of(self._input(inputs)) if inputs else ""
+            facts = self._facts(query, recent) if query.strip() else ""
         if self.return_messages:
             return {self.memory_key: [*([SystemMessage(facts)] if facts else []), *recent]}
-        spoken = get_buffer_string(recent, human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
-        return {self.memory_key: "\n\n".join(part for part in (facts, spoken) if part)}
+        transcript = get_buffer_string(recent, human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
+        return {self.memory_key: "\n\n".join(part for part in (facts, transcript) if part)}
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, str]) -> None:
-        """Keep the exchange, remember what the user stated, and judge what was recalled by the answer.
+        """Store the exchange, record the user's statements, and score the recalled memories by the answer.
 
         Raises:
-            ConfigurationError: several inputs or outputs, and no key that tells which.
+            ConfigurationError: several inputs or outputs and no key that selects one.
         """
-        asked, answered = text_of(self._input(inputs)), text_of(self._output(outputs))
-        messages = [HumanMessage(asked, id=uuid.uuid4().hex), AIMessage(answered, id=uuid.uuid4().hex)]
+        query, answer = text_of(self._input(inputs)), text_of(self._output(outputs))
+        messages = [HumanMessage(query, id=uuid.uuid4().hex), AIMessage(answer, id=uuid.uuid4().hex)]
         with tolerate_failures(self.on_error, "writing to memory"):
             self.history.add_messages(messages)
             record_turns(
                 self.memory,
-                [Turn(id=str(messages[0].id), speaker="user", text=asked)],
+                [Turn(id=str(messages[0].id), speaker="user", text=query)],
                 user_id=self.user_id,
                 session_id=self.session_id,
-                recall=self._held.take(self._key(asked)),
-                answer=answered,
+                recall=self._pending.pop(self._key(query)),
+                answer=answer,
                 rules=check_rules(self.remember),
             )
 
     def clear(self) -> None:
-        """Erase this conversation: its messages, what was remembered of it, and what was made from that.
+        """Erase this conversation: its messages, the facts recorded from it, and what was derived from those.
 
-        Other conversations of the user's stay: `memory.forget_user(user_id=…)` erases all.
+        The user's other conversations stay; `memory.forget_user(user_id=…)` erases them all.
         """
         self.history.clear()
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The same, off the event loop."""
+        """Run `load_memory_variables` off the event loop."""
         return await self.memory.run_async(self.load_memory_variables, inputs)  # type: ignore[no-any-return]
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, str]) -> None:
-        """The same, off the event loop."""
+        """Run `save_context` off the event loop."""
         await self.memory.run_async(self.save_context, inputs, outputs)
 
     async def aclear(self) -> None:
-        """The same, off the event loop."""
+        """Run `clear` off the event loop."""
         await self.memory.run_async(self.clear)
 
-    def _key(self, asked: str) -> tuple[str, str, str]:
-        return (user_key(self.user_id), self.session_id, asked)
+    def _key(self, query: str) -> tuple[str, str, str]:
+        return (user_key(self.user_id), self.session_id, query)
 
-    def _facts(self, asked: str, recent: list[BaseMessage]) -> str:
-        shown = (*window(recent), asked)
-        recall = self.memory.search(asked, user_id=self.user_id, without=shown, **self.search)
-        self._held.keep(self._key(asked), recall)
+    def _facts(self, query: str, recent: list[BaseMessage]) -> str:
+        shown = (*visible_texts(recent), query)
+        recall = self.memory.search(query, user_id=self.user_id, without=shown, **self.search)
+        self._pending.put(self._key(query), recall)
         return format_recall(self.memory, recall)
 
     def _input(self, inputs: Mapping[str, Any]) -> Any:
@@ -155,20 +155,20 @@ class MeVeMemory(BaseMemory):
             try:
                 return inputs[get_prompt_input_key(dict(inputs), self.memory_variables)]
             except ValueError as cause:
-                raise ConfigurationError(f"the inputs are {sorted(inputs)}: say which by input_key") from cause
-        return _of(inputs, self.input_key, "input_key")
+                raise ConfigurationError(f"input_key must be one of {sorted(inputs)}, got None: set it") from cause
+        return _value(inputs, self.input_key, "input_key")
 
     def _output(self, outputs: Mapping[str, Any]) -> Any:
         if self.output_key is not None:
-            return _of(outputs, self.output_key, "output_key")
+            return _value(outputs, self.output_key, "output_key")
         if len(outputs) == 1:
             return next(iter(outputs.values()))
         if "output" in outputs:
             return outputs["output"]
-        raise ConfigurationError(f"the outputs are {sorted(outputs)}: say which is the answer by output_key")
+        raise ConfigurationError(f"output_key must be one of {sorted(outputs)}, got None: set it")
 
 
-def _of(values: Mapping[str, Any], key: str, name: str) -> Any:
+def _value(values: Mapping[str, Any], key: str, name: str) -> Any:
     if key not in values:
-        raise ConfigurationError(f"{name} is {key!r}, and there are {', '.join(sorted(values)) or 'none'}: name one")
+        raise ConfigurationError(f"{name} must be one of {sorted(values)}, got {key!r}")
     return values[key]

@@ -1,4 +1,4 @@
-"""A conversation's messages, word for word, in a governed memory."""
+"""Chat message history that is stored in a governed memory."""
 
 import hashlib
 import json
@@ -14,19 +14,19 @@ from meve.memory.records import UserId, checked_text, user_key
 
 
 class MeVeChatMessageHistory(BaseChatMessageHistory):
-    """The messages of one of a user's conversations; they last, expire, and are erased for good.
+    """The messages of one conversation, with expiry and erasure; for `RunnableWithMessageHistory`.
 
-    No recall hands them out. Works in `RunnableWithMessageHistory`.
+    Searches of the memory never return these messages.
 
     Args:
-        memory: keeps them.
-        user_id: whose conversation.
-        session_id: which of theirs.
-        ttl: how long a message is kept; None for as long as the policy keeps turns, 7 days by default.
+        memory: the governed memory that stores them.
+        user_id: the conversation's user.
+        session_id: the conversation.
+        ttl: how long a message is kept; None for the policy's time for turns, 7 days by default.
 
     Raises:
-        ConfigurationError: no memory.
-        ValidationError: a user or session that can't be.
+        ConfigurationError: `memory` is no `GovernedMemory`.
+        ValidationError: an invalid user or session.
     """
 
     def __init__(
@@ -41,37 +41,37 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # theirs is an attribute, and says it may be this
         """The messages, oldest first; new objects at each call."""
-        found = self.memory.messages.page(self.session_id, user_id=self.user_id)
-        return messages_from_dict([message.value for message in found])
+        messages = self.memory.messages.page(self.session_id, user_id=self.user_id)
+        return messages_from_dict([message.value for message in messages])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Keep messages, in this order, all or none. One of an id that is there already is kept once.
+        """Store messages in this order, all or none; a message whose id is stored already is skipped.
 
         Raises:
             PassageError: a message that JSON can't hold.
         """
-        ids = [None if message.id is None else f"chat-{_hashed(self.session_id, message.id)}" for message in messages]
+        ids = [None if message.id is None else f"chat-{_hash(self.session_id, message.id)}" for message in messages]
         self.memory.messages.add(
             self.session_id, [message_to_dict(message) for message in messages], user_id=self.user_id, ids=ids,
             ttl=self._ttl, reason="a conversation's message",
         )  # fmt: skip
 
     def clear(self) -> None:
-        """Erase the conversation: its messages, what was remembered of it, and what was made from that."""
+        """Erase the conversation: its messages, the facts recorded from it, and what was derived from those."""
         self.memory.forget_session(self.session_id, user_id=self.user_id, reason="the conversation was cleared")
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """The messages, read off the event loop."""
+        """Read `messages` off the event loop."""
         return await self.memory.run_async(lambda: self.messages)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Keep messages, off the event loop."""
+        """Run `add_messages` off the event loop."""
         await self.memory.run_async(self.add_messages, messages)
 
     async def aclear(self) -> None:
-        """Erase the conversation, off the event loop."""
+        """Run `clear` off the event loop."""
         await self.memory.run_async(self.clear)
 
 
-def _hashed(session_id: str, message_id: str) -> str:
+def _hash(session_id: str, message_id: str) -> str:
     return hashlib.sha256(json.dumps([session_id, message_id]).encode()).hexdigest()[:32]

@@ -1,1 +1,1 @@
-"""The governed memory as a store of LangGraph's: `MeVeStore`, whose each namespace is, and what operations ask."""
+"""Store LangGraph items in a governed memory: `MeVeStore`, its tenancy, TTLs and namespace queries."""

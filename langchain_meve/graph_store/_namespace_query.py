@@ -1,4 +1,4 @@
-"""LangGraph's operations as what a memory's items are asked. Every rule holds here, whichever way one comes."""
+"""Translate LangGraph operations on namespaces into reads and writes of `memory.items`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from langgraph.store.base import (
     GetOp,
     Item,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -16,52 +17,52 @@ from langgraph.store.base import (
     get_text_at_path,
 )
 
-from langchain_meve.graph_store._filter_conditions import matches, where
-from langchain_meve.graph_store._tenancy import NamespaceError, Owners
-from langchain_meve.graph_store._ttl import life
+from langchain_meve.graph_store._filter_conditions import compile_filter
+from langchain_meve.graph_store._tenancy import NamespaceError, Tenancy
+from langchain_meve.graph_store._ttl import ttl_options
 from meve.errors import ValidationError
 from meve.memory.items._writer import Change
 from meve.memory.items.item import Drop, Namespace, Put
-from meve.memory.items.item import Item as Kept
+from meve.memory.items.item import Item as MemoryItem
 from meve.memory.items.items import Items
 from meve.memory.policy import PolicyClass
 
-Read: TypeAlias = Callable[[], Result]
-"""A reading, checked, and not yet done."""
+PreparedRead: TypeAlias = Callable[[], Result]
+"""A validated read that runs when it is called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
-    """Reads operations, and refuses what can't be before anything is done."""
+class NamespaceQueries:
+    """Validates operations and translates them, before any is run."""
 
     items: Items
-    owners: Owners
+    tenancy: Tenancy
     policy_class: PolicyClass
     fields: Sequence[str]
-    """Json paths of what is searched where an operation doesn't say; `$` for all that a value says."""
+    """JSON paths that are indexed unless an operation names its own; `$` for the whole value."""
 
-    def read(self, op: Op) -> Read:
-        """What a reading operation asks.
+    def prepare_read(self, op: Op) -> PreparedRead:
+        """Validate a `GetOp`, `SearchOp` or `ListNamespacesOp` and return it as a function to run.
 
         Raises:
-            ValidationError: something that can't be asked.
+            ValidationError: an invalid or unknown operation.
         """
         if isinstance(op, GetOp):
-            user = self.owners.of(op.namespace)
-            return lambda: _item(self.items.get(op.namespace, op.key, user_id=user, refresh=op.refresh_ttl))
+            user = self.tenancy.user_of(op.namespace)
+            return lambda: _to_item(self.items.get(op.namespace, op.key, user_id=user, refresh=op.refresh_ttl))
         if isinstance(op, SearchOp):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
-            return self._namespaces(op)
-        raise ValidationError(f"{op!r:.120} is no operation that is known: give GetOp, SearchOp, PutOp, …")
+            return self._list_namespaces(op)
+        raise ValidationError(f"op must be a GetOp, SearchOp, ListNamespacesOp or PutOp, got {op!r:.120}")
 
-    def change(self, op: PutOp) -> Change:
-        """What a writing operation makes of a key.
+    def prepare_write(self, op: PutOp) -> Change:
+        """Validate a `PutOp` and return the user and the change of the item.
 
         Raises:
-            ValidationError: something that can't be put.
+            ValidationError: an invalid namespace, index or TTL.
         """
-        user = self.owners.of(op.namespace)
+        user = self.tenancy.user_of(op.namespace)
         if op.value is None:
             return user, Drop(namespace=op.namespace, key=op.key)
         return user, Put(
@@ -70,66 +71,77 @@ class Operations:
             value=op.value,
             text=self._text(op),
             policy_class=self.policy_class,
-            **life(op.ttl),
+            **ttl_options(op.ttl),
         )
 
     def _text(self, op: PutOp) -> str | None:
-        """What a value is searched by; None for all that it says."""
+        """Return the text that a value is searched by; None for the whole value."""
         if op.index is False:
             return ""
         paths = self.fields if op.index is None else op.index
         if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
-            raise ValidationError(f"index is {op.index!r:.80}: give False, or a list of json paths")
+            raise ValidationError(f"index must be False or a list of JSON paths, got {op.index!r:.80}")
         if "$" in paths or not isinstance(op.value, Mapping):
             return None
         return "\n".join(text for path in paths for text in get_text_at_path(op.value, path))
 
-    def _search(self, op: SearchOp) -> Read:
-        user, wanted = self.owners.of_prefix(op.namespace_prefix), where(op.filter)
+    def _search(self, op: SearchOp) -> PreparedRead:
+        user, predicate = self.tenancy.user_of_prefix(op.namespace_prefix), compile_filter(op.filter)
 
         def search() -> Result:
-            found = self.items.search(
-                op.namespace_prefix, user_id=user, query=op.query, where=wanted, limit=op.limit, offset=op.offset,
+            items = self.items.search(
+                op.namespace_prefix, user_id=user, query=op.query, where=predicate, limit=op.limit, offset=op.offset,
                 refresh=op.refresh_ttl,
             )  # fmt: skip
-            return [SearchItem(**_values(item), score=item.score) for item in found]
+            return [SearchItem(**_item_fields(item), score=item.score) for item in items]
 
         return search
 
-    def _namespaces(self, op: ListNamespacesOp) -> Read:
+    def _list_namespaces(self, op: ListNamespacesOp) -> PreparedRead:
         conditions = tuple(op.match_conditions or ())
-        user = self.owners.of_prefix(_beginning([tuple(c.path) for c in conditions if c.match_type == "prefix"]))
+        prefixes = [tuple(c.path) for c in conditions if c.match_type == "prefix"]
+        user = self.tenancy.user_of_prefix(_longest_prefix(prefixes))
         for name, value in (("max_depth", op.max_depth), ("limit", op.limit), ("offset", op.offset)):
-            absent = value is None and name == "max_depth"
-            if not absent and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ValidationError(f"{name} is {value!r:.40}: give a whole number, 0 or more")
+            is_unset = value is None and name == "max_depth"
+            if not is_unset and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise ValidationError(f"{name} must be a whole number of 0 or more, got {value!r:.40}")
         for condition in conditions:
-            matches(condition, ())  # refuses a kind that isn't known
+            if condition.match_type not in ("prefix", "suffix"):
+                raise ValidationError(f"match_type must be 'prefix' or 'suffix', got {condition.match_type!r:.40}")
 
-        def namespaces() -> Result:
-            held = self.items.namespaces(user_id=user)
-            fitting = {name[: op.max_depth] for name in held if all(matches(c, name) for c in conditions)}
-            listed = sorted(fitting, key=lambda name: [(type(label).__name__, label) for label in name])
-            return cast("Result", listed[op.offset : op.offset + op.limit])
+        def list_namespaces() -> Result:
+            namespaces = self.items.namespaces(user_id=user)
+            matching = {each[: op.max_depth] for each in namespaces if all(_matches(c, each) for c in conditions)}
+            ordered = sorted(matching, key=lambda each: [(type(label).__name__, label) for label in each])
+            return cast("Result", ordered[op.offset : op.offset + op.limit])
 
-        return namespaces
+        return list_namespaces
 
 
-def _beginning(prefixes: Sequence[Namespace]) -> Namespace:
-    """What namespaces that fit all of these begin with, up to the first label that is open."""
-    longest = max((_settled(prefix) for prefix in prefixes), key=len, default=())
-    if any(prefix != longest[: len(prefix)] for prefix in map(_settled, prefixes)):
-        raise NamespaceError(f"prefixes {prefixes!r:.160} contradict each other: nothing begins with both")
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    """Return whether a namespace begins or ends with the condition's path; `*` stands for any one label."""
+    path = tuple(condition.path)
+    if len(path) > len(namespace):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(expected in ("*", label) for expected, label in zip(path, part, strict=True))
+
+
+def _longest_prefix(prefixes: Sequence[Namespace]) -> Namespace:
+    """Return the longest of the prefixes, each cut at its first wildcard."""
+    longest = max((_before_wildcard(prefix) for prefix in prefixes), key=len, default=())
+    if any(prefix != longest[: len(prefix)] for prefix in map(_before_wildcard, prefixes)):
+        raise NamespaceError(f"prefixes must agree, got {prefixes!r:.160}: no namespace begins with both")
     return longest
 
 
-def _settled(prefix: Namespace) -> Namespace:
+def _before_wildcard(prefix: Namespace) -> Namespace:
     return prefix[: prefix.index("*")] if "*" in prefix else prefix
 
 
-def _item(kept: Kept | None) -> Item | None:
-    return None if kept is None else Item(**_values(kept))
+def _to_item(item: MemoryItem | None) -> Item | None:
+    return None if item is None else Item(**_item_fields(item))
 
 
-def _values(kept: Kept) -> dict[str, Any]:
-    return {name: getattr(kept, name) for name in ("value", "key", "namespace", "created_at", "updated_at")}
+def _item_fields(item: MemoryItem) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in ("value", "key", "namespace", "created_at", "updated_at")}

@@ -1,4 +1,4 @@
-"""Whose a namespace is: told by its shape, or by whom the store was opened for. What names nobody is refused."""
+"""Resolve the user of a namespace; a namespace that names no user is refused."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -9,74 +9,74 @@ from meve.errors import ConfigurationError, ValidationError
 from meve.memory.items.item import Label, Namespace, checked_namespace
 from meve.memory.records import UserId, user_key
 
-OWNER, ANY = "{user_id}", "*"
-Shape: TypeAlias = tuple[Label, ...]
-"""How namespaces begin: labels as they are, `{user_id}` for the owner, `*` for any one label."""
-SHAPES: tuple[Shape, ...] = (("memories", OWNER), (OWNER, "memories"))
-"""Those of LangGraph's guides and of langmem. No namespace has two owners by them."""
+USER_PLACEHOLDER, WILDCARD = "{user_id}", "*"
+NamespacePattern: TypeAlias = tuple[Label, ...]
+"""The first labels of a namespace: literal ones, `{user_id}` for the user, `*` for any label."""
+DEFAULT_PATTERNS: tuple[NamespacePattern, ...] = (("memories", USER_PLACEHOLDER), (USER_PLACEHOLDER, "memories"))
+"""The patterns of LangGraph's guides and of langmem. A namespace has at most one user by them."""
 
 
 class NamespaceError(ValidationError, InvalidNamespaceError):
-    """A namespace that can't be, or that names no owner."""
+    """Raised for a namespace that is invalid or names no user."""
 
 
-class Owners:
-    """Tells owners.
+class Tenancy:
+    """Maps namespaces and prefixes to users.
 
     Args:
-        owner: whose every namespace is; None to tell it by shape.
-        shapes: how namespaces begin, each with one `{user_id}`; one shape, or several.
+        user_id: the user of every namespace; None to read the user from the namespace.
+        patterns: one pattern, or several, each with one `{user_id}`.
 
     Raises:
-        ConfigurationError: a shape that can't be.
-        ValidationError: an owner that can't be.
+        ConfigurationError: an invalid pattern.
+        ValidationError: an invalid user.
     """
 
-    def __init__(self, owner: UserId | None, shapes: Shape | Sequence[Shape]) -> None:
-        if owner is not None:
-            user_key(owner)
-        self._owner = owner
-        self._shapes = _checked(shapes)
+    def __init__(self, user_id: UserId | None, patterns: NamespacePattern | Sequence[NamespacePattern]) -> None:
+        if user_id is not None:
+            user_key(user_id)
+        self._user_id = user_id
+        self._patterns = _check_patterns(patterns)
 
-    def of(self, namespace: Namespace) -> UserId:
-        """The owner of an item's namespace.
+    def user_of(self, namespace: Namespace) -> UserId:
+        """Return the user of an item's namespace.
 
         Raises:
-            NamespaceError: no namespace, an empty one, LangGraph's own, or one of no shape that is known.
+            NamespaceError: the namespace is invalid, empty, reserved by LangGraph, or matches no pattern.
         """
         labels = _labels(namespace)
         if not labels:
-            raise NamespaceError("the namespace is empty: give a tuple of labels")
+            raise NamespaceError("namespace must be a tuple of at least one label, got ()")
         if labels[0] == "langgraph":
-            raise NamespaceError(f"namespace {namespace!r:.120}: what begins with 'langgraph' is LangGraph's own")
-        fitting = [shape for shape in self._shapes if len(labels) >= len(shape) and _fits(shape, labels)]
-        return self._one(labels, fitting, "namespace")
+            raise NamespaceError(f"namespace must not begin with LangGraph's own 'langgraph', got {namespace!r:.120}")
+        matching = [each for each in self._patterns if len(labels) >= len(each) and _matches(each, labels)]
+        return self._single_user(labels, matching, "namespace")
 
-    def of_prefix(self, prefix: Namespace) -> UserId:
-        """The owner of everything under a prefix.
+    def user_of_prefix(self, prefix: Namespace) -> UserId:
+        """Return the user of all items under a prefix.
 
         Raises:
-            NamespaceError: no prefix, or one that names no owner, or under which several may have items.
+            NamespaceError: the prefix is invalid, or several users may have items under it.
         """
         labels = _labels(prefix)
-        return self._one(labels, [shape for shape in self._shapes if _fits(shape, labels)], "prefix")
+        return self._single_user(labels, [each for each in self._patterns if _matches(each, labels)], "prefix")
 
-    def _one(self, labels: Namespace, fitting: Sequence[Shape], what: str) -> UserId:
-        if self._owner is not None:
-            return self._owner
-        found = {labels[at] if (at := shape.index(OWNER)) < len(labels) else None for shape in fitting}
-        owner = found.pop() if len(found) == 1 else None
-        if owner is None:
-            known = " or ".join(map(repr, self._shapes))
+    def _single_user(self, labels: Namespace, matching: Sequence[NamespacePattern], argument: str) -> UserId:
+        if self._user_id is not None:
+            return self._user_id
+        users = {labels[at] if (at := each.index(USER_PLACEHOLDER)) < len(labels) else None for each in matching}
+        user_id = users.pop() if len(users) == 1 else None
+        if user_id is None:
+            expected = " or ".join(map(repr, self._patterns))
             raise NamespaceError(
-                f"{what} {labels!r:.120} names no owner; here namespaces begin like {known}. Give one that does, tell "
-                "MeVeStore(…, namespaces=…) how yours begin, or open it for one user: MeVeStore(…, owner=…)"
+                f"{argument} must begin like {expected} to name its user, got {labels!r:.120}: set your own pattern by "
+                "MeVeStore(…, namespace_patterns=…), or open the store for one user by MeVeStore(…, user_id=…)"
             )
         try:
-            user_key(owner)
+            user_key(user_id)
         except ValidationError as cause:
-            raise NamespaceError(f"{what} {labels!r:.120} names an owner that can't be: {cause}") from cause
-        return owner
+            raise NamespaceError(f"{argument} {labels!r:.120} names an invalid user: {cause}") from cause
+        return user_id
 
 
 def _labels(namespace: Namespace) -> Namespace:
@@ -86,18 +86,18 @@ def _labels(namespace: Namespace) -> Namespace:
         raise NamespaceError(str(cause)) from cause
 
 
-def _fits(shape: Shape, labels: Namespace) -> bool:
-    return all(part in (OWNER, ANY) or part == label for part, label in zip(shape, labels, strict=False))
+def _matches(pattern: NamespacePattern, labels: Namespace) -> bool:
+    return all(part in (USER_PLACEHOLDER, WILDCARD, label) for part, label in zip(pattern, labels, strict=False))
 
 
-def _checked(shapes: Shape | Sequence[Shape]) -> tuple[Shape, ...]:
-    given: list[object] = [] if isinstance(shapes, str) or not isinstance(shapes, Iterable) else list(shapes)
-    several = any(isinstance(part, list | tuple) for part in given)
-    made = tuple(checked_namespace(shape) for shape in (given if several else [given]))
-    for shape in made:
-        if shape.count(OWNER) != 1:
+def _check_patterns(patterns: NamespacePattern | Sequence[NamespacePattern]) -> tuple[NamespacePattern, ...]:
+    parts: list[object] = [] if isinstance(patterns, str) or not isinstance(patterns, Iterable) else list(patterns)
+    is_several = any(isinstance(part, list | tuple) for part in parts)
+    checked = tuple(checked_namespace(each) for each in (parts if is_several else [parts]))
+    for pattern in checked:
+        if pattern.count(USER_PLACEHOLDER) != 1:
             raise ConfigurationError(
-                f"namespaces has {shape!r:.120}: give shapes such as ('memories', '{OWNER}'), each with one '{OWNER}', "
-                f"which stands for the owner; '{ANY}' stands for any label"
+                f"namespace_patterns must hold '{USER_PLACEHOLDER}' once in each pattern, got {pattern!r:.120}: "
+                f"write ('memories', '{USER_PLACEHOLDER}'), with '{WILDCARD}' for any label"
             )
-    return made
+    return checked

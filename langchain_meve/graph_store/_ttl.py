@@ -1,4 +1,4 @@
-"""How long items live: LangGraph counts minutes; lengths of time and moments are understood too."""
+"""Parse the TTL of items, in LangGraph's minutes, as a timedelta or as a datetime, and the store's TTL settings."""
 
 import math
 from collections.abc import Mapping
@@ -10,53 +10,53 @@ from langgraph.store.base import TTLConfig
 from meve.errors import ConfigurationError, ValidationError
 
 Ttl: TypeAlias = float | timedelta | datetime | None
-"""Minutes, a length of time, the moment at which it ends, or None: as long as its class lives."""
+"""Minutes, a duration, a time of expiry, or None for the TTL of the policy class."""
 
 
-def life(ttl: Ttl) -> dict[str, Any]:
-    """How long, or until when, as `memory.items` is told.
+def ttl_options(ttl: Ttl) -> dict[str, Any]:
+    """Return a TTL as the `ttl` or `expires_at` argument of `memory.items`.
 
     Raises:
-        ValidationError: neither, or not longer than nothing.
+        ValidationError: `ttl` is of another type, or not positive.
 
-    >>> life(1.5)
+    >>> ttl_options(1.5)
     {'ttl': datetime.timedelta(seconds=90)}
     """
     if ttl is None:
         return {}
     if isinstance(ttl, datetime):
         return {"expires_at": ttl}
-    length = ttl
+    duration = ttl
     if isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl not in (math.inf, -math.inf) and ttl == ttl:
         try:
-            length = timedelta(minutes=ttl)
+            duration = timedelta(minutes=ttl)
         except OverflowError:
-            length = timedelta.max if ttl > 0 else timedelta(0)
-    if not isinstance(length, timedelta) or length <= timedelta(0):
-        raise ValidationError(f"ttl is {ttl!r:.80}: give minutes, a timedelta (longer than nothing), or a datetime")
-    return {"ttl": length}
+            duration = timedelta.max if ttl > 0 else timedelta(0)
+    if not isinstance(duration, timedelta) or duration <= timedelta(0):
+        raise ValidationError(f"ttl must be positive minutes, a positive timedelta or a datetime, got {ttl!r:.80}")
+    return {"ttl": duration}
 
 
-def configured(ttl: Mapping[str, Any] | None) -> TTLConfig:
-    """LangGraph's settings, with its defaults; what is expired is left out of every read, whatever they say.
+def parse_ttl_config(ttl: Mapping[str, Any] | None) -> TTLConfig:
+    """Return LangGraph's TTL settings with their defaults; no read returns expired items, so `omit_expired` is fixed.
 
     Raises:
-        ConfigurationError: a setting that isn't known, or can't be.
+        ConfigurationError: an unknown setting or an invalid value.
     """
-    given = dict(ttl or {})
-    unknown = given.keys() - {"refresh_on_read", "default_ttl", "omit_expired"}
+    settings = dict(ttl or {})
+    unknown = settings.keys() - {"refresh_on_read", "default_ttl", "omit_expired"}
     if unknown:
         raise ConfigurationError(
-            f"ttl has {', '.join(sorted(map(str, unknown)))}: known are refresh_on_read, default_ttl and omit_expired. "
-            "Nothing needs to be swept for what is expired not to be read; memory.maintain_every(seconds) erases it"
+            f"ttl may hold refresh_on_read, default_ttl and omit_expired, got {', '.join(sorted(map(str, unknown)))}: "
+            "reads leave out expired items without a sweep, and memory.maintain_every(seconds) erases them"
         )
-    if given.get("omit_expired", True) is not True:
-        raise ConfigurationError("ttl has omit_expired=False: what is expired is never handed out; leave it out")
-    refresh = given.get("refresh_on_read", True)
+    if settings.get("omit_expired", True) is not True:
+        raise ConfigurationError("ttl['omit_expired'] must be True: expired items are never returned; leave it out")
+    refresh = settings.get("refresh_on_read", True)
     if not isinstance(refresh, bool):
-        raise ConfigurationError(f"ttl has refresh_on_read={refresh!r:.40}: give True or False")
-    default = given.get("default_ttl")
+        raise ConfigurationError(f"ttl['refresh_on_read'] must be True or False, got {refresh!r:.40}")
+    default = settings.get("default_ttl")
     if isinstance(default, datetime):
-        raise ConfigurationError(f"ttl has default_ttl={default}: give minutes or a timedelta")
-    life(default)
+        raise ConfigurationError(f"ttl['default_ttl'] must be minutes or a timedelta, got {default}")
+    ttl_options(default)
     return TTLConfig(refresh_on_read=refresh, default_ttl=default, omit_expired=True)

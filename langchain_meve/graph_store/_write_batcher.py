@@ -1,4 +1,4 @@
-"""Writes of many tasks on one event loop, made together: one transaction, and one wait for the disk."""
+"""Batch the writes of concurrent tasks on one event loop into one transaction."""
 
 import asyncio
 import threading
@@ -9,68 +9,68 @@ from typing import Generic, TypeVar
 Job = TypeVar("Job")
 
 
-class Mailbox(Generic[Job]):
-    """Takes jobs while others are being done, and does what has come by then at once, in a thread.
+class WriteBatcher(Generic[Job]):
+    """Collects jobs while a batch runs in a thread, then runs them as the next batch.
 
-    A job that can't be done fails alone. Of one whose caller gave up before its turn nothing is done.
+    A job that fails fails alone. A job whose caller was cancelled before its batch began is skipped.
 
     Args:
-        do: does several jobs; tells of each, in this order, what it failed with, or None.
+        run_batch: runs several jobs; returns each one's exception or None, in the same order.
     """
 
-    def __init__(self, do: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
-        self._do = do
+    def __init__(self, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
+        self._run_batch = run_batch
         self._waiting: list[tuple[Job, asyncio.Future[None]]] = []
-        self._carrier: asyncio.Task[None] | None = None
+        self._worker: asyncio.Task[None] | None = None
 
-    async def send(self, job: Job) -> None:
-        """Have a job done; returns when it is, or raises what it failed with."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, done))
-        if self._carrier is None:
-            self._carrier = asyncio.create_task(self._carry())
-        await done
+    async def submit(self, job: Job) -> None:
+        """Run a job in the next batch and wait for it; raise the exception that it failed with."""
+        completion: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((job, completion))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._drain())
+        await completion
 
-    async def _carry(self) -> None:
+    async def _drain(self) -> None:
         try:
             while self._waiting:
-                taken = [(job, done) for job, done in self._waiting if not done.done()]
+                batch = [(job, completion) for job, completion in self._waiting if not completion.done()]
                 self._waiting.clear()
-                await self._carry_one(taken)
+                await self._run(batch)
         finally:
-            self._carrier = None
+            self._worker = None
 
-    async def _carry_one(self, taken: Sequence[tuple[Job, "asyncio.Future[None]"]]) -> None:
+    async def _run(self, batch: Sequence[tuple[Job, "asyncio.Future[None]"]]) -> None:
         try:
-            failures = await asyncio.to_thread(self._do, [job for job, _ in taken])
-        except Exception as none_done:  # such as no thread to be had: whoever waits is told, and the next may be sent
-            failures = [none_done] * len(taken)
+            failures = await asyncio.to_thread(self._run_batch, [job for job, _ in batch])
+        except Exception as error:  # e.g. no thread can be started: every caller gets it, later jobs may succeed
+            failures = [error] * len(batch)
         except BaseException:
-            for _, done in taken:
-                done.cancel()
+            for _, completion in batch:
+                completion.cancel()
             raise
-        for (_, done), failure in zip(taken, failures, strict=True):
-            if done.done():
+        for (_, completion), failure in zip(batch, failures, strict=True):
+            if completion.done():
                 continue
             if failure is None:
-                done.set_result(None)
+                completion.set_result(None)
             else:
-                done.set_exception(failure)
+                completion.set_exception(failure)
 
 
-class Mailboxes(Generic[Job]):
-    """One for each event loop that asks.
+class WriteBatchers(Generic[Job]):
+    """One `WriteBatcher` for each event loop.
 
     Args:
-        do: as for a `Mailbox`.
+        run_batch: as for `WriteBatcher`.
     """
 
-    def __init__(self, do: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
-        self._do = do
-        self._mine: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox[Job]] = weakref.WeakKeyDictionary()
+    def __init__(self, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
+        self._run_batch = run_batch
+        self._batchers = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, WriteBatcher[Job]]()
         self._guard = threading.Lock()
 
-    def here(self) -> Mailbox[Job]:
-        """That of the running loop."""
+    def current(self) -> WriteBatcher[Job]:
+        """Return the batcher of the running event loop."""
         with self._guard:
-            return self._mine.setdefault(asyncio.get_running_loop(), Mailbox(self._do))
+            return self._batchers.setdefault(asyncio.get_running_loop(), WriteBatcher(self._run_batch))

@@ -1,4 +1,4 @@
-"""The governed memory in place of a LangGraph store."""
+"""A LangGraph store over a governed memory."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +20,10 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from langchain_meve.graph_store._namespace_query import Operations
-from langchain_meve.graph_store._tenancy import SHAPES, Owners, Shape
-from langchain_meve.graph_store._ttl import Ttl, configured
-from langchain_meve.graph_store._write_batcher import Mailboxes
+from langchain_meve.graph_store._namespace_query import NamespaceQueries
+from langchain_meve.graph_store._tenancy import DEFAULT_PATTERNS, NamespacePattern, Tenancy
+from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
+from langchain_meve.graph_store._write_batcher import WriteBatchers
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import Erased, GovernedMemory
 from meve.memory.items.item import Namespace
@@ -32,21 +32,21 @@ from meve.memory.records import UserId, checked_choice
 
 
 class MeVeStore(BaseStore):
-    """A LangGraph store whose items are a governed memory's: each has an owner, and nobody reads another's.
+    """A LangGraph store whose items are governed memories: each belongs to a user, and no other user can read it.
 
-    `batch` and `abatch` do everything, and hold every rule; the other methods only word operations for them. What a
-    batch writes is written as a whole or not at all; its readings see what was there before it.
+    `batch` and `abatch` do the work; the other methods build operations for them. The writes of a batch are atomic,
+    and its reads see the state before them.
 
     Args:
-        memory: keeps the items. It stays the caller's to close.
-        owner: whose all of them are; None to tell by the namespace.
-        namespaces: how namespaces begin, with `{user_id}` for the owner and `*` for any label: a shape, or several.
-        policy_class: how items are governed; canonical ones live until they are deleted or their `ttl` is over.
+        memory: the governed memory that stores the items; the caller closes it.
+        user_id: the user of all items; None to read the user from the namespace.
+        namespace_patterns: the first labels of namespaces, `{user_id}` for the user, `*` for any: one or several.
+        policy_class: the policy class of items; canonical ones live until deletion or the end of their `ttl`.
         ttl: LangGraph's TTLConfig: `default_ttl` (minutes, or a timedelta) and `refresh_on_read`.
-        fields: json paths of what is searched, where `put` doesn't say; `$` for all that a value says.
+        fields: JSON paths that are indexed unless `put` names its own; `$` for the whole value.
 
     Raises:
-        ConfigurationError: an argument that can't be.
+        ConfigurationError: an invalid argument.
 
     >>> from meve.memory import GovernedMemory
     >>> from pathlib import Path; from tempfile import mkdtemp
@@ -64,72 +64,72 @@ class MeVeStore(BaseStore):
         self,
         memory: GovernedMemory,
         *,
-        owner: UserId | None = None,
-        namespaces: Shape | Sequence[Shape] = SHAPES,
+        user_id: UserId | None = None,
+        namespace_patterns: NamespacePattern | Sequence[NamespacePattern] = DEFAULT_PATTERNS,
         policy_class: PolicyClass = "canonical",
         ttl: Mapping[str, Any] | None = None,
         fields: Sequence[str] = ("$",),
     ) -> None:
         if not isinstance(memory, GovernedMemory):
-            raise ConfigurationError(f"memory is {memory!r:.80}: give a GovernedMemory")
+            raise ConfigurationError(f"memory must be a GovernedMemory, got {memory!r:.80}")
         if isinstance(fields, str) or not all(isinstance(path, str) for path in fields):
-            raise ConfigurationError(f"fields is {fields!r:.80}: give a list of json paths")
+            raise ConfigurationError(f"fields must be a list of JSON paths, got {fields!r:.80}")
         self.memory = memory
-        self.ttl_config = config = configured(ttl)
+        self.ttl_config = config = parse_ttl_config(ttl)
         self._default_ttl: Ttl = config.get("default_ttl")
         self._refresh = config["refresh_on_read"]
-        self._operations = Operations(
+        self._queries = NamespaceQueries(
             items=memory.items,
-            owners=Owners(owner, namespaces),
+            tenancy=Tenancy(user_id, namespace_patterns),
             policy_class=checked_choice(policy_class, "policy_class", PolicyClass),
             fields=tuple(fields),
         )
-        self._mailboxes: Mailboxes[list[PutOp]] = Mailboxes(self._write_together)
+        self._batchers: WriteBatchers[list[PutOp]] = WriteBatchers(self._write_batch)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """The results of operations, in their order.
+        """Run operations and return their results, in order.
 
         Raises:
-            ValidationError: one that can't be; nothing is done.
-            HoldError: one would change what is on hold; nothing is written.
+            ValidationError: an invalid operation; none is run.
+            HoldError: a write to an item on hold; nothing is written.
             ModelError, StorageError: as for `GovernedMemory`.
         """
-        given = list(ops)
-        puts = [op for op in given if isinstance(op, PutOp)]
-        drafts = self.memory.items.check([self._operations.change(op) for op in puts])
-        results = self._read(given)
+        operations = list(ops)
+        puts = [op for op in operations if isinstance(op, PutOp)]
+        drafts = self.memory.items.check([self._queries.prepare_write(op) for op in puts])
+        results = self._read(operations)
         if puts:
             self.memory.items.store(drafts)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """As `batch`, in threads; what tasks of one loop write meanwhile is written together.
+        """Run `batch` in threads; concurrent writes of one event loop share a transaction.
 
         Raises:
             As `batch`.
         """
-        given = list(ops)
-        puts = [op for op in given if isinstance(op, PutOp)]
-        if len(puts) < len(given):
-            results = await asyncio.to_thread(self._checked_read, given)
+        operations = list(ops)
+        puts = [op for op in operations if isinstance(op, PutOp)]
+        if len(puts) < len(operations):
+            results = await asyncio.to_thread(self._checked_read, operations)
         else:
-            results = [None] * len(given)
+            results = [None] * len(operations)
         if puts:
-            await self._mailboxes.here().send(puts)
+            await self._batchers.current().submit(puts)
         return results
 
     def get(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
-        """What lies under a key; None for nothing. It lives on from now if it was given a `ttl`.
+        """Return the item under a key, or None; reading restarts its `ttl`.
 
         Args:
             namespace: strings and ints.
-            key: as it was put.
-            refresh_ttl: whether it lives on; as the store is set if None.
+            key: the item's key.
+            refresh_ttl: whether to restart the `ttl`; None for the store's setting.
         """
         return cast("Item | None", self.batch([self._get(namespace, key, refresh_ttl)])[0])
 
     async def aget(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
-        """As `get`."""
+        """Run `get` asynchronously."""
         return cast("Item | None", (await self.abatch([self._get(namespace, key, refresh_ttl)]))[0])
 
     def search(
@@ -143,15 +143,15 @@ class MeVeStore(BaseStore):
         offset: int = 0,
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
-        """One owner's items under a prefix: likest first, or without a question those put last first.
+        """Return one user's items under a prefix, by similarity to `query`, or newest first without one.
 
         Args:
-            namespace_prefix: how the namespace begins; it must name the owner, or the store be opened for one.
-            query: a question.
-            filter: by names of the value: what it must be, or `$eq $ne $gt $gte $lt $lte $in $nin`.
-            limit: how many at most.
-            offset: how many of the first are left out.
-            refresh_ttl: as for `get`, of those that are returned.
+            namespace_prefix: the first labels of the namespace; must name the user, unless the store has a `user_id`.
+            query: the text to search for.
+            filter: maps names of the value to a value or to `$eq $ne $gt $gte $lt $lte $in $nin`.
+            limit: the most items to return.
+            offset: the number of items to skip.
+            refresh_ttl: as for `get`, for the items that are returned.
         """
         op = self._search(namespace_prefix, query, filter, limit, offset, refresh_ttl)
         return cast("list[SearchItem]", self.batch([op])[0])
@@ -167,7 +167,7 @@ class MeVeStore(BaseStore):
         offset: int = 0,
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
-        """As `search`."""
+        """Run `search` asynchronously."""
         op = self._search(namespace_prefix, query, filter, limit, offset, refresh_ttl)
         return cast("list[SearchItem]", (await self.abatch([op]))[0])
 
@@ -180,14 +180,14 @@ class MeVeStore(BaseStore):
         *,
         ttl: Ttl | NotProvided = NOT_PROVIDED,
     ) -> None:
-        """Lay a value under a key, in place of what lay there.
+        """Store a value under a key, replacing the old one.
 
         Args:
-            namespace: strings and ints; it must name the owner, or the store be opened for one.
+            namespace: strings and ints; must name the user, unless the store has a `user_id`.
             key: any text.
-            value: JSON-plain.
-            index: json paths of what it is searched by; False for nothing; as the store is set if None.
-            ttl: minutes, a timedelta, or a datetime at which it ends; None for as long as its class lives.
+            value: a mapping that JSON can hold.
+            index: JSON paths to index; False for none; None for the store's `fields`.
+            ttl: minutes, a timedelta, or the datetime of expiry; None for the TTL of the policy class.
         """
         self.batch([self._put(namespace, key, value, index, ttl)])
 
@@ -200,15 +200,15 @@ class MeVeStore(BaseStore):
         *,
         ttl: Ttl | NotProvided = NOT_PROVIDED,
     ) -> None:
-        """As `put`."""
+        """Run `put` asynchronously."""
         await self.abatch([self._put(namespace, key, value, index, ttl)])
 
     def delete(self, namespace: Namespace, key: str) -> None:
-        """Erase what lies under a key, for good."""
+        """Erase the item under a key for good."""
         self.batch([PutOp(cast("tuple[str, ...]", namespace), str(key), None)])
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
-        """As `delete`."""
+        """Run `delete` asynchronously."""
         await self.abatch([PutOp(cast("tuple[str, ...]", namespace), str(key), None)])
 
     def list_namespaces(
@@ -220,16 +220,16 @@ class MeVeStore(BaseStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[tuple[str, ...]]:
-        """One owner's namespaces that hold something, sorted.
+        """Return one user's namespaces that hold items, sorted.
 
         Args:
-            prefix: how they begin, `*` for any label; it must name the owner, or the store be opened for one.
-            suffix: how they end.
-            max_depth: how many labels are told; what differs after is told once.
-            limit: how many at most.
-            offset: how many of the first are left out.
+            prefix: their first labels, `*` for any; must name the user, unless the store has a `user_id`.
+            suffix: their last labels.
+            max_depth: the number of labels to keep; namespaces that are equal then are listed once.
+            limit: the most namespaces to return.
+            offset: the number of namespaces to skip.
         """
-        op = _listing(prefix, suffix, max_depth, limit, offset)
+        op = _list_operation(prefix, suffix, max_depth, limit, offset)
         return cast("list[tuple[str, ...]]", self.batch([op])[0])
 
     async def alist_namespaces(
@@ -241,42 +241,42 @@ class MeVeStore(BaseStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[tuple[str, ...]]:
-        """As `list_namespaces`."""
-        op = _listing(prefix, suffix, max_depth, limit, offset)
+        """Run `list_namespaces` asynchronously."""
+        op = _list_operation(prefix, suffix, max_depth, limit, offset)
         return cast("list[tuple[str, ...]]", (await self.abatch([op]))[0])
 
     def delete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> Erased:
-        """Erase all items whose namespace begins so, for good, but for those on hold, which are named.
+        """Erase all items under a namespace for good, except items on hold, which the result names.
 
         Args:
-            namespace: how they begin; it must name the owner, or the store be opened for one.
-            dry_run: say which, and do nothing.
+            namespace: their first labels; must name the user, unless the store has a `user_id`.
+            dry_run: return what would be erased and erase nothing.
 
         Raises:
-            ValidationError: a namespace that can't be, or that names no owner.
+            ValidationError: the namespace is invalid or names no user.
         """
-        user = self._operations.owners.of_prefix(namespace)
+        user = self._queries.tenancy.user_of_prefix(namespace)
         return self.memory.items.delete_namespace(namespace, user_id=user, dry_run=dry_run)
 
     async def adelete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> Erased:
-        """As `delete_namespace`."""
+        """Run `delete_namespace` off the event loop."""
         return await asyncio.to_thread(self.delete_namespace, namespace, dry_run=dry_run)
 
     def _read(self, ops: Sequence[Op]) -> list[Result]:
-        readings = [None if isinstance(op, PutOp) else self._operations.read(op) for op in ops]
-        return [None if reading is None else reading() for reading in readings]
+        reads = [None if isinstance(op, PutOp) else self._queries.prepare_read(op) for op in ops]
+        return [None if read is None else read() for read in reads]
 
     def _checked_read(self, ops: Sequence[Op]) -> list[Result]:
-        self.memory.items.check([self._operations.change(op) for op in ops if isinstance(op, PutOp)])
+        self.memory.items.check([self._queries.prepare_write(op) for op in ops if isinstance(op, PutOp)])
         return self._read(ops)
 
-    def _write_together(self, jobs: Sequence[Sequence[PutOp]]) -> list[Exception | None]:
-        """All jobs in one transaction; if that can't be, each in its own."""
+    def _write_batch(self, jobs: Sequence[Sequence[PutOp]]) -> list[Exception | None]:
+        """Write all jobs in one transaction, or each in its own if that fails."""
         if len(jobs) > 1:
             try:
                 self.batch([op for job in jobs for op in job])
-            except Exception:  # one's fault is not the others'
-                return [failure for job in jobs for failure in self._write_together([job])]
+            except Exception:  # one invalid job must not fail the others
+                return [failure for job in jobs for failure in self._write_batch([job])]
             return [None] * len(jobs)
         try:
             self.batch(jobs[0] if jobs else ())
@@ -285,7 +285,7 @@ class MeVeStore(BaseStore):
         return [None] * len(jobs)
 
     def _get(self, namespace: Namespace, key: str, refresh: bool | None) -> GetOp:
-        return GetOp(cast("tuple[str, ...]", namespace), str(key), self._refreshing(refresh))
+        return GetOp(cast("tuple[str, ...]", namespace), str(key), self._refresh_setting(refresh))
 
     def _search(
         self,
@@ -297,7 +297,7 @@ class MeVeStore(BaseStore):
         refresh: bool | None,
     ) -> SearchOp:
         prefix = cast("tuple[str, ...]", prefix)
-        return SearchOp(prefix, filter, limit, offset, query, self._refreshing(refresh))
+        return SearchOp(prefix, filter, limit, offset, query, self._refresh_setting(refresh))
 
     def _put(
         self,
@@ -308,19 +308,19 @@ class MeVeStore(BaseStore):
         ttl: Ttl | NotProvided,
     ) -> PutOp:
         if value is None:
-            raise ValidationError(f"the value of {key!r:.80} is None: give a mapping, or delete the key")
-        life = self._default_ttl if isinstance(ttl, NotProvided) else ttl
+            raise ValidationError(f"value of key {key!r:.80} must be a mapping, got None: call delete() to erase it")
+        expiry = self._default_ttl if isinstance(ttl, NotProvided) else ttl
         return PutOp(
-            cast("tuple[str, ...]", namespace), str(key), cast("dict[str, Any]", value), index, cast("Any", life)
+            cast("tuple[str, ...]", namespace), str(key), cast("dict[str, Any]", value), index, cast("Any", expiry)
         )
 
-    def _refreshing(self, asked: bool | None) -> bool:
-        return self._refresh if asked is None else asked
+    def _refresh_setting(self, refresh: bool | None) -> bool:
+        return self._refresh if refresh is None else refresh
 
 
-def _listing(
+def _list_operation(
     prefix: NamespacePath | None, suffix: NamespacePath | None, max_depth: int | None, limit: int, offset: int
 ) -> ListNamespacesOp:
-    given = (("prefix", prefix), ("suffix", suffix))
-    conditions = tuple(MatchCondition(cast("Any", kind), path) for kind, path in given if path)
+    paths = (("prefix", prefix), ("suffix", suffix))
+    conditions = tuple(MatchCondition(cast("Any", kind), path) for kind, path in paths if path)
     return ListNamespacesOp(conditions, max_depth, limit, offset)

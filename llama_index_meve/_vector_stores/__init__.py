@@ -1,31 +1,34 @@
-"""LlamaIndex's vector indexes as stores for the five phases: which way leads to which."""
+"""LlamaIndex vector indexes as external stores of the retriever."""
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 
-from llama_index_meve._vector_stores.base import AnyIndex
-from llama_index_meve._vector_stores.docstore_backed import Described, FaissMap, Simple
-from llama_index_meve._vector_stores.qdrant import Qdrant
+from llama_index_meve._vector_stores.base import IndexStore
+from llama_index_meve._vector_stores.docstore_backed import DocstoreBackedStore, FaissMapStore, SimpleStore
+from llama_index_meve._vector_stores.qdrant import QdrantStore
 from meve.errors import ConfigurationError
 
-__all__ = ["KNOWN", "AnyIndex", "store_of"]
+__all__ = ["STORE_TYPES", "IndexStore", "make_store"]
 
-KNOWN: dict[str, type[AnyIndex]] = {
-    "SimpleVectorStore": Simple,
-    "FaissMapVectorStore": FaissMap,
-    "QdrantVectorStore": Qdrant,
+STORE_TYPES: dict[str, type[IndexStore]] = {
+    "SimpleVectorStore": SimpleStore,
+    "FaissMapVectorStore": FaissMapStore,
+    "QdrantVectorStore": QdrantStore,
 }
+"""Adapters by the class name of LlamaIndex's vector store."""
 
 
-def store_of(index: VectorStoreIndex) -> AnyIndex:
-    """The way to an index: one of its own for the vector stores that are known here, else what all have in common.
+def make_store(index: VectorStoreIndex) -> IndexStore:
+    """Return the adapter for an index's vector store; a general one for unknown vector stores.
 
     Raises:
-        ConfigurationError: no index over a vector store.
+        ConfigurationError: the value is no VectorStoreIndex.
     """
     if not isinstance(index, VectorStoreIndex):
-        raise ConfigurationError(f"index is {type(index).__name__}: give a VectorStoreIndex, or nodes to from_nodes")
-    kinds = [kind.__name__ for kind in type(index.vector_store).__mro__]
-    for name, made in KNOWN.items():
-        if name in kinds:
-            return made(index)
-    return AnyIndex(index) if index.vector_store.stores_text else Described(index)
+        raise ConfigurationError(
+            f"index must be a VectorStoreIndex, got {type(index).__name__}: or give nodes to from_nodes(…)"
+        )
+    class_names = [cls.__name__ for cls in type(index.vector_store).__mro__]
+    for name, store_type in STORE_TYPES.items():
+        if name in class_names:
+            return store_type(index)
+    return IndexStore(index) if index.vector_store.stores_text else DocstoreBackedStore(index)

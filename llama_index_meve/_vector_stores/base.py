@@ -1,4 +1,4 @@
-"""What every index over a vector store can."""
+"""The adapter for indexes over any vector store that keeps its nodes' text."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from llama_index_meve._async_bridge import ask, own
-from llama_index_meve._nodes import NodePassage, as_passage
-from llama_index_meve._question import as_put
+from llama_index_meve._async_bridge import await_or_call, native_method
+from llama_index_meve._nodes import NodePassage, node_to_passage
+from llama_index_meve._query_bundle import bundle_with_embedding
 from meve.errors import ConfigurationError
 
 
-class AnyIndex:
-    """What every index can: search. Filters pass through; by words none is taken for admitted under one.
+class IndexStore:
+    """An index that can only be searched.
 
-    For those who wait on an event loop it is asked there, where the vector store has async methods of its own.
+    Filters go to the vector store. Under a filter, keyword search returns nothing, since the filter can't be checked.
     """
 
     def __init__(self, index: VectorStoreIndex) -> None:
@@ -24,53 +24,53 @@ class AnyIndex:
 
     @property
     def name(self) -> str:
-        """The vector store's class."""
+        """The class name of the vector store."""
         return type(self.vectors).__name__
 
     @property
     def lists(self) -> bool:
-        """Whether it can list and count what it holds, here and now."""
+        """Whether the store can list and count its nodes synchronously."""
         return False
 
-    def canonical(self, passage_id: str) -> str:
-        """An id as the store spells it."""
+    def canonical_id(self, passage_id: str) -> str:
+        """Return an id as the store spells it."""
         return passage_id
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
-        """What the index's own retriever brings, of all that the vector store holds."""
+        """Return the k nearest nodes with their scores, by the index's own retriever."""
         if self.size() == 0:
             return []
         retriever = self.index.as_retriever(similarity_top_k=k, filters=where)
-        retriever._node_ids = None  # else it asks for the nodes that the index itself holds, which may be images alone
-        asked = as_put(query, self.index._embed_model if self.vectors.is_embedding_query else None)
-        native = retriever.aretrieve if self.native("aquery") else None
-        found = ask(retriever.retrieve, native, asked)
-        return [(as_passage(each.node), each.score) for each in found]
+        retriever._node_ids = None  # else it searches only the nodes held by the index itself, perhaps only images
+        bundle = bundle_with_embedding(query, self.index._embed_model if self.vectors.is_embedding_query else None)
+        native = retriever.aretrieve if self.async_method("aquery") else None
+        nodes = await_or_call(retriever.retrieve, native, bundle)
+        return [(node_to_passage(each.node), each.score) for each in nodes]
 
-    def native(self, name: str) -> Any:
-        """An async method of the vector store's own; None where it has none."""
-        return own(self.vectors, name, BasePydanticVectorStore)
+    def async_method(self, name: str) -> Any:
+        """Return the vector store's own async method; None if it has none."""
+        return native_method(self.vectors, name, BasePydanticVectorStore)
 
-    def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
-        """Which of these it still holds; with a filter, none."""
+    def fetch(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
+        """Return the nodes with these ids that are still stored; none if a filter is given."""
         if where is not None:
             return []
         try:
-            found = ask(self.vectors.get_nodes, self.native("aget_nodes"), node_ids=list(ids))
-            return [as_passage(node) for node in found]
+            nodes = await_or_call(self.vectors.get_nodes, self.async_method("aget_nodes"), node_ids=list(ids))
+            return [node_to_passage(node) for node in nodes]
         except NotImplementedError:
             return []
 
-    def everything(self) -> Iterable[NodePassage]:
-        """All that it holds.
+    def list_passages(self) -> Iterable[NodePassage]:
+        """Return all stored nodes.
 
         Raises:
-            ConfigurationError: it can't tell.
+            ConfigurationError: the vector store can't list its nodes.
         """
         raise ConfigurationError(
-            f"{self.name} can't list what it holds: give from_index(…, nodes=…) to search by words as well"
+            f"{self.name} can't list its nodes: give from_index(…, nodes=…) to enable keyword search"
         )
 
     def size(self) -> int | None:
-        """How many it holds; None where it can't tell."""
+        """Return the number of stored nodes; None if unknown."""
         return None

@@ -1,125 +1,124 @@
-"""Indexes over vector stores that hold no text: SimpleVectorStore, FAISS and others."""
+"""Adapters for indexes whose vector store holds no text, such as SimpleVectorStore and FAISS."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from llama_index_meve._async_bridge import ask
-from llama_index_meve._metadata_filters import admits, nested
-from llama_index_meve._nodes import NodePassage, as_passage
-from llama_index_meve._question import as_put
-from llama_index_meve._vector_stores.base import AnyIndex
+from llama_index_meve._async_bridge import await_or_call
+from llama_index_meve._metadata_filters import filter_predicate, has_nested_filters
+from llama_index_meve._nodes import NodePassage, node_to_passage
+from llama_index_meve._query_bundle import bundle_with_embedding
+from llama_index_meve._vector_stores.base import IndexStore
 
 
-class Described(AnyIndex):
-    """A vector store that holds no text: the index says which nodes are in it, the document store what they are.
+class DocstoreBackedStore(IndexStore):
+    """An index whose vector store holds no text: the index lists its nodes, and the document store holds them.
 
-    Deleting from an index leaves its nodes in the document store by default, may leave them in the index, and may leave
-    their vectors (FaissMapVectorStore, by document, after which the stock retriever raises). So a node counts as gone
-    as soon as one of vector store and index has let it go. Filters that the vector store can't ask are asked here.
+    A deleted node may remain in the document store, the index or the vector store. It counts as deleted as soon as the
+    index or the vector store lacks it. Filters that the vector store doesn't support are applied here.
     """
 
     @property
     def lists(self) -> bool:
-        """Its index can."""
+        """Whether the store can list its nodes: always, by its index."""
         return True
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
-        """What the vector store brings of what is still there."""
+        """Return the k nearest nodes that still exist and pass the filter, with their scores."""
         total = len(self.index.index_struct.nodes_dict)
         if not total:
             return []
-        vector = as_put(query, self.index._embed_model).embedding
-        theirs = where if where is not None and self.asks(where) else None
-        reach = k
+        vector = bundle_with_embedding(query, self.index._embed_model).embedding
+        filters = where if where is not None and self.supports_filter(where) else None
+        top_k = k
         while True:
-            asked = VectorStoreQuery(query_embedding=vector, similarity_top_k=reach, query_str=query, filters=theirs)
-            found = ask(self.vectors.query, self.native("aquery"), asked)
-            ids = list(found.ids or [])
-            scores = dict(zip(map(self._node_id, ids), found.similarities or [None] * len(ids), strict=True))
-            there = {p.id: p for p in self._read([i for i in scores if i is not None], where)}
-            if len(there) >= k or len(ids) < reach or reach >= total:
-                return [(there[i], score) for i, score in scores.items() if i in there][:k]
-            reach = min(reach * 4, total)
+            request = VectorStoreQuery(query_embedding=vector, similarity_top_k=top_k, query_str=query, filters=filters)
+            result = await_or_call(self.vectors.query, self.async_method("aquery"), request)
+            ids = list(result.ids or [])
+            scores = dict(zip(map(self._node_id, ids), result.similarities or [None] * len(ids), strict=True))
+            passages = {p.id: p for p in self._read([i for i in scores if i is not None], where)}
+            if len(passages) >= k or len(ids) < top_k or top_k >= total:
+                return [(passages[i], score) for i, score in scores.items() if i in passages][:k]
+            top_k = min(top_k * 4, total)
 
-    def native(self, name: str) -> Any:
-        """Any async method, though it blocks: what lives in memory mustn't be searched while the loop adds to it."""
+    def async_method(self, name: str) -> Any:
+        """Return the async method even if it blocks: the loop mustn't add to an in-memory store during a search."""
         return getattr(self.vectors, name)
 
-    def asks(self, where: Any) -> bool:  # noqa: ARG002
-        """Whether the vector store can ask this filter itself."""
+    def supports_filter(self, where: Any) -> bool:  # noqa: ARG002
+        """Return whether the vector store can apply this filter itself."""
         return False
 
-    def present(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
-        """Which of these are still there, and admitted by the filter."""
-        return self._read(self.still(ids), where)
+    def fetch(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
+        """Return the nodes with these ids that still exist and pass the filter."""
+        return self._read(self.existing_ids(ids), where)
 
-    def still(self, ids: Sequence[str]) -> list[str]:
-        """Which of these neither index nor vector store has let go."""
-        named = set(self.index.index_struct.nodes_dict.values())
-        return [i for i in ids if i in named]
+    def existing_ids(self, ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that neither the index nor the vector store has deleted."""
+        indexed = set(self.index.index_struct.nodes_dict.values())
+        return [i for i in ids if i in indexed]
 
-    def everything(self) -> Iterable[NodePassage]:
-        """All that is still there."""
+    def list_passages(self) -> Iterable[NodePassage]:
+        """Return all existing nodes."""
         return self._read(list(dict.fromkeys(self.index.index_struct.nodes_dict.values())), None)
 
     def size(self) -> int:
-        """How many are still there."""
+        """Return the number of existing nodes."""
         return len(self.index.index_struct.nodes_dict)
 
-    def _node_id(self, found: str) -> str | None:
-        named: str | None = self.index.index_struct.nodes_dict.get(found)
-        return named
+    def _node_id(self, vector_id: str) -> str | None:
+        node_id: str | None = self.index.index_struct.nodes_dict.get(vector_id)
+        return node_id
 
     def _read(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         nodes = self.index.docstore.get_nodes(list(ids), raise_error=False)
-        passages = [as_passage(node) for node in nodes]
-        return passages if where is None else [p for p in passages if admits(where)(p.metadata)]
+        passages = [node_to_passage(node) for node in nodes]
+        return passages if where is None else [p for p in passages if filter_predicate(where)(p.metadata)]
 
 
-class ByNodeId(Described):
-    """A vector store whose own ids are those of the nodes."""
+class NodeIdStore(DocstoreBackedStore):
+    """A vector store that uses the node ids as its own."""
 
-    def held(self) -> Mapping[str, Any]:
-        """What the vector store holds, by node id."""
+    def stored_vectors(self) -> Mapping[str, Any]:
+        """Return the vector store's content by node id."""
         raise NotImplementedError
 
-    def still(self, ids: Sequence[str]) -> list[str]:
-        """Which of these neither index nor vector store has let go."""
-        named, held = self.index.index_struct.nodes_dict, self.held()
-        return [i for i in ids if i in held and i in named]
+    def existing_ids(self, ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that neither the index nor the vector store has deleted."""
+        indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()
+        return [i for i in ids if i in stored and i in indexed]
 
-    def everything(self) -> Iterable[NodePassage]:
-        """All that is still there."""
-        return self.present(list(self.index.index_struct.nodes_dict), None)
+    def list_passages(self) -> Iterable[NodePassage]:
+        """Return all existing nodes."""
+        return self.fetch(list(self.index.index_struct.nodes_dict), None)
 
     def size(self) -> int:
-        """How many are still there."""
-        named, held = self.index.index_struct.nodes_dict, self.held()
-        return len(named) if len(named) == len(held) else sum(i in held for i in named)
+        """Return the number of existing nodes."""
+        indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()
+        return len(indexed) if len(indexed) == len(stored) else sum(i in stored for i in indexed)
 
-    def _node_id(self, found: str) -> str | None:
-        return found if self.still([found]) else None
+    def _node_id(self, vector_id: str) -> str | None:
+        return vector_id if self.existing_ids([vector_id]) else None
 
 
-class Simple(ByNodeId):
+class SimpleStore(NodeIdStore):
     """LlamaIndex's SimpleVectorStore."""
 
-    def asks(self, where: Any) -> bool:
-        """It asks all filters but nested ones."""
-        return not nested(where)
+    def supports_filter(self, where: Any) -> bool:
+        """Return whether the filter has no nested groups."""
+        return not has_nested_filters(where)
 
-    def held(self) -> Mapping[str, Any]:
-        """Its vectors."""
-        found: Mapping[str, Any] = self.vectors.data.embedding_dict
-        return found
+    def stored_vectors(self) -> Mapping[str, Any]:
+        """Return the embeddings by node id."""
+        vectors: Mapping[str, Any] = self.vectors.data.embedding_dict
+        return vectors
 
 
-class FaissMap(ByNodeId):
-    """FaissMapVectorStore, which asks no filters."""
+class FaissMapStore(NodeIdStore):
+    """FaissMapVectorStore, which supports no filters."""
 
-    def held(self) -> Mapping[str, Any]:
-        """Its vectors."""
-        found: Mapping[str, Any] = self.vectors._node_id_to_faiss_id_map
-        return found
+    def stored_vectors(self) -> Mapping[str, Any]:
+        """Return FAISS ids by node id."""
+        faiss_ids: Mapping[str, Any] = self.vectors._node_id_to_faiss_id_map
+        return faiss_ids

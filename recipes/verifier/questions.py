@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meve.evaluation.answers import holds, normalised
+from meve.evaluation._answer_matching import contains_answer, normalize_answer
 from meve.evaluation.datasets import read_set
-from meve.evaluation.run import sample
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.follow import with_evidence
@@ -49,7 +49,7 @@ def kept_out(root: Path, seed: int) -> Iterator[Example]:
         rng = random.Random(f"{seed}/{name}")
         contexts = _raw(root / name)[0] if name == "musique" else {}
         maker = _Maker(chosen, contexts, {}, rng)
-        answerable = [q for q in sample(chosen.questions, None, SEED) if q.gold and q.answerable]
+        answerable = [q for q in sample_questions(chosen.questions, None, SEED) if q.gold and q.answerable]
         for question in answerable[:MOST_QUESTIONS]:
             yield from (replace(e, part="test") for e in maker.paragraphs(question, MOST_GOLD))
 
@@ -126,8 +126,8 @@ class _Maker:
     def _answers(self, question: Question, passage: Passage) -> bool:
         if self._hops or not question.answers:
             return False
-        text = normalised(passage.content)
-        return any(holds(text, answer) for answer in question.answers)
+        text = normalize_answer(passage.content)
+        return any(contains_answer(text, answer) for answer in question.answers)
 
     def _second_hops(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
         for first in gold:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meve._formulas import unit
-from meve.components._text_windows import Windows
+from meve._formulas import normalize
+from meve.components._text_splitter import TextSplitter
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.minilm import WINDOW, check_weights, minilm, minilm_folder
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -125,7 +125,7 @@ def test_a_long_passage_is_the_weighted_mean_of_its_windows(bundled: SentenceTra
     """254 tokens of one text and 100 of another: the mean of the two vectors, 254 to 100, at length 1."""
     head, tail = "moon " * 254, "bread " * 100
     vectors = bundled.embed_passages([head.strip(), tail.strip()])
-    expected = unit(vectors[0] * 254 + vectors[1] * 100)
+    expected = normalize(vectors[0] * 254 + vectors[1] * 100)
     long, short = bundled.embed_passages([head + tail, "short"])
     np.testing.assert_allclose(long, expected, atol=1e-5)
     np.testing.assert_allclose(short, bundled.embed_passages(["short"])[0], atol=1e-5)
@@ -234,12 +234,12 @@ def test_importing_the_parts_loads_no_framework() -> None:
 
 class TestWindows:
     @pytest.fixture
-    def windows(self) -> Windows:
-        return Windows.from_folder(minilm_folder())
+    def splitter(self) -> TextSplitter:
+        return TextSplitter.from_folder(minilm_folder())
 
-    def test_counts_are_not_cut_or_padded(self, windows: Windows) -> None:
+    def test_counts_are_not_cut_or_padded(self, splitter: TextSplitter) -> None:
         """The tokenizer file's cutting and padding to 128 is switched off."""
-        assert windows.counts(["moon", "moon " * 300, ""]) == [1, 300, 0]
+        assert splitter.count_many(["moon", "moon " * 300, ""]) == [1, 300, 0]
 
     @pytest.mark.parametrize("limit", [1, 3, 10, 64])
     @pytest.mark.parametrize(
@@ -251,16 +251,16 @@ class TestWindows:
             "😀👍🏽 é " * 40,
         ],
     )
-    def test_stretches_fit_and_lose_nothing(self, windows: Windows, text: str, limit: int) -> None:
+    def test_stretches_fit_and_lose_nothing(self, splitter: TextSplitter, text: str, limit: int) -> None:
         """Every stretch has at most `limit` tokens, and together they are the text, but for white space."""
-        parts = windows.split(text, limit)
-        assert all(windows.count(part.text) <= limit for part in parts)
+        parts = splitter.split(text, limit)
+        assert all(splitter.count(part.text) <= limit for part in parts)
         assert "".join("".join(part.text for part in parts).split()) == "".join(text.split())
 
-    def test_cuts_fall_between_words(self, windows: Windows) -> None:
+    def test_cuts_fall_between_words(self, splitter: TextSplitter) -> None:
         """No word is cut where a cut between words is near."""
         text = "unbelievable harbours " * 40
-        assert {word for part in windows.split(text, 13) for word in part.text.split()} == {"unbelievable", "harbours"}
+        assert {word for part in splitter.split(text, 13) for word in part.text.split()} == {"unbelievable", "harbours"}
 
     def test_stretches_are_counted_by_themselves(self) -> None:
         """Cut inside a word, a stretch may have more tokens than the whole had there: bcbc is b, ##c, ##bc."""
@@ -268,28 +268,28 @@ class TestWindows:
         from tokenizers.models import WordPiece
 
         vocabulary = {"[UNK]": 0, "a": 1, "b": 2, "##c": 3, "##bc": 4}
-        windows = Windows(Tokenizer(WordPiece(vocabulary, unk_token="[UNK]")))
-        parts = windows.split("abcbcbcbc", 2)
+        splitter = TextSplitter(Tokenizer(WordPiece(vocabulary, unk_token="[UNK]")))
+        parts = splitter.split("abcbcbcbc", 2)
         assert [part.text for part in parts] == ["abc", "bc", "bc", "bc"]
         assert [part.tokens for part in parts] == [2, 2, 2, 2]
 
-    def test_overlapping_stretches_repeat_the_end_of_the_last(self, windows: Windows) -> None:
+    def test_overlapping_stretches_repeat_the_end_of_the_last(self, splitter: TextSplitter) -> None:
         """With an overlap, each stretch starts with the last words of the one before."""
-        parts = windows.split(" ".join(str(i) for i in range(10, 50)), 12, overlap=4)
+        parts = splitter.split(" ".join(str(i) for i in range(10, 50)), 12, overlap=4)
         assert [p.text.split()[0] for p in parts[:3]] == ["10", "18", "26"]
         assert parts[-1].text.split()[-1] == "49"
 
-    def test_a_text_that_fits_comes_back_whole(self, windows: Windows) -> None:
+    def test_a_text_that_fits_comes_back_whole(self, splitter: TextSplitter) -> None:
         """White space and all."""
-        assert windows.split("  the moon ", 5)[0].text == "  the moon "
+        assert splitter.split("  the moon ", 5)[0].text == "  the moon "
 
     @pytest.mark.parametrize(("limit", "overlap"), [(0, 0), (10, 5), (10, -1)])
-    def test_impossible_windows_are_refused(self, windows: Windows, limit: int, overlap: int) -> None:
+    def test_impossible_windows_are_refused(self, splitter: TextSplitter, limit: int, overlap: int) -> None:
         """A limit under 1, or an overlap that would never end."""
         with pytest.raises(ConfigurationError, match="windows of"):
-            windows.split("moon", limit, overlap)
+            splitter.split("moon", limit, overlap)
 
     def test_a_tokenizer_without_offsets_is_refused(self) -> None:
         """It could only cut unsaid."""
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
-            Windows.from_tokenizer(SimpleNamespace())
+            TextSplitter.from_tokenizer(SimpleNamespace())

@@ -1,69 +1,64 @@
-"""Dialogues of many sessions under one bound."""
+"""Dialogues of many sessions under one limit of turns."""
 
 import pytest
 
-from meve.dialogue import Sessions, small_context
+from meve.dialogue import DialogueSessions, build_small_context
 from meve.errors import ConfigurationError, ValidationError
 from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
 
 
-def made(most=100):
-    return Sessions(most, embedder=WordEmbedder(), tokens=WordCounter())
+def make_sessions(max_turns=100):
+    return DialogueSessions(max_turns, embedder=WordEmbedder(), tokens=WordCounter())
 
 
 def texts(sessions, session):
-    return [turn.text for turn in sessions.of(session).turns]
+    return [turn.text for turn in sessions.get(session).turns]
 
 
-def test_sessions_are_apart_and_go_on():
-    """What is added is added to one; none is read twice."""
+def test_sessions_are_separate_and_turns_embedded_once():
     embedder = CountedEmbedder(WordEmbedder())
-    sessions = Sessions(embedder=embedder, tokens=WordCounter())
+    sessions = DialogueSessions(embedder=embedder, tokens=WordCounter())
     sessions.extend("one", ["zebra 1999"])
     sessions.extend("two", ["yak 2001"])
-    small_context(sessions.of("one"), "zebra")
+    build_small_context(sessions.get("one"), "zebra")
     sessions.extend("one", ["ok"])
-    small_context(sessions.of("one"), "zebra")
+    build_small_context(sessions.get("one"), "zebra")
     assert (texts(sessions, "one"), texts(sessions, "two")) == (["zebra 1999", "ok"], ["yak 2001"])
     assert embedder.calls.passages == ["zebra 1999", "ok"]
 
 
-def test_beyond_the_bound_the_one_untouched_longest_goes():
-    """To be asked counts; as many go as it takes, and none more."""
-    sessions = made(5)
+def test_beyond_the_limit_least_recently_used_sessions_are_dropped():
+    sessions = make_sessions(5)
     for session in "abc":
         sessions.extend(session, ["x"])
-    sessions.of("a")
+    sessions.get("a")
     sessions.extend("d", ["y", "y", "y"])
     assert [texts(sessions, i) for i in "abcd"] == [["x"], [], ["x"], ["y"] * 3]
     assert len(sessions) == 3
 
 
-def test_of_the_only_one_its_older_half_goes():
-    """So it isn't read anew at every turn."""
-    sessions = made(4)
+def test_single_session_beyond_the_limit_loses_its_older_half():
+    sessions = make_sessions(4)
     for n in range(5):
         sessions.extend("a", [f"{n}"])
     assert texts(sessions, "a") == ["3", "4"]
-    alone = made(1)
+    alone = make_sessions(1)
     alone.extend("a", ["0", "1"])
     assert texts(alone, "a") == ["1"]
 
 
-def test_who_is_asking_still_holds_what_went():
-    """A question that runs isn't disturbed."""
-    sessions = made(2)
+def test_dropped_dialogue_stays_usable_for_its_holder():
+    sessions = make_sessions(2)
     sessions.extend("a", ["zebra 1999", "ok"])
-    held = sessions.of("a")
+    dialogue = sessions.get("a")
     sessions.extend("b", ["y", "y"])
     assert texts(sessions, "a") == []
-    assert "1999" in small_context(held, "zebra").text
+    assert "1999" in build_small_context(dialogue, "zebra").text
 
 
-def test_nothing_said_is_nothing_kept():
-    """A question makes no session, nor do no turns; what can't be read adds none."""
-    sessions = made()
-    sessions.of("a")
+def test_session_without_turns_is_not_kept():
+    sessions = make_sessions()
+    sessions.get("a")
     sessions.extend("a", [])
     with pytest.raises(ValidationError):
         sessions.extend("a", ["x", 7])
@@ -75,7 +70,6 @@ def test_nothing_said_is_nothing_kept():
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "9"])
-def test_the_bound_is_a_number_of_turns(wrong):
-    """At least one."""
-    with pytest.raises(ConfigurationError, match="most_turns"):
-        Sessions(wrong)
+def test_invalid_limit_raises(wrong):
+    with pytest.raises(ConfigurationError, match="max_turns"):
+        DialogueSessions(wrong)

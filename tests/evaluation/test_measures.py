@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from meve.evaluation import Evidence, GoldSentence, Handed, Outcome, Question
-from meve.evaluation.answers import holds, normalised
+from meve.evaluation import Evidence, GoldSentence, SystemOutput, Outcome, Question
+from meve.evaluation._answer_matching import contains_answer, normalize_answer
 from meve.evaluation.measures import MEASURES, Measure, SetMeasure
-from meve.evaluation.results import total_difference, total_interval
+from meve.evaluation.results import set_measure_difference, set_measure_interval
 
 QUESTION = Question(
     id="q",
@@ -18,12 +18,12 @@ QUESTION = Question(
     answers=("330 m", "330 metres"),
     misleading=("324 m",),
 )
-NOTHING = Handed(passages=(), ranked=(), text="", tokens=0)
+EMPTY_OUTPUT = SystemOutput(passages=(), ranked=(), text="", tokens=0)
 
 
-def handed(*passages, ranked=None, sufficient=None, judged=None, tokens=7):
+def output(*passages, ranked=None, sufficient=None, judged=None, tokens=7):
     """From pairs (id, text)."""
-    return Handed(
+    return SystemOutput(
         passages=tuple(Evidence(id=i, text=text) for i, text in passages),
         ranked=tuple(i for i, _ in passages) if ranked is None else ranked,
         text="\n\n".join(text for _, text in passages),
@@ -34,7 +34,7 @@ def handed(*passages, ranked=None, sufficient=None, judged=None, tokens=7):
 
 
 def outcome(made, ms=1.0, error="", question=QUESTION):
-    return Outcome(question_id=question.id, handed=made, ms=ms, error=error)
+    return Outcome(question_id=question.id, output=made, ms=ms, error=error)
 
 
 def value(name, made, question=QUESTION):
@@ -86,7 +86,7 @@ def test_value(name, made, wanted):
 @pytest.mark.parametrize("name", [n for n, m in MEASURES.items() if isinstance(m, Measure)])
 def test_a_question_without_a_result_counts(name):
     """An empty prompt has a value, the worst one, wherever the question has what the measure asks for."""
-    got = value(name, NOTHING)
+    got = value(name, EMPTY_OUTPUT)
     assert got == (1.0 if name == "empty" else 0.0)
 
 
@@ -94,7 +94,7 @@ def test_a_question_without_a_result_counts(name):
 def test_one_empty_ranking_among_others_pulls_the_mean_down(name):
     measure = MEASURES[name]
     other = Question(id="other", text="?", gold={"a": 1})
-    values = measure.values([(QUESTION, outcome(handed(A, B))), (other, outcome(NOTHING, question=other))])
+    values = measure.values([(QUESTION, outcome(handed(A, B))), (other, outcome(EMPTY_OUTPUT, question=other))])
     assert values[1] == 0.0
     assert values[0] > 0.0
 
@@ -139,8 +139,8 @@ def test_questions_without_a_say_are_not_counted():
         for n in range(30)
     ]
     assert (recall.count(parts), answered.count(parts)) == (3, 15)
-    assert total_interval(recall, parts, seed=1).n == 3
-    found = total_difference(recall, parts, [(a, 1.0 - b) for a, b in parts], seed=1)
+    assert set_measure_interval(recall, parts, seed=1).n == 3
+    found = set_measure_difference(recall, parts, [(a, 1.0 - b) for a, b in parts], seed=1)
     assert found.n == 3
     assert not found.excludes_zero
 
@@ -152,7 +152,7 @@ def test_a_system_that_does_not_say_answers_whenever_it_has_text():
 def test_a_system_that_raised_neither_answered_nor_abstained():
     """Otherwise the one that always raises would be the best at keeping silent."""
     judged = [
-        (Question(id=str(n), text="?", answerable=can), outcome(NOTHING, error="boom")) for n, can in enumerate((1, 0))
+        (Question(id=str(n), text="?", answerable=can), outcome(EMPTY_OUTPUT, error="boom")) for n, can in enumerate((1, 0))
     ]
     for name in ("answering precision", "answering recall", "abstention precision", "abstention recall"):
         assert MEASURES[name].value(judged) == 0.0
@@ -178,7 +178,7 @@ def test_a_second_copy_is_no_supporting_passage():
     ],
 )
 def test_answers_are_compared_without_punctuation_of_any_kind(text, answer, there):
-    assert holds(normalised(text), answer) is there
+    assert contains_answer(normalize_answer(text), answer) is there
 
 
 def test_sufficiency_needs_both_kinds_of_questions():
@@ -193,7 +193,7 @@ def test_calibration_error_counts_what_was_turned_down():
 
 def test_latency_leaves_out_what_raised():
     times = [(QUESTION, outcome(handed(A), ms=ms)) for ms in (10, 20, 30)]
-    times.append((QUESTION, outcome(NOTHING, ms=0.01, error="boom")))
+    times.append((QUESTION, outcome(EMPTY_OUTPUT, ms=0.01, error="boom")))
     assert MEASURES["p50 ms"].value(times) == 20
     assert MEASURES["p95 ms"].value(times) == pytest.approx(np.percentile([10, 20, 30], 95))
 

@@ -1,4 +1,4 @@
-"""Chat models that answer by a function of what they read, and keep what they read."""
+"""Fake chat models whose answer is a function of the messages, and which record what they read."""
 
 import json
 import re
@@ -12,20 +12,20 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 LINE = re.compile(r"^\[\d+\] (.*) \(\w+, [\d-]+\)", re.MULTILINE)
 
 
-def recalled(messages: list[BaseMessage]) -> list[str]:
-    """The memories that stand in a prompt."""
+def recalled_texts(messages: list[BaseMessage]) -> list[str]:
+    """Return the memories in the system messages of a prompt."""
     return [line for m in messages if m.type == "system" for line in LINE.findall(str(m.text))]
 
 
-def by_memory(messages: list[BaseMessage]) -> AIMessage:
-    """Says what it is reminded of."""
-    return AIMessage(" ".join(recalled(messages)) or "Noted.")
+def answer_from_memory(messages: list[BaseMessage]) -> AIMessage:
+    """Answer with the memories in the prompt."""
+    return AIMessage(" ".join(recalled_texts(messages)) or "Noted.")
 
 
-class Scripted(BaseChatModel):
-    """Answers by a function, in one piece or word by word."""
+class ScriptedChatModel(BaseChatModel):
+    """A chat model that answers by a function, in one piece or streamed by word."""
 
-    answer: Callable[[list[BaseMessage]], AIMessage] = by_memory
+    answer: Callable[[list[BaseMessage]], AIMessage] = answer_from_memory
     seen: list[Any] = []  # noqa: RUF012 (pydantic copies it)
 
     @property
@@ -43,18 +43,18 @@ class Scripted(BaseChatModel):
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         self.seen.append(list(messages))
-        made = self.answer(messages)
-        for n, word in enumerate(str(made.text).split(" ")):
-            piece = AIMessageChunk(f" {word}" if n else word, id=f"run-{id(made)}")
+        message = self.answer(messages)
+        for n, word in enumerate(str(message.text).split(" ")):
+            piece = AIMessageChunk(f" {word}" if n else word, id=f"run-{id(message)}")
             yield ChatGenerationChunk(message=piece)
-        if made.tool_calls:
+        if message.tool_calls:
             calls = [
                 {"name": c["name"], "args": json.dumps(c["args"]), "id": c["id"], "index": n}
-                for n, c in enumerate(made.tool_calls)
+                for n, c in enumerate(message.tool_calls)
             ]
             yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=calls))
 
 
-def actions(memory, user):
-    """What the log tells of a user's records, in order."""
+def audit_actions(memory, user):
+    """Return the actions of a user's audit events, in order."""
     return [event.action for event in memory.audit.events(user_id=user)]

@@ -1,4 +1,4 @@
-"""Documents, and a retriever over them of parts that are quick and sure."""
+"""Sample documents, and a retriever over them with fast, deterministic components."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""LangGraph's own stores as tests and measurements make them, and the rules that each of them breaks."""
+"""LangGraph's own stores as the tests open them, and the contract rules that each of them breaks."""
 
 import sqlite3
 from contextlib import closing, contextmanager
@@ -10,46 +10,46 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from langchain_meve import MeVeEmbeddings
 from meve.testing.fakes import WordEmbedder
 
-DOTS = "a label with a dot is refused, so that a mail address can't be one"
-INTS = "a label that is an int is refused"
-UNCHECKED = "batch checks no namespace"
-STALE = "the vectors of the old value stay"
+DOTS = "a label with a dot is refused, so no e-mail address is a label"
+INTS = "an int label is refused"
+UNCHECKED = "batch doesn't check namespaces"
+STALE = "the old value's vectors stay"
 
 IN_MEMORY_FAILS = {
-    "a_ttl_holds_or_is_refused": "put refuses a TTL, and batch takes and forgets it",
-    "indexing_can_be_ended": STALE,
-    "pages_of_a_question_cover_everything_once": "each page begins anew with what has no score",
-    "a_missing_value_is_neither_more_nor_less": "comparing a missing value raises TypeError",
-    "operators_compare_texts": "comparing texts raises ValueError: both become floats",
-    "what_cannot_be_compared_does_not_match": "comparing a text with a number raises ValueError",
-    "labels_may_hold_dots": DOTS,
-    "labels_may_be_ints": INTS,
-    "a_batch_refuses_them_too": UNCHECKED,
-    "labels_of_other_kinds_are_refused": UNCHECKED,
-    "what_is_empty_is_not_listed": "an emptied namespace stays listed, and one that was only read is, too",
-    "creation_stays_over_updates": "each update is a creation",
-    "what_is_got_is_a_copy": "it is what is stored",
-    "what_was_put_is_a_copy": "what lies in the value isn't copied",
+    "ttl_is_applied_or_refused": "put refuses a TTL, and batch ignores it",
+    "put_with_index_false_ends_indexing": STALE,
+    "query_pages_cover_each_item_once": "each page starts again with the items without a score",
+    "missing_value_matches_no_comparison": "comparing a missing value raises TypeError",
+    "operators_compare_strings": "comparing strings raises ValueError: both are converted to floats",
+    "different_types_match_no_comparison": "comparing a string with a number raises ValueError",
+    "label_with_dot_is_accepted": DOTS,
+    "int_label_is_returned_as_int": INTS,
+    "batch_refuses_empty_or_reserved_namespace": UNCHECKED,
+    "label_of_other_type_is_refused": UNCHECKED,
+    "emptied_namespace_is_not_listed": "a namespace that was emptied, or only read, is listed",
+    "update_keeps_created_at": "an update resets created_at",
+    "changed_returned_value_is_not_stored": "the stored value itself is returned",
+    "changed_put_value_is_not_stored": "nested values aren't copied",
 }
 BOTH_SQLITE_FAIL = {
-    "indexing_can_be_ended": STALE,
-    "filters_ask_for_values": "a nested value is taken for an operator",
-    "what_cannot_be_compared_does_not_match": "a number is less than any text",
-    "any_name_can_be_asked_for": "names may hold letters, digits and few signs, and a dot in one is a path",
-    "labels_may_hold_dots": DOTS,
-    "labels_may_be_ints": INTS,
-    "a_batch_refuses_them_too": UNCHECKED,
-    "moments_are_aware_and_true": "moments have no time zone",
-    "creation_stays_over_updates": "each update is a creation",
+    "put_with_index_false_ends_indexing": STALE,
+    "filter_matches_values": "a nested mapping is read as operators",
+    "different_types_match_no_comparison": "a number is less than any string",
+    "any_name_can_be_filtered": "only letters, digits and few other signs are allowed, and a dot is read as a path",
+    "label_with_dot_is_accepted": DOTS,
+    "int_label_is_returned_as_int": INTS,
+    "batch_refuses_empty_or_reserved_namespace": UNCHECKED,
+    "timestamps_are_aware_and_current": "timestamps have no time zone",
+    "update_keeps_created_at": "an update resets created_at",
 }
 SQLITE_FAILS = BOTH_SQLITE_FAIL | {
-    "what_is_over_is_not_got": "what has expired is got until a sweep, with omit_expired too",
-    "what_is_over_is_not_found": "what has expired is found until a sweep, with omit_expired too",
-    "what_is_over_is_not_listed": "what has expired is listed until a sweep, with omit_expired too",
-    "pages_are_full_beside_what_is_over": "what has expired fills pages until a sweep",
+    "expired_item_is_not_returned_by_get": "expired items are returned until a sweep, despite omit_expired",
+    "expired_item_is_not_returned_by_search": "expired items are returned until a sweep, despite omit_expired",
+    "namespace_of_expired_items_is_not_listed": "expired items are listed until a sweep, despite omit_expired",
+    "expired_items_take_no_place_in_pages": "expired items take places until a sweep",
 }
 ASYNC_SQLITE_FAILS = BOTH_SQLITE_FAIL
-"""It says that it supports no TTL."""
+"""AsyncSqliteStore declares no TTL support, so the TTL rules don't run on it."""
 
 
 def index(embedder=None):
@@ -62,7 +62,7 @@ def in_memory(embedder=None):
 
 
 def connect(file):
-    """A connection that can load vectors: not every Python's own can."""
+    """Open a connection that can load sqlite-vec; the sqlite3 of some Python builds can't."""
     driver = sqlite3
     if not hasattr(sqlite3.Connection, "enable_load_extension"):
         import pysqlite3 as driver
@@ -77,20 +77,20 @@ def sqlite(file, embedder=None, **options):
         yield store
 
 
-async def opened_async(file, embedder=None, **options):
+async def open_async(file, embedder=None, **options):
     connection = await aiosqlite.Connection(lambda: connect(file), 64)
     store = AsyncSqliteStore(connection, index=index(embedder), **options)
     await store.setup()
     return store
 
 
-async def closed_async(store):
+async def close_async(store):
     store._task.cancel()
     await store.conn.close()
 
 
 @contextmanager
 def async_sqlite(runner, file, **options):
-    store = runner.run(opened_async(file, **options))
+    store = runner.run(open_async(file, **options))
     yield store
-    runner.run(closed_async(store))
+    runner.run(close_async(store))

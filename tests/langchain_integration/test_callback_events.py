@@ -1,4 +1,4 @@
-"""What the phases did, for whoever listens; nothing for nobody, and no text unless asked."""
+"""Callback events and runs of the retrieval phases."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 
 from langchain_meve import MeVeCompressor, create_meve_tool
-from langchain_meve import _callback_events as events
+from langchain_meve import _callback_events as callback_events
 from meve.errors import ModelError
 
 BLUE = "blue sky"
@@ -17,10 +17,10 @@ PHASES = ["retrieve", "verify", "fallback", "prioritize", "budget"]
 
 class Listener(BaseCallbackHandler):
     def __init__(self):
-        self.told, self.runs, self.retrievers = [], [], []
+        self.events, self.runs, self.retrievers = [], [], []
 
     def on_custom_event(self, name, data, *, run_id, **kwargs):
-        self.told.append((name, data, run_id))
+        self.events.append((name, data, run_id))
 
     def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, **kwargs):
         self.runs.append((kwargs.get("name"), parent_run_id))
@@ -29,70 +29,69 @@ class Listener(BaseCallbackHandler):
         self.retrievers.append(run_id)
 
 
-def heard(retriever, *, asynchronous=False):
+def run_and_listen(retriever, *, asynchronous=False):
     listener = Listener()
     chain = RunnableLambda(lambda question: question) | retriever
     config = {"callbacks": [listener]}
-    found = asyncio.run(chain.ainvoke(BLUE, config)) if asynchronous else chain.invoke(BLUE, config)
-    assert found
+    results = asyncio.run(chain.ainvoke(BLUE, config)) if asynchronous else chain.invoke(BLUE, config)
+    assert results
     return listener
 
 
-def test_each_phase_is_an_event_of_the_retrievers_run(retriever):
+def test_each_phase_emits_event_of_retriever_run(retriever):
     for asynchronous in (False, True):
-        listener = heard(retriever, asynchronous=asynchronous)
-        assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
-        assert {run for *_, run in listener.told} == set(listener.retrievers)
-        assert all("ms" in data for name, data, _ in listener.told if name == events.PHASE)
+        listener = run_and_listen(retriever, asynchronous=asynchronous)
+        assert [data["name"] for name, data, _ in listener.events if name == callback_events.PHASE_EVENT] == PHASES
+        assert {run for *_, run in listener.events} == set(listener.retrievers)
+        assert all("ms" in data for name, data, _ in listener.events if name == callback_events.PHASE_EVENT)
 
 
-def test_no_text_is_told_unless_asked(retriever):
-    told = json.dumps([data for _, data, _ in heard(retriever).told])
-    assert "A blue sky today" not in told
-    assert BLUE not in told
-    asked = json.dumps([data for _, data, _ in heard(retriever.model_copy(update={"trace_text": True})).told])
-    assert "A blue sky today" in asked
-    assert BLUE in asked
+def test_events_hold_text_only_with_trace_text(retriever):
+    without_text = json.dumps([data for _, data, _ in run_and_listen(retriever).events])
+    assert "A blue sky today" not in without_text
+    assert BLUE not in without_text
+    with_text = json.dumps(
+        [data for _, data, _ in run_and_listen(retriever.model_copy(update={"trace_text": True})).events]
+    )
+    assert "A blue sky today" in with_text
+    assert BLUE in with_text
 
 
-def test_phases_can_be_runs_under_the_retriever(retriever):
-    """Which LangSmith shows; under the retriever, not under the chain."""
-    listener = heard(retriever.model_copy(update={"trace_phases": True}))
+def test_trace_phases_creates_child_runs_of_retriever(retriever):
+    listener = run_and_listen(retriever.model_copy(update={"trace_phases": True}))
     runs = [(name, parent) for name, parent in listener.runs if (name or "").startswith("meve.")]
     assert [name for name, _ in runs] == [f"meve.{phase}" for phase in PHASES]
     assert {parent for _, parent in runs} == set(listener.retrievers)
 
 
-def test_a_phase_that_fails_is_told_and_those_before_it_too(retriever, monkeypatch):
-    """As it happens, and not only when all is well."""
+def test_failed_phase_emits_event_after_earlier_ones(retriever, monkeypatch):
     listener = Listener()
     monkeypatch.setattr(retriever.engine.verifier, "score", lambda query, passages: 1 / 0)
     with pytest.raises(ModelError):
         retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
-    told = [(data["name"], data["skipped"]) for name, data, _ in listener.told]
-    assert told == [("retrieve", ""), ("verify", "failed: ModelError")]
+    phases = [(data["name"], data["skipped"]) for name, data, _ in listener.events]
+    assert phases == [("retrieve", ""), ("verify", "failed: ModelError")]
 
 
-def test_runs_of_phases_last_as_long_as_the_phases(retriever, monkeypatch):
-    """They are under way while the phase is."""
+def test_phase_run_is_open_while_phase_runs(retriever, monkeypatch):
     listener, under_way = Listener(), []
-    whole = retriever.engine.verifier.score
+    original = retriever.engine.verifier.score
 
     def score(query, passages):
         under_way.extend(name for name, _ in listener.runs)
-        return whole(query, passages)
+        return original(query, passages)
 
     monkeypatch.setattr(retriever.engine.verifier, "score", score)
     retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
     assert under_way == ["meve.retrieve", "meve.verify"]
 
 
-def test_tool_and_compressor_tell_too(retriever, parts, documents):
-    """The tool's retrieval is a run under the tool's."""
+def test_tool_and_compressor_emit_phase_events(retriever, parts, documents):
+    """The tool's retrieval is a child run of the tool's run."""
     listener = Listener()
     create_meve_tool(retriever).invoke({"query": BLUE}, {"callbacks": [listener]})
     assert len(listener.retrievers) == 1
-    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+    assert [data["name"] for name, data, _ in listener.events if name == callback_events.PHASE_EVENT] == PHASES
     listener = Listener()
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     stock = RunnableLambda(lambda question: documents)
@@ -100,25 +99,29 @@ def test_tool_and_compressor_tell_too(retriever, parts, documents):
         base_compressor=MeVeCompressor.make(**parts), base_retriever=stock
     )
     compression.invoke(BLUE, {"callbacks": [listener]})
-    assert [data["name"] for name, data, _ in listener.told if name == events.PHASE] == PHASES
+    assert [data["name"] for name, data, _ in listener.events if name == callback_events.PHASE_EVENT] == PHASES
 
 
-def test_where_nobody_listens_nothing_is_made(retriever, monkeypatch):
+def test_no_listener_creates_no_emitter(retriever, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("nobody listens")
 
-    monkeypatch.setattr(events.Teller, "__init__", never)
+    monkeypatch.setattr(callback_events.PhaseEventEmitter, "__init__", never)
     assert retriever.invoke(BLUE)
     assert asyncio.run(retriever.ainvoke(BLUE))
 
 
-def test_astream_events_shows_them(retriever):
+def test_astream_events_yields_phase_events(retriever):
     async def streamed():
         return [event async for event in retriever.astream_events(BLUE, version="v2")]
 
-    seen = asyncio.run(streamed())
-    assert [e["event"] for e in seen if e["event"].startswith("on_retriever")] == [
+    events = asyncio.run(streamed())
+    assert [e["event"] for e in events if e["event"].startswith("on_retriever")] == [
         "on_retriever_start",
         "on_retriever_end",
     ]
-    assert [e["data"]["name"] for e in seen if e["event"] == "on_custom_event" and e["name"] == events.PHASE] == PHASES
+    assert [
+        e["data"]["name"]
+        for e in events
+        if e["event"] == "on_custom_event" and e["name"] == callback_events.PHASE_EVENT
+    ] == PHASES

@@ -1,4 +1,4 @@
-"""Phases 2 to 5 on anybody's documents; and a tool whose artifact is the trace."""
+"""MeVeCompressor and the retriever tool."""
 
 import asyncio
 import copy
@@ -21,15 +21,15 @@ def compressor(parts):
     return MeVeCompressor.make(**parts)
 
 
-def test_it_verifies_orders_and_packs(compressor, documents):
-    found = compressor.compress_documents(documents, "blue sky")
-    assert found[0].id == "sky"
-    assert found[0].metadata["meve_verified"]
-    assert found[0].metadata["meve_source"] == "given"
-    assert asyncio.run(compressor.acompress_documents(documents, "blue sky")) == found
+def test_compressor_verifies_and_ranks_documents(compressor, documents):
+    results = compressor.compress_documents(documents, "blue sky")
+    assert results[0].id == "sky"
+    assert results[0].metadata["meve_verified"]
+    assert results[0].metadata["meve_source"] == "given"
+    assert asyncio.run(compressor.acompress_documents(documents, "blue sky")) == results
 
 
-def test_its_fields_bound_what_it_returns(parts, documents):
+def test_compressor_fields_limit_documents_and_tokens(parts, documents):
     assert len(MeVeCompressor.make(k=1, **parts).compress_documents(documents, "blue sky")) == 1
     tight = MeVeCompressor.make(max_tokens=4, **parts).compress_documents(documents, "blue sky")
     assert [d.page_content for d in tight] == ["A blue sky today."]
@@ -39,11 +39,11 @@ def test_its_fields_bound_what_it_returns(parts, documents):
         MeVeCompressor(engine="nonsense")
 
 
-def test_documents_without_an_id_keep_their_metadata(compressor):
-    twins = [Document("blue sky", metadata={"source": s}) for s in "ab"]
-    found = compressor.compress_documents([*twins, Document(" ")], "blue sky")
-    assert {d.metadata["source"] for d in found} == {"a", "b"}
-    assert compressor.compress_documents(twins, "  ") == []
+def test_documents_without_id_keep_metadata(compressor):
+    equal_texts = [Document("blue sky", metadata={"source": s}) for s in "ab"]
+    results = compressor.compress_documents([*equal_texts, Document(" ")], "blue sky")
+    assert {d.metadata["source"] for d in results} == {"a", "b"}
+    assert compressor.compress_documents(equal_texts, "  ") == []
 
 
 metadatas = st.dictionaries(
@@ -55,8 +55,8 @@ metadatas = st.dictionaries(
 
 @settings(max_examples=30, deadline=None)
 @given(given_metadata=st.lists(metadatas, min_size=1, max_size=5), named=st.booleans())
-def test_whatever_the_metadata_all_of_it_comes_back_and_none_of_it_changes(given_metadata, named):
-    """Of compressor and retriever alike, with the id or without one; but for our own keys."""
+def test_any_metadata_is_returned_and_input_is_unchanged(given_metadata, named):
+    """For compressor and retriever, with and without ids; only MeVe's own keys are added."""
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     config = RetrieverConfig(redundancy=1.0)
     documents = [
@@ -66,36 +66,35 @@ def test_whatever_the_metadata_all_of_it_comes_back_and_none_of_it_changes(given
     before = [d.model_copy(deep=True) for d in documents]
     compressor = MeVeCompressor.make(config=config, **parts)
     retriever = MeVeRetriever.from_documents(documents, config=config, **parts)
-    for found in (compressor.compress_documents(documents, "blue sky"), retriever.invoke("blue sky")):
-        assert len(found) == len(documents)
-        for document in found:
-            own = documents[int(document.page_content.rpartition(" ")[2])]
-            assert document.id == own.id
-            assert {**document.metadata, **own.metadata} == document.metadata
+    for results in (compressor.compress_documents(documents, "blue sky"), retriever.invoke("blue sky")):
+        assert len(results) == len(documents)
+        for document in results:
+            original_document = documents[int(document.page_content.rpartition(" ")[2])]
+            assert document.id == original_document.id
+            assert {**document.metadata, **original_document.metadata} == document.metadata
     assert documents == before
 
 
-def test_a_compressor_s_copies_share_its_engine(compressor):
-    """And neither its repr nor a copy holds more than it must."""
+def test_compressor_copies_share_engine(compressor):
     assert copy.deepcopy(compressor).engine is copy.copy(compressor).engine is compressor.engine
     assert "engine" not in repr(compressor)
 
 
-def test_a_compressor_works_off_the_event_loop(compressor, documents, monkeypatch):
-    where = []
-    whole = type(compressor.engine).select
-    watched = lambda self, *args, **options: (where.append(threading.get_ident()), whole(self, *args, **options))[1]  # noqa: E731
-    monkeypatch.setattr(type(compressor.engine), "select", watched)
+def test_compressor_runs_off_event_loop(compressor, documents, monkeypatch):
+    threads = []
+    original = type(compressor.engine).select
+    record = lambda self, *args, **options: (threads.append(threading.get_ident()), original(self, *args, **options))[1]  # noqa: E731
+    monkeypatch.setattr(type(compressor.engine), "select", record)
     assert asyncio.run(compressor.acompress_documents(documents, "blue sky"))
-    assert len(where) == 1
-    assert where != [threading.get_ident()]
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
 
 
-def test_nothing_given_nothing_returned(compressor):
+def test_compressor_without_documents_returns_nothing(compressor):
     assert compressor.compress_documents([], "blue sky") == []
 
 
-def test_the_tool_gives_text_to_the_model_and_the_trace_to_the_program(retriever):
+def test_tool_content_is_text_and_artifact_is_trace(retriever):
     tool = create_meve_tool(retriever, k=1)
     message = tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {"query": "blue sky"}})
     assert message.content == "A blue sky today."
@@ -104,26 +103,23 @@ def test_the_tool_gives_text_to_the_model_and_the_trace_to_the_program(retriever
     assert asyncio.run(tool.ainvoke({"query": "blue sky"})) == "A blue sky today."
 
 
-def test_the_model_is_told_when_nothing_answers(retriever):
-    """Unless the unverified may be shown."""
+def test_tool_says_that_nothing_answers_unless_unverified(retriever):
     assert "Nothing that was found answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
     shown = create_meve_tool(retriever, unverified=True, fallback_floor=0.0).invoke({"query": "zebra chromodynamics x"})
     assert "Zebra" in shown
 
 
-def test_wrong_options_of_a_tool_are_refused(retriever):
-    """When it is made; and what would lose what was bound to it."""
+def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
     with pytest.raises(ConfigurationError, match="thresold"):
         create_meve_tool(retriever, thresold=1)
     for lost in (retriever.bind(filter={"lang": "de"}), retriever.with_config(tags=["x"])):
-        with pytest.raises(ConfigurationError, match="give the MeVeRetriever itself"):
+        with pytest.raises(ConfigurationError, match="pass the retriever itself"):
             create_meve_tool(lost)
     german = create_meve_tool(retriever, filter={"lang": "de"}, unverified=True, threshold=0.0)
     assert german.invoke({"query": "blue sky"}) == "Zebra facts for you."
 
 
-def test_a_question_that_cannot_be_used_is_told_to_the_model(retriever):
-    """Not raised through the agent."""
+def test_invalid_query_is_returned_to_model(retriever):
     assert "Nothing that was found" in create_meve_tool(retriever).invoke({"query": "  "})
     surrogate = create_meve_tool(retriever).invoke({"query": "blue \ud800"})
-    assert surrogate.startswith("The question can't be used")
+    assert surrogate.startswith("The query is invalid")

@@ -1,4 +1,4 @@
-"""In the places where people have a retriever today: one line changes, the rest of the chain stays."""
+"""MeVeRetriever in the places of another retriever: the rest of the chain stays as it is."""
 
 import asyncio
 from operator import itemgetter
@@ -19,8 +19,8 @@ BLUE = "blue sky"
 PROMPT = ChatPromptTemplate.from_template("Answer {input} from:\n{context}")
 
 
-class Model(GenericFakeChatModel):
-    """Says what it is told to say, and remembers what it read."""
+class FakeModel(GenericFakeChatModel):
+    """Returns given messages and records what it read."""
 
     read: list = []  # noqa: RUF012 - pydantic's
 
@@ -33,7 +33,7 @@ class Model(GenericFakeChatModel):
 
 
 def model(*replies):
-    return Model(messages=iter(replies or ["an answer"]), read=[])
+    return FakeModel(messages=iter(replies or ["an answer"]), read=[])
 
 
 def shown(documents):
@@ -44,86 +44,82 @@ def read(fake):
     return "\n".join(str(message.content) for messages in fake.read for message in messages)
 
 
-def test_an_lcel_chain(retriever):
-    """Sync, async and streamed."""
+def test_lcel_chain_reads_verified_documents(retriever):
     for run in ("invoke", "ainvoke", "stream"):
         fake = model()
         context = retriever | RunnableLambda(shown)
         chain = {"context": context, "input": RunnablePassthrough()} | PROMPT | fake | StrOutputParser()
         if run == "invoke":
-            said = chain.invoke(BLUE)
+            expected = chain.invoke(BLUE)
         elif run == "ainvoke":
-            said = asyncio.run(chain.ainvoke(BLUE))
+            expected = asyncio.run(chain.ainvoke(BLUE))
         else:
-            said = "".join(chain.stream(BLUE))
-        assert said == "an answer"
+            expected = "".join(chain.stream(BLUE))
+        assert expected == "an answer"
         assert "A blue sky today." in read(fake)
         assert "Zebra" not in read(fake)
 
 
 @pytest.mark.parametrize("wrapped", ["as it is", "configurable", "bound"])
-def test_create_retrieval_chain(retriever, wrapped):
-    """Also where LangChain hands the whole dict to what it doesn't take for a retriever."""
+def test_create_retrieval_chain_accepts_retriever(retriever, wrapped):
+    """Also where LangChain passes the whole dict, because the retriever is wrapped."""
     classic = pytest.importorskip("langchain_classic.chains")
     combine = pytest.importorskip("langchain_classic.chains.combine_documents")
-    mine = {
+    meve_retriever = {
         "as it is": retriever,
         "configurable": retriever.configurable_fields(k=ConfigurableField(id="k")),
         "bound": retriever.bind(k=1),
     }[wrapped]
     fake = model()
-    chain = classic.create_retrieval_chain(mine, combine.create_stuff_documents_chain(fake, PROMPT))
-    done = chain.invoke({"input": BLUE})
-    assert done["answer"] == "an answer"
-    assert done["context"][0].id == "sky"
+    chain = classic.create_retrieval_chain(meve_retriever, combine.create_stuff_documents_chain(fake, PROMPT))
+    result = chain.invoke({"input": BLUE})
+    assert result["answer"] == "an answer"
+    assert result["context"][0].id == "sky"
     assert "A blue sky today." in read(fake)
 
 
-def test_an_agent_with_the_tool(retriever):
-    """The model calls it, reads the context, and the trace stays with the message."""
+def test_agent_reads_tool_content_and_message_keeps_trace(retriever):
     agents = pytest.importorskip("langchain.agents")
     tool = create_meve_tool(retriever, k=1)
     call = AIMessage("", tool_calls=[{"name": tool.name, "args": {"query": BLUE}, "id": "1"}])
     fake = model(call, AIMessage("blue"))
     agent = agents.create_agent(fake, [tool])
-    done = agent.invoke({"messages": [("user", "what colour is the sky?")]})
-    answer = next(m for m in done["messages"] if isinstance(m, ToolMessage))
+    result = agent.invoke({"messages": [("user", "what colour is the sky?")]})
+    answer = next(m for m in result["messages"] if isinstance(m, ToolMessage))
     assert answer.content == "A blue sky today."
     assert answer.artifact["trace"]["phases"]
-    assert done["messages"][-1].content == "blue"
+    assert result["messages"][-1].content == "blue"
     fake = model(call, AIMessage("blue"))
     later = asyncio.run(agents.create_agent(fake, [tool]).ainvoke({"messages": [("user", "sky?")]}))
     assert later["messages"][-1].content == "blue"
 
 
-def test_ensemble_retriever(retriever):
-    """Two of them fused, told apart by a key of their metadata; by default that is their text."""
+def test_ensemble_retriever_fuses_retrievers(retriever):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     ensemble = retrievers.EnsembleRetriever(retrievers=[retriever, retriever.bind(k=1)], id_key="source")
     assert ensemble.invoke(BLUE)[0].id == "sky"
     assert asyncio.run(ensemble.ainvoke(BLUE))[0].id == "sky"
 
 
-def test_ensemble_retriever_leaves_twins_their_metadata(parts):
-    """Told apart by a key; by default it takes equal texts for one, and one's metadata is lost."""
+def test_ensemble_retriever_keeps_equal_texts_by_id_key(parts):
+    """By default it merges equal texts, and one's metadata is lost."""
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    twins = [Document("blue sky", metadata={"source": name}) for name in "ab"]
-    mine = MeVeRetriever.from_documents(twins, **parts)
-    told = retrievers.EnsembleRetriever(retrievers=[mine, mine], id_key="source")
-    assert sorted(d.metadata["source"] for d in told.invoke(BLUE)) == ["a", "b"]
-    assert len(retrievers.EnsembleRetriever(retrievers=[mine, mine]).invoke(BLUE)) == 1
+    equal_texts = [Document("blue sky", metadata={"source": name}) for name in "ab"]
+    meve_retriever = MeVeRetriever.from_documents(equal_texts, **parts)
+    ensemble = retrievers.EnsembleRetriever(retrievers=[meve_retriever, meve_retriever], id_key="source")
+    assert sorted(d.metadata["source"] for d in ensemble.invoke(BLUE)) == ["a", "b"]
+    assert len(retrievers.EnsembleRetriever(retrievers=[meve_retriever, meve_retriever]).invoke(BLUE)) == 1
 
 
-def test_multi_query_retriever(retriever):
-    """The model asks three ways; each is verified by itself."""
+def test_multi_query_retriever_verifies_each_query(retriever):
     multi = pytest.importorskip("langchain_classic.retrievers.multi_query")
     fake = model("blue sky\nzebra facts\nopen sky")
-    found = multi.MultiQueryRetriever.from_llm(retriever=retriever, llm=fake).invoke("everything?")
-    assert {"sky", "zebra"} <= {d.id for d in found}
+    results = multi.MultiQueryRetriever.from_llm(retriever=retriever, llm=fake).invoke("everything?")
+    assert {"sky", "zebra"} <= {d.id for d in results}
 
 
-def test_a_compressor_behind_multi_query_takes_each_document_once(retriever, parts):
-    """Found by two questions it has two scores, and LangChain takes it for two; the question's own is left."""
+def test_compressor_merges_duplicates_of_multi_query(retriever, parts):
+    """A document found by two queries has two scores, so LangChain keeps both."""
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     multi = pytest.importorskip("langchain_classic.retrievers.multi_query")
 
@@ -141,35 +137,35 @@ def test_a_compressor_behind_multi_query_takes_each_document_once(retriever, par
     assert [d.metadata["meve_rank"] for d in once] == list(range(1, len(once) + 1))
 
 
-def test_contextual_compression(retriever, parts, documents):
-    """Our phases 2 to 5 on another retriever's documents."""
+def test_contextual_compression_verifies_other_retriever(retriever, parts, documents):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     stock = RunnableLambda(lambda question: documents)
     compressor = MeVeCompressor.make(k=1, **parts)
-    found = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=stock)
-    assert [d.id for d in found.invoke(BLUE)] == ["sky"]
-    assert [d.id for d in asyncio.run(found.ainvoke(BLUE))] == ["sky"]
+    results = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=stock)
+    assert [d.id for d in results.invoke(BLUE)] == ["sky"]
+    assert [d.id for d in asyncio.run(results.ainvoke(BLUE))] == ["sky"]
 
 
-def test_a_pipeline_of_compressors(parts, documents):
-    """Beside a stock one, before it or after."""
+def test_compressor_pipeline_runs_in_any_order(parts, documents):
     stock = pytest.importorskip("langchain_classic.retrievers.document_compressors")
 
     class First(BaseDocumentCompressor):
         def compress_documents(self, documents, query, callbacks=None):
             return documents[:2]
 
-    mine = MeVeCompressor.make(**parts)
-    for order in ([First(), mine], [mine, First()]):
+    compressor = MeVeCompressor.make(**parts)
+    for order in ([First(), compressor], [compressor, First()]):
         pipeline = stock.DocumentCompressorPipeline(transformers=order)
         assert pipeline.compress_documents(documents, BLUE)[0].id == "sky"
 
 
-def test_what_is_configured_is_lost_in_contextual_compression_and_fields_are_not(retriever, parts):
-    """It hands its base retriever callbacks, and nothing else of the configuration."""
+def test_contextual_compression_keeps_fields_but_not_configuration(retriever, parts):
+    """It passes callbacks to its base retriever, and nothing else of the configuration."""
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    mine = retriever.model_copy(update={"k": 2, "filter": {"lang": "en"}})
-    configurable = mine.configurable_fields(k=ConfigurableField(id="k"), filter=ConfigurableField(id="filter"))
+    meve_retriever = retriever.model_copy(update={"k": 2, "filter": {"lang": "en"}})
+    configurable = meve_retriever.configurable_fields(
+        k=ConfigurableField(id="k"), filter=ConfigurableField(id="filter")
+    )
     asked = {"configurable": {"k": 1, "filter": {"lang": "de"}}}
     open_to_all = MeVeCompressor.make(threshold=0.0, **parts)
     wrapped = retrievers.ContextualCompressionRetriever(base_compressor=open_to_all, base_retriever=configurable)
@@ -177,6 +173,5 @@ def test_what_is_configured_is_lost_in_contextual_compression_and_fields_are_not
     assert [d.metadata["lang"] for d in configurable.invoke("zebra facts", asked)] == ["de"]
 
 
-def test_piped_from_a_dict(retriever):
-    """The question taken out of what a chain carries."""
+def test_itemgetter_pipes_query_from_dict(retriever):
     assert (itemgetter("question") | retriever).invoke({"question": BLUE})[0].id == "sky"

@@ -1,4 +1,4 @@
-"""The rules of LangGraph stores, on ours, opened in both ways, and on LangGraph's own, which break some of them."""
+"""The contract of LangGraph stores on MeVeStore, for one user and for many, and on LangGraph's own stores."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -16,8 +16,8 @@ from tests.langchain_integration.graph_store_contract.contract import GraphStore
 TTL = {"omit_expired": True, "refresh_on_read": True}
 
 
-class TestMeVeStoreOfOneOwner(GraphStoreContract):
-    options: ClassVar = {"owner": "alice"}
+class TestMeVeStoreOfOneUser(GraphStoreContract):
+    options: ClassVar = {"user_id": "alice"}
 
     @pytest.fixture
     def clock(self):
@@ -30,12 +30,12 @@ class TestMeVeStoreOfOneOwner(GraphStoreContract):
     @pytest.fixture
     def store(self, tmp_path, clock):
         parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "clock": clock}
-        self.present = clock.now
+        self.now = clock.now
         with GovernedMemory.open(tmp_path / "memory.db", **parts) as memory:
             yield MeVeStore(memory, **self.options)
 
 
-class TestMeVeStore(TestMeVeStoreOfOneOwner):
+class TestMeVeStore(TestMeVeStoreOfOneUser):
     options: ClassVar = {}
     root = ("memories", "alice")
 
@@ -50,7 +50,7 @@ class TestInMemoryStore(GraphStoreContract):
 
 class TestSqliteStore(GraphStoreContract):
     fails = langgraph_stores.SQLITE_FAILS
-    sides = ("sync",)
+    modes = ("sync",)
 
     @pytest.fixture
     def store(self, tmp_path):
@@ -60,7 +60,7 @@ class TestSqliteStore(GraphStoreContract):
 
 class TestAsyncSqliteStore(GraphStoreContract):
     fails = langgraph_stores.ASYNC_SQLITE_FAILS
-    sides = ("async",)
+    modes = ("async",)
 
     @pytest.fixture
     def store(self, tmp_path, runner):

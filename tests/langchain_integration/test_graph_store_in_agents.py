@@ -1,4 +1,4 @@
-"""MeVeStore under `create_agent`: its tools keep and find facts through `runtime.store`, and nobody finds another's."""
+"""MeVeStore under `create_agent`: tools store and find facts through `runtime.store`."""
 
 import asyncio
 import uuid
@@ -25,8 +25,8 @@ class User:
     user_id: str
 
 
-class Obedient(BaseChatModel):
-    """Calls the tool that the user names, `remember: …` or `recall: …`, and repeats what it says."""
+class ToolCallingModel(BaseChatModel):
+    """Calls the tool that the user names, `remember: …` or `recall: …`, and repeats its result."""
 
     @property
     def _llm_type(self):
@@ -54,15 +54,15 @@ def remember(text: str, runtime: ToolRuntime[User]) -> str:
 @tool
 async def recall(text: str, runtime: ToolRuntime[User]) -> str:
     """Find a fact."""
-    found = await runtime.store.asearch(("memories", runtime.context.user_id), query=text, limit=1)
-    return found[0].value["text"] if found else "nothing"
+    results = await runtime.store.asearch(("memories", runtime.context.user_id), query=text, limit=1)
+    return results[0].value["text"] if results else "nothing"
 
 
 @tool("recall")
-def recall_at_once(text: str, runtime: ToolRuntime[User]) -> str:
+def recall_sync(text: str, runtime: ToolRuntime[User]) -> str:
     """Find a fact."""
-    found = runtime.store.search(("memories", runtime.context.user_id), query=text, limit=1)
-    return found[0].value["text"] if found else "nothing"
+    results = runtime.store.search(("memories", runtime.context.user_id), query=text, limit=1)
+    return results[0].value["text"] if results else "nothing"
 
 
 @pytest.fixture
@@ -72,81 +72,81 @@ def store(tmp_path):
         yield MeVeStore(memory)
 
 
-def agent(store, finding):
-    return create_agent(Obedient(), tools=[remember, finding], store=store, context_schema=User)
+def make_agent(store, recall_tool):
+    return create_agent(ToolCallingModel(), tools=[remember, recall_tool], store=store, context_schema=User)
 
 
-def asked(text):
+def user_input(text):
     return {"messages": [{"role": "user", "content": text}]}
 
 
-def test_a_fact_of_one_conversation_is_known_in_another(store):
-    """And to nobody else."""
-    one = agent(store, recall_at_once)
-    one.invoke(asked("remember: Alice drinks green tea"), context=User("alice"))
-    other = agent(store, recall_at_once)
-    assert other.invoke(asked("recall: green tea"), context=User("alice"))["messages"][-1].content == (
+def test_agent_finds_fact_of_earlier_conversation_of_same_user(store):
+    one = make_agent(store, recall_sync)
+    one.invoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
+    other = make_agent(store, recall_sync)
+    assert other.invoke(user_input("recall: green tea"), context=User("alice"))["messages"][-1].content == (
         "Alice drinks green tea"
     )
-    assert other.invoke(asked("recall: green tea"), context=User("bob"))["messages"][-1].content == "nothing"
+    assert other.invoke(user_input("recall: green tea"), context=User("bob"))["messages"][-1].content == "nothing"
 
 
-async def test_the_same_async(store):
-    one = agent(store, recall)
-    await one.ainvoke(asked("remember: Alice drinks green tea"), context=User("alice"))
-    for user, said in (("alice", "Alice drinks green tea"), ("bob", "nothing")):
-        done = await one.ainvoke(asked("recall: green tea"), context=User(user))
-        assert done["messages"][-1].content == said
+async def test_async_agent_finds_fact_of_same_user(store):
+    one = make_agent(store, recall)
+    await one.ainvoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
+    for user, expected in (("alice", "Alice drinks green tea"), ("bob", "nothing")):
+        result = await one.ainvoke(user_input("recall: green tea"), context=User(user))
+        assert result["messages"][-1].content == expected
 
 
-def test_many_conversations_at_once_keep_apart(store):
-    """In threads, and as tasks."""
-    one = agent(store, recall_at_once)
+def test_concurrent_conversations_stay_separate(store):
+    one = make_agent(store, recall_sync)
     users = [f"user{n}" for n in range(20)]
 
     def talk(user):
-        one.invoke(asked(f"remember: I am {user}"), context=User(user))
-        return one.invoke(asked("recall: who am I?"), context=User(user))["messages"][-1].content
+        one.invoke(user_input(f"remember: I am {user}"), context=User(user))
+        return one.invoke(user_input("recall: who am I?"), context=User(user))["messages"][-1].content
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(talk, users)) == [f"I am {user}" for user in users]
 
     async def all_at_once():
-        other = agent(store, recall)
-        talks = (other.ainvoke(asked("recall: who am I?"), context=User(user)) for user in users)
-        return [done["messages"][-1].content for done in await asyncio.gather(*talks)]
+        other = make_agent(store, recall)
+        talks = (other.ainvoke(user_input("recall: who am I?"), context=User(user)) for user in users)
+        return [result["messages"][-1].content for result in await asyncio.gather(*talks)]
 
     assert asyncio.run(all_at_once()) == [f"I am {user}" for user in users]
 
 
 class TestLangmem:
-    """Its tools, as they come. Needs langmem, which isn't among the dev extra: it brings vendors' packages."""
+    """langmem's tools, unmodified; langmem isn't in the dev extra, since it brings vendors' packages."""
 
     @pytest.fixture
     def tools(self):
         langmem = pytest.importorskip("langmem", reason="langmem isn't installed")
-        place = ("memories", "{langgraph_user_id}")
-        return langmem.create_manage_memory_tool(namespace=place), langmem.create_search_memory_tool(namespace=place)
+        namespace = ("memories", "{langgraph_user_id}")
+        return langmem.create_manage_memory_tool(namespace=namespace), langmem.create_search_memory_tool(
+            namespace=namespace
+        )
 
-    def test_they_keep_and_find(self, tools, store):
+    def test_langmem_tools_store_and_find_facts_of_user(self, tools, store):
         manage, search = tools
-        one = create_agent(Manager(), tools=[manage, search], store=store)
+        one = create_agent(LangmemToolCallingModel(), tools=[manage, search], store=store)
         for user in ("alice", "bob"):
             config = {"configurable": {"langgraph_user_id": user}}
-            one.invoke(asked(f"manage_memory: {user} drinks green tea"), config)
+            one.invoke(user_input(f"manage_memory: {user} drinks green tea"), config)
         for user, other in (("alice", "bob"), ("bob", "alice")):
             config = {"configurable": {"langgraph_user_id": user}}
-            said = one.invoke(asked("search_memory: green tea"), config)["messages"][-1].content
-            assert f"{user} drinks green tea" in said
-            assert other not in said
+            expected = one.invoke(user_input("search_memory: green tea"), config)["messages"][-1].content
+            assert f"{user} drinks green tea" in expected
+            assert other not in expected
 
 
-class Manager(Obedient):
-    """The same, in langmem's words."""
+class LangmemToolCallingModel(ToolCallingModel):
+    """Calls langmem's tools by their argument names."""
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        done = super()._generate(messages, stop, run_manager, **kwargs)
-        for call in done.generations[0].message.tool_calls:
+        result = super()._generate(messages, stop, run_manager, **kwargs)
+        for call in result.generations[0].message.tool_calls:
             name = "content" if call["name"] == "manage_memory" else "query"
             call["args"] = {name: call["args"]["text"]}
-        return done
+        return result

@@ -1,4 +1,4 @@
-"""What LangGraph's own stores get wrong, as their users report it: each test shows it there, and that ours doesn't."""
+"""Defects that users report of LangGraph's own stores, each shown there and absent from MeVeStore."""
 
 import asyncio
 import time
@@ -37,8 +37,8 @@ def theirs():
     return langgraph_stores.in_memory()
 
 
-def test_a_ttl_in_a_batch(ours, theirs, clock):
-    """InMemoryStore refuses a TTL by `put`, and takes and forgets it by `batch`."""
+def test_ttl_in_batch_is_applied(ours, theirs, clock):
+    """InMemoryStore refuses a TTL in `put` and ignores it in `batch`."""
     with pytest.raises(NotImplementedError):
         theirs.put(ALICE, "k", {"n": 1}, ttl=SECOND)
     op = PutOp(ALICE, "k", {"n": 1}, None, SECOND)
@@ -51,8 +51,8 @@ def test_a_ttl_in_a_batch(ours, theirs, clock):
 
 
 @pytest.mark.parametrize("omit", [True, False])
-def test_what_has_expired_before_a_sweep(ours, clock, tmp_path, omit):
-    """SqliteStore returns it, with `omit_expired` too (langgraph#8902)."""
+def test_expired_item_is_not_returned_before_sweep(ours, clock, tmp_path, omit):
+    """SqliteStore returns it, even with `omit_expired` (langgraph#8902)."""
     with langgraph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": omit}) as theirs:
         for store in (theirs, ours):
             store.put(ALICE, "k", {"text": "zebra"}, ttl=SECOND)
@@ -65,8 +65,8 @@ def test_what_has_expired_before_a_sweep(ours, clock, tmp_path, omit):
 
 
 @pytest.mark.parametrize("moment", [True, False])
-def test_lives_that_are_no_minutes(ours, clock, tmp_path, moment):
-    """SqliteStore takes no moment, and no timedelta (langgraph#5536)."""
+def test_ttl_may_be_timedelta_or_datetime(ours, clock, tmp_path, moment):
+    """SqliteStore takes neither (langgraph#5536)."""
     end = clock.now() + timedelta(seconds=90) if moment else timedelta(seconds=90)
     with langgraph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": True}) as theirs, pytest.raises(TypeError):
         theirs.put(ALICE, "k", {"n": 1}, ttl=end)
@@ -77,8 +77,8 @@ def test_lives_that_are_no_minutes(ours, clock, tmp_path, moment):
     assert ours.search(ALICE) == []
 
 
-def test_accounts_and_classes(ours, theirs, clock, tmp_path):
-    """No stock store tells what became of an item, or lets a policy say how long it lives."""
+def test_store_has_audit_log_and_policy_classes(ours, theirs, clock, tmp_path):
+    """LangGraph's stores have neither."""
     with langgraph_stores.sqlite(tmp_path / "store.db") as sqlite:
         for stock in (theirs, sqlite):
             assert not [name for name in dir(stock) if "audit" in name or "policy" in name or "history" in name]
@@ -90,24 +90,24 @@ def test_accounts_and_classes(ours, theirs, clock, tmp_path):
     assert [e.action for e in ours.memory.audit.events(user_id="alice")] == ["add", "expire"]
 
 
-class TheirBatched(AsyncBatchedBaseStore):
-    """LangGraph's own batching, over its own store in memory."""
+class LangGraphBatchedStore(AsyncBatchedBaseStore):
+    """LangGraph's own batching over its in-memory store."""
 
-    def __init__(self, inner: BaseStore, seen: list):
+    def __init__(self, inner: BaseStore, operations: list):
         super().__init__()
-        self._inner, self._seen = inner, seen
+        self._inner, self._operations = inner, operations
 
     supports_ttl = True
 
     async def abatch(self, ops):
-        self._seen += ops
+        self._operations += ops
         return await self._inner.abatch([op._replace(ttl=None) if isinstance(op, PutOp) else op for op in ops])
 
 
-async def test_rules_in_a_batch_of_tasks(ours, theirs, clock):
-    """AsyncBatchedBaseStore hands `abatch` whatever it is given (langgraph#8832)."""
-    seen = []
-    batched = TheirBatched(theirs, seen)
+async def test_batched_operations_are_validated(ours, theirs, clock):
+    """AsyncBatchedBaseStore passes anything to `abatch` (langgraph#8832)."""
+    operations = []
+    batched = LangGraphBatchedStore(theirs, operations)
     await batched.abatch([PutOp((), "k", {"n": 1})])
     assert theirs._data[()]["k"].value == {"n": 1}
     batched._task.cancel()
@@ -119,27 +119,27 @@ async def test_rules_in_a_batch_of_tasks(ours, theirs, clock):
 
 
 @pytest.mark.parametrize("user", ["bob@example.com", 1, "a.b", "o\x00x"])
-def test_ids_of_users_as_labels(ours, theirs, user):
-    """Mail addresses and numbers are refused (langgraph#7427)."""
+def test_email_and_int_labels_are_accepted(ours, theirs, user):
+    """LangGraph refuses them (langgraph#7427)."""
     with pytest.raises(InvalidNamespaceError):
         theirs.put(("memories", "x", user), "k", {"n": 1})
     ours.put(("memories", "x", user), "k", {"n": 1})
     assert ours.list_namespaces(prefix=("memories", "x")) == [("memories", "x", user)]
 
 
-def test_a_prefix_without_an_owner(ours, theirs):
-    """It finds everybody's items."""
+def test_prefix_without_user_is_refused(ours, theirs):
+    """LangGraph's stores return all users' items."""
     for store in (theirs, ours):
         store.put(ALICE, "k", {"n": 1})
         store.put(BOB, "k", {"n": 2})
     assert len(theirs.search(("memories",))) == len(theirs.search(())) == 2
     for prefix in (("memories",), ()):
-        with pytest.raises(InvalidNamespaceError, match="owner"):
+        with pytest.raises(InvalidNamespaceError, match="to name its user"):
             ours.search(prefix)
 
 
-def test_values_that_are_shared(ours, theirs):
-    """What is returned is what is stored."""
+def test_returned_values_are_copies(ours, theirs):
+    """InMemoryStore returns the stored object."""
     for store in (theirs, ours):
         store.put(ALICE, "k", {"list": [1]})
         store.get(ALICE, "k").value["list"].append(2)
@@ -148,8 +148,8 @@ def test_values_that_are_shared(ours, theirs):
     assert ours.get(ALICE, "k").value == ours.search(ALICE)[0].value == {"list": [1]}
 
 
-def test_creation_and_updates(ours, theirs, clock):
-    """Each update is a creation."""
+def test_update_keeps_created_at(ours, theirs, clock):
+    """LangGraph's stores reset it."""
     before = []
     for store in (theirs, ours):
         store.put(ALICE, "k", {"n": 1})
@@ -162,8 +162,8 @@ def test_creation_and_updates(ours, theirs, clock):
     assert ours.get(ALICE, "k").created_at == before[1] < ours.get(ALICE, "k").updated_at
 
 
-def test_emptied_namespaces(ours, theirs):
-    """They stay listed."""
+def test_emptied_namespace_is_not_listed(ours, theirs):
+    """InMemoryStore lists it."""
     for store in (theirs, ours):
         store.put(ALICE, "k", {"n": 1})
         store.delete(ALICE, "k")
@@ -171,19 +171,19 @@ def test_emptied_namespaces(ours, theirs):
     assert ours.list_namespaces(prefix=ALICE) == []
 
 
-@pytest.mark.parametrize(("asked", "found"), [({"$in": ["2026-01-01"]}, ["a"]), ({"$gt": "2026-01-31"}, ["b"])])
-def test_operators(ours, theirs, asked, found):
-    """`$in`, and `$gt` of a text, raise ValueError."""
+@pytest.mark.parametrize(("condition", "keys"), [({"$in": ["2026-01-01"]}, ["a"]), ({"$gt": "2026-01-31"}, ["b"])])
+def test_in_and_string_comparison_operators_work(ours, theirs, condition, keys):
+    """InMemoryStore raises ValueError for both."""
     for store in (theirs, ours):
         store.put(ALICE, "a", {"day": "2026-01-01"})
         store.put(ALICE, "b", {"day": "2026-02-01"})
     with pytest.raises(ValueError, match=r"\$in|float"):
-        theirs.search(ALICE, filter={"day": asked})
-    assert [item.key for item in ours.search(ALICE, filter={"day": asked})] == found
+        theirs.search(ALICE, filter={"day": condition})
+    assert [item.key for item in ours.search(ALICE, filter={"day": condition})] == keys
 
 
-def test_forgetting_a_namespace(ours, theirs):
-    """There is no call for it (langgraph#3917); ours tells what it would do, and leaves others alone (mem0#3746)."""
+def test_delete_namespace_erases_only_that_namespace(ours, theirs):
+    """LangGraph has no such call (langgraph#3917); see also mem0#3746."""
     assert not [name for name in dir(theirs) if "delete_namespace" in name]
     for user in ("alice", "bob"):
         for n in range(3):
@@ -194,20 +194,20 @@ def test_forgetting_a_namespace(ours, theirs):
     assert len(ours.memory.forget_user(user_id="bob").erased) == 3
 
 
-async def test_where_a_search_runs(ours, theirs, monkeypatch):
-    """InMemoryStore compares vectors on the event loop's own thread, which stands still meanwhile."""
+async def test_search_runs_off_event_loop(ours, theirs, monkeypatch):
+    """InMemoryStore compares vectors on the event loop's thread."""
     import threading
 
     from langgraph.store import memory as stock
 
     from meve.memory._recall.user_index import Shelf
 
-    seen = {}
+    threads = {}
     for name, owner, part in (("theirs", stock, "_cosine_similarity"), ("ours", Shelf, "alike")):
         real = getattr(owner, part)
-        spy = lambda *a, real=real, name=name: seen.setdefault(name, threading.get_ident()) and real(*a)  # noqa: E731
+        spy = lambda *a, real=real, name=name: threads.setdefault(name, threading.get_ident()) and real(*a)  # noqa: E731
         monkeypatch.setattr(owner, part, spy)
     for store in (theirs, ours):
         await store.aput(ALICE, "k", {"text": "zebra"})
         await store.asearch(ALICE, query="zebra")
-    assert seen["theirs"] == threading.get_ident() != seen["ours"]
+    assert threads["theirs"] == threading.get_ident() != threads["ours"]

@@ -29,7 +29,7 @@ PARTS = {
 TEXTS = ["A blue sky today.", "The sky was blue at noon.", "Blue is the colour of the sky.", "No sky is as blue."]
 
 
-def made() -> MeVeRetriever:
+def build_retriever() -> MeVeRetriever:
     return MeVeRetriever.from_texts(TEXTS, **PARTS)
 
 
@@ -40,7 +40,7 @@ class TestRetriever(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict:
-        return {"engine": made().engine}
+        return {"engine": build_retriever().engine}
 
     @property
     def retriever_query_example(self) -> str:
@@ -58,7 +58,7 @@ class TestRetrieverOverAStore(TestRetriever):
 class _Tool:
     @property
     def tool_constructor(self) -> BaseTool:
-        return create_meve_tool(made())
+        return create_meve_tool(build_retriever())
 
     @property
     def tool_invoke_params_example(self) -> dict:
@@ -86,7 +86,7 @@ class TestOverInMemory(_VectorStore):
 
 
 class TestOverFaiss(_VectorStore):
-    """Which by itself refuses ids that are taken, or missing."""
+    """FAISS itself refuses ids that are taken or missing."""
 
     kind = KINDS[1]
 
@@ -96,19 +96,17 @@ class TestOverChroma(_VectorStore):
 
 
 class TestOverQdrant(_VectorStore):
-    """Whose points have numbers and UUIDs for ids, and tell of themselves in the metadata."""
+    """Qdrant's point ids are numbers and UUIDs, and it adds metadata of its own."""
 
     kind = KINDS[3]
 
 
-class TestOverNothingOfTheirs(VectorStoreIntegrationTests):
-    """Made as any vector store is made, from texts and embeddings."""
-
+class TestFromTexts(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self) -> MeVeVectorStore:
         return MeVeVectorStore.from_texts([], self.get_embeddings(), **PARTS)
 
 
-def test_embeddings_are_those_of_the_embedder() -> None:
+def test_embeddings_equal_embedder() -> None:
     embeddings: Embeddings = MeVeEmbeddings(WordEmbedder())
     assert embeddings.embed_documents(["a b"])[0] == embeddings.embed_query("a b")

@@ -1,4 +1,4 @@
-"""What importing the integration loads: nothing by itself, no models with its names. In a process of its own."""
+"""The packages that importing langchain_meve loads, measured in a process of its own."""
 
 import json
 import subprocess
@@ -24,32 +24,32 @@ HEAVY = {
 }
 
 
-def loaded(code):
-    """The packages that code loads beyond langchain_core's retrievers."""
-    told = (
+def loaded_packages(code):
+    """Return the packages that `code` loads beyond langchain_core's retrievers."""
+    script = (
         "import json, sys, langchain_core.retrievers\n"
         f"before = set(sys.modules)\n{code}\n"
         "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
     )
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(process.stdout))
 
 
-def test_importing_it_loads_nothing_else():
-    assert loaded("import langchain_meve") == {"langchain_meve"}
+def test_import_loads_only_the_package():
+    assert loaded_packages("import langchain_meve") == {"langchain_meve"}
 
 
-def test_its_names_load_neither_torch_nor_models_nor_somebodys_store():
-    """Nor an agents' framework, but for the one name that is for agents."""
+def test_names_load_no_models_and_no_vector_store():
+    """All names but the middleware, which loads LangChain's agents."""
     names = [name for name in langchain_meve.__all__ if name != "MeVeMemoryMiddleware"]
-    found = loaded(f"from langchain_meve import {', '.join(names)}")
-    assert {"meve", "numpy"} <= found
-    assert not found & HEAVY
+    results = loaded_packages(f"from langchain_meve import {', '.join(names)}")
+    assert {"meve", "numpy"} <= results
+    assert not results & HEAVY
 
 
-def test_middleware_loads_what_agents_need_and_no_model():
-    found = loaded("from langchain_meve import MeVeMemoryMiddleware")
-    assert found & HEAVY == {"langchain"}
+def test_middleware_loads_langchain_but_no_model():
+    results = loaded_packages("from langchain_meve import MeVeMemoryMiddleware")
+    assert results & HEAVY == {"langchain"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_middleware_loads_what_agents_need_and_no_model():
         ("langchain_core", "langchain_meve.classic", "MeVeChatMessageHistory", "langchain-classic"),
     ],
 )
-def test_a_name_whose_framework_is_absent_says_which_extra_it_needs(absent, package, name, extra):
+def test_missing_framework_error_names_the_extra(absent, package, name, extra):
     code = (
         f"import sys; sys.modules[{absent!r}] = None\n"
         "from meve.errors import MissingExtraError\n"

@@ -1,4 +1,4 @@
-"""LangChain's embeddings and cross-encoders as parts: the contracts, and scales that must be said."""
+"""LangChain embeddings and cross-encoders as MeVe components: contracts and score scales."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.testing.verifier_contract import VerifierContract
 
 
-class Overlap(BaseCrossEncoder):
-    """Shares of the question's words: probabilities, of a kind."""
+class OverlapCrossEncoder(BaseCrossEncoder):
+    """Scores the share of the question's words in the text."""
 
     def score(self, text_pairs):
         return [float(OverlapVerifier().raw_scores(query, [text])[0]) for query, text in text_pairs]
 
 
-class Logits(Overlap):
+class Logits(OverlapCrossEncoder):
     def score(self, text_pairs):
         return [8 * s - 4 for s in super().score(text_pairs)]
 
@@ -39,7 +39,7 @@ class TestVerifier(VerifierContract):
 
     @pytest.fixture
     def verifier(self):
-        return LangChainVerifier(Overlap(), scale="probabilities")
+        return LangChainVerifier(OverlapCrossEncoder(), scale="probabilities")
 
 
 class TestVerifierOfLogits(VerifierContract):
@@ -51,37 +51,35 @@ class TestVerifierOfLogits(VerifierContract):
         return LangChainVerifier(Logits(), scale="logits", name="logits")
 
 
-def test_logits_that_were_called_probabilities_are_an_error():
-    """Never a wrong threshold."""
-    with pytest.raises(ModelError, match=r"Logits gave scores from -4 to 4.*scale='logits'"):
+def test_logits_declared_as_probabilities_raise():
+    with pytest.raises(ModelError, match=r"Logits must return probabilities, got scores from -4 to 4.*scale='logits'"):
         LangChainVerifier(Logits(), scale="probabilities").score("blue sky", ["blue sky", "grass"])
     with pytest.raises(ConfigurationError, match="'percent'"):
-        LangChainVerifier(Overlap(), scale="percent")
+        LangChainVerifier(OverlapCrossEncoder(), scale="percent")
     fitted = PlattCalibration(slope=2.0)
     assert LangChainVerifier(Logits(), scale=fitted).calibration is fitted
 
 
-def test_a_retriever_of_langchains_own_models():
-    """Embeddings and cross-encoder that a user has already."""
+def test_retriever_uses_langchain_models():
     retriever = MeVeRetriever.from_texts(
         ["a blue sky", "grass"],
         embedder=LangChainEmbedder(MeVeEmbeddings(WordEmbedder()), name="mine"),
-        verifier=LangChainVerifier(Overlap(), scale="probabilities"),
+        verifier=LangChainVerifier(OverlapCrossEncoder(), scale="probabilities"),
         tokens=WordCounter(),
     )
     assert [d.page_content for d in retriever.invoke("blue sky")] == ["a blue sky"]
     assert retriever.context("blue sky").trace.embedder == "mine"
 
 
-def test_what_fails_is_named():
-    class Broken(Overlap):
+def test_model_error_names_the_model():
+    class Broken(OverlapCrossEncoder):
         def score(self, text_pairs):
             raise OSError("gone")
 
     with pytest.raises(ModelError, match="scoring with Broken failed: OSError: gone"):
         LangChainVerifier(Broken(), scale="logits").score("q", ["a"])
 
-    class Short(Overlap):
+    class Short(OverlapCrossEncoder):
         def score(self, text_pairs):
             return [0.5]
 

@@ -1,4 +1,4 @@
-"""Turns that other middleware, failures, or another user come between: whose words are kept, and what is shown."""
+"""Turns that other middleware, failures or another user interrupt: whose messages are recorded and what is shown."""
 
 import pytest
 
@@ -12,12 +12,19 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from langchain_meve import MeVeMemoryMiddleware
-from tests.langchain_integration.chat_models import Scripted, actions, by_memory, recalled
-from tests.langchain_integration.test_memory_middleware import ASKED, DOG, Context, agent, call, config
+from tests.langchain_integration.chat_models import ScriptedChatModel, answer_from_memory, audit_actions, recalled_texts
+from tests.langchain_integration.test_memory_middleware import (
+    FACT,
+    QUESTION,
+    Context,
+    call_agent,
+    config,
+    make_agent,
+)
 
 
-def test_what_was_said_is_remembered_though_it_was_summed_up_before_the_answer(memory):
-    """In a turn of many calls of tools; and what was recalled for it is still shown, and judged."""
+def test_message_summarized_before_answer_is_recorded(memory):
+    """In a turn with many tool calls; the recalled memory stays visible and is scored."""
 
     @tool
     def look() -> str:
@@ -27,28 +34,27 @@ def test_what_was_said_is_remembered_though_it_was_summed_up_before_the_answer(m
     def answer(messages):
         if not any(m.type == "system" for m in messages):
             return AIMessage("A summary.")
-        calls = sum(recalled(seen) == [DOG] for seen in model.seen)
+        calls = sum(recalled_texts(seen) == [FACT] for seen in model.seen)
         if calls < 5:
             return AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": str(calls)}])
-        return by_memory(messages)
+        return answer_from_memory(messages)
 
-    memory.add(DOG, user_id="ann")
-    model = Scripted(answer=answer)
+    memory.add(FACT, user_id="ann")
+    model = ScriptedChatModel(answer=answer)
     summary = SummarizationMiddleware(model, trigger=("messages", 4), keep=("messages", 2))
-    told = create_agent(
+    agent = create_agent(
         model, [look], middleware=[summary, MeVeMemoryMiddleware(memory, user_id="ann")], checkpointer=InMemorySaver()
     )
-    made = told.invoke({"messages": [("user", f"I like tea. {ASKED}")]}, config("monday"))
-    assert [m.text for m in made["messages"] if m.type == "human" and "tea" in m.text] == []
-    assert made["messages"][-1].text == DOG
-    assert sorted(r.text for r in memory.list(user_id="ann")) == [DOG, "I like tea."]
-    assert actions(memory, "ann") == ["add", "retrieve", "use", "add"]
-    assert set(made) == {"messages"}
+    result = agent.invoke({"messages": [("user", f"I like tea. {QUESTION}")]}, config("monday"))
+    assert [m.text for m in result["messages"] if m.type == "human" and "tea" in m.text] == []
+    assert result["messages"][-1].text == FACT
+    assert sorted(r.text for r in memory.list(user_id="ann")) == [FACT, "I like tea."]
+    assert audit_actions(memory, "ann") == ["add", "retrieve", "use", "add"]
+    assert set(result) == {"messages"}
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_what_one_user_said_is_never_another_s_who_comes_to_the_thread(memory, way):
-    """Also where the first was never answered."""
+def test_unanswered_message_is_never_recorded_for_next_user_of_thread(memory, way):
     replies = iter([RuntimeError("no model"), AIMessage("Noted."), AIMessage("Noted.")])
 
     def answer(messages):
@@ -56,16 +62,16 @@ def test_what_one_user_said_is_never_another_s_who_comes_to_the_thread(memory, w
             raise reply
         return reply
 
-    told = agent(memory, Scripted(answer=answer))
+    agent = make_agent(memory, ScriptedChatModel(answer=answer))
     with pytest.raises(RuntimeError, match="no model"):
-        call(way, told, "I am ill.", "shared", "ann")
-    call(way, told, "I like tea.", "shared", "bob")
-    call(way, told, "I like milk.", "shared", "ann")
+        call_agent(way, agent, "I am ill.", "shared", "ann")
+    call_agent(way, agent, "I like tea.", "shared", "bob")
+    call_agent(way, agent, "I like milk.", "shared", "ann")
     assert [r.text for r in memory.list(user_id="bob")] == ["I like tea."]
     assert [r.text for r in memory.list(user_id="ann")] == ["I like milk."]
 
 
-def test_who_resumes_another_s_turn_gets_none_of_its_words(memory):
+def test_user_who_resumes_turn_records_nothing_of_it(memory):
     @tool
     def confirm() -> str:
         """Asks."""
@@ -75,28 +81,28 @@ def test_who_resumes_another_s_turn_gets_none_of_its_words(memory):
         asks = [{"name": "confirm", "args": {}, "id": "1"}]
         return AIMessage("Done.") if messages[-1].type == "tool" else AIMessage("", tool_calls=asks)
 
-    told = agent(memory, Scripted(answer=answer), tools=[confirm])
-    told.invoke({"messages": [("user", "I am ill.")]}, config("monday"), context=Context("ann"))
-    told.invoke(Command(resume="yes"), config("monday"), context=Context("boss"))
+    agent = make_agent(memory, ScriptedChatModel(answer=answer), tools=[confirm])
+    agent.invoke({"messages": [("user", "I am ill.")]}, config("monday"), context=Context("ann"))
+    agent.invoke(Command(resume="yes"), config("monday"), context=Context("boss"))
     assert memory.list(user_id="boss") == []
 
 
-def test_a_turn_that_failed_and_is_asked_otherwise_is_recalled_anew(memory):
-    """Under the same id of a message, as where a user edits it."""
-    memory.add(DOG, user_id="ann")
+def test_edited_message_of_failed_turn_is_recalled_again(memory):
+    """The edited message keeps its id."""
+    memory.add(FACT, user_id="ann")
     memory.add("My car is a red Volvo.", user_id="ann")
-    model = Scripted(answer=lambda messages: by_memory(messages) if len(model.seen) > 1 else 1 / 0)
-    told = agent(memory, model)
-    given = {"config": config("monday"), "context": Context("ann")}
+    model = ScriptedChatModel(answer=lambda messages: answer_from_memory(messages) if len(model.seen) > 1 else 1 / 0)
+    agent = make_agent(memory, model)
+    options = {"config": config("monday"), "context": Context("ann")}
     with pytest.raises(ZeroDivisionError):
-        told.invoke({"messages": [HumanMessage(ASKED, id="h")]}, **given)
-    made = told.invoke({"messages": [HumanMessage("What is my car? It is blue now.", id="h")]}, **given)
-    assert made["messages"][-1].text == "My car is a red Volvo."
+        agent.invoke({"messages": [HumanMessage(QUESTION, id="h")]}, **options)
+    result = agent.invoke({"messages": [HumanMessage("What is my car? It is blue now.", id="h")]}, **options)
+    assert result["messages"][-1].text == "My car is a red Volvo."
     assert "It is blue now." in {r.text for r in memory.list(user_id="ann")}
 
 
-def test_what_is_made_private_in_the_middle_of_a_turn_is_not_shown_again(memory):
-    fact = memory.add(DOG, user_id="ann")
+def test_memory_made_private_during_turn_is_not_shown_again(memory):
+    fact = memory.add(FACT, user_id="ann")
 
     @tool
     def hide() -> str:
@@ -108,6 +114,6 @@ def test_what_is_made_private_in_the_middle_of_a_turn_is_not_shown_again(memory)
         called = any(m.type == "tool" for m in messages)
         return AIMessage("ok") if called else AIMessage("", tool_calls=[{"name": "hide", "args": {}, "id": "1"}])
 
-    model = Scripted(answer=answer)
-    call("invoke", agent(memory, model, tools=[hide]), ASKED, "monday", "ann")
-    assert [recalled(messages) for messages in model.seen] == [[DOG], []]
+    model = ScriptedChatModel(answer=answer)
+    call_agent("invoke", make_agent(memory, model, tools=[hide]), QUESTION, "monday", "ann")
+    assert [recalled_texts(messages) for messages in model.seen] == [[FACT], []]

@@ -1,4 +1,4 @@
-"""Phase 1 over stores that users run: filters, removals, additions behind one's back, and fidelity. The real stores."""
+"""MeVeRetriever over real vector stores: filters, deletions and additions outside of MeVe."""
 
 import asyncio
 import uuid
@@ -7,7 +7,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever
-from langchain_meve._vector_store_adapters import AnyStore, store_of
+from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 
 
 def uid(name):
-    """An id that every store takes."""
+    """Return an id that every store accepts."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
-def named(documents):
+def with_ids(documents):
     return [d.model_copy(update={"id": uid(d.id)}) for d in documents]
 
 
@@ -32,8 +32,8 @@ def kind(request):
 @pytest.fixture
 def filled(kind, documents):
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
-    given = named(documents)
-    store.add_documents(given, ids=[d.id for d in given])
+    stored = with_ids(documents)
+    store.add_documents(stored, ids=[d.id for d in stored])
     return store
 
 
@@ -46,54 +46,51 @@ def found_ids(context):
     return {c.id for c in context.trace.candidates}
 
 
-def test_it_is_known_here(kind, filled):
-    """So that it can be listed, counted, and asked what a filter admits."""
-    store = store_of(filled)
-    assert type(store) is not AnyStore
+def test_store_has_its_own_adapter(kind, filled):
+    store = adapt_vector_store(filled)
+    assert type(store) is not VectorStoreAdapter
     assert store.name == kind.name
     assert store.size() == 4
-    assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
+    assert {p.id for p in store.list_passages()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
 
 
-def test_documents_come_back_as_they_went_in(retriever, documents):
-    """Id, text and metadata, with the account beside; sync and async."""
-    found = retriever.invoke("blue sky")
-    assert found[0].id == uid("sky")
-    assert found[0].page_content == "A blue sky today."
-    assert {**found[0].metadata, **documents[0].metadata} == found[0].metadata
-    assert found[0].metadata["meve_verified"]
-    assert asyncio.run(retriever.ainvoke("blue sky")) == found
+def test_documents_are_returned_unchanged_with_result_metadata(retriever, documents):
+    results = retriever.invoke("blue sky")
+    assert results[0].id == uid("sky")
+    assert results[0].page_content == "A blue sky today."
+    assert {**results[0].metadata, **documents[0].metadata} == results[0].metadata
+    assert results[0].metadata["meve_verified"]
+    assert asyncio.run(retriever.ainvoke("blue sky")) == results
 
 
-def test_words_find_what_vectors_miss(retriever):
-    """The store brings one candidate, the words another."""
+def test_keyword_search_adds_candidates(retriever):
     context = retriever.context("blue zebra", candidates=1, fallback_k=0)
     assert uid("zebra") in found_ids(context)
     assert {c.origin for c in context.trace.candidates} == {"dense", "lexical"}
 
 
-def test_a_filter_reaches_the_store_and_the_words_alike(kind, retriever):
-    """What it excludes never comes back, not even with every bar lowered."""
+def test_filter_applies_to_vectors_and_keywords(kind, retriever):
+    """Even with all thresholds at 0."""
     for options in ({}, {"sources": "lexical"}, {"sources": "dense"}, {"mode": "standard_rag"}):
         context = retriever.context("zebra facts", filter=kind.english(), threshold=0.0, fallback_floor=0.0, **options)
         assert uid("zebra") not in found_ids(context), options
     assert retriever.context("blue sky", filter=kind.english(), sources="lexical").passages
 
 
-def test_a_filter_leaves_as_many_as_were_asked_for(kind, parts):
-    """A store that filters what it fetched first must fetch enough: of fifty, two are admitted, and both are found."""
+def test_filtered_search_finds_all_matching_documents(kind, parts):
+    """A store that filters after fetching must fetch enough."""
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
     many = [Document(f"zebra zebra number {n}", id=uid(f"z{n}"), metadata={"lang": "de"}) for n in range(50)]
-    mine = [Document(f"an animal like a zebra {n}", id=uid(f"m{n}"), metadata={"lang": "en"}) for n in range(2)]
-    store.add_documents([*many, *mine], ids=[d.id for d in [*many, *mine]])
+    matching = [Document(f"an animal like a zebra {n}", id=uid(f"m{n}"), metadata={"lang": "en"}) for n in range(2)]
+    store.add_documents([*many, *matching], ids=[d.id for d in [*many, *matching]])
     retriever = MeVeRetriever.from_vectorstore(store, filter=kind.english(), **parts)
     for sources in ("dense", "lexical"):
         context = retriever.context("zebra", sources=sources, candidates=2)
         assert found_ids(context) == {uid("m0"), uid("m1")}, sources
 
 
-def test_what_is_removed_behind_its_back_is_gone_from_every_phase(filled, retriever):
-    """Although its words are still known; that they lag is said once the store can count."""
+def test_document_deleted_from_store_is_not_returned(filled, retriever):
+    """A StaleWarning reports the outdated keyword index."""
     filled.delete([uid("zebra")])
     with pytest.warns(StaleWarning, match="refresh"):
         context = retriever.context("zebra facts", threshold=0.0, fallback_floor=0.0)
@@ -101,26 +98,26 @@ def test_what_is_removed_behind_its_back_is_gone_from_every_phase(filled, retrie
     assert retriever.engine.refresh() == 3
 
 
-def test_what_is_added_behind_its_back_is_told_and_can_be_read(filled, retriever):
+def test_document_added_to_store_is_found_by_keywords_after_refresh(filled, retriever):
     new = Document("Yaks yawn.", id=uid("yak"), metadata={"lang": "en"})
     filled.add_documents([new], ids=[new.id])
-    assert retriever.engine.stale
+    assert retriever.engine.is_stale
     with pytest.warns(StaleWarning):
         assert uid("yak") in found_ids(retriever.context("yaks yawn"))
     retriever.engine.refresh()
-    assert not retriever.engine.stale
+    assert not retriever.engine.is_stale
     assert uid("yak") in found_ids(retriever.context("yawn", sources="lexical"))
 
 
-def test_langsmith_is_told_which_store(kind, retriever):
+def test_langsmith_params_name_the_store(kind, retriever):
     assert retriever._get_ls_params()["ls_vector_store_provider"] == kind.name
 
 
-def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(documents, parts):
-    """Without documents by vectors alone; with a filter, words admit none."""
+def test_unknown_store_has_keyword_search_only_with_documents(documents, parts):
+    """With a filter, keyword hits are never admitted."""
     inner = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
 
-    class Mine(type(inner).__mro__[1]):  # a VectorStore, and no InMemoryVectorStore
+    class UnknownStore(type(inner).__mro__[1]):  # a VectorStore, and no InMemoryVectorStore
         def similarity_search(self, query, k=4, **kwargs):
             return inner.similarity_search(query, k=k, **kwargs)
 
@@ -131,61 +128,60 @@ def test_a_store_that_is_not_known_is_searched_by_vectors_and_words_if_given(doc
         def from_texts(cls, *args, **kwargs):
             raise NotImplementedError
 
-    given = named(documents)
-    inner.add_documents(given, ids=[d.id for d in given])
-    alone = MeVeRetriever.from_vectorstore(Mine(), **parts)
-    assert {c.origin for c in alone.context("blue zebra").trace.candidates} == {"dense"}
-    with pytest.raises(ConfigurationError, match="can't list what it holds"):
-        alone.engine.refresh()
-    both = MeVeRetriever.from_vectorstore(Mine(), documents=given, filter_keyword="filter", **parts)
-    assert "lexical" in {c.origin for c in both.context("blue zebra", candidates=1).trace.candidates}
+    stored = with_ids(documents)
+    inner.add_documents(stored, ids=[d.id for d in stored])
+    without_documents = MeVeRetriever.from_vectorstore(UnknownStore(), **parts)
+    assert {c.origin for c in without_documents.context("blue zebra").trace.candidates} == {"dense"}
+    with pytest.raises(ConfigurationError, match="can't list its documents"):
+        without_documents.engine.refresh()
+    with_documents = MeVeRetriever.from_vectorstore(UnknownStore(), documents=stored, filter_keyword="filter", **parts)
+    assert "lexical" in {c.origin for c in with_documents.context("blue zebra", candidates=1).trace.candidates}
     english = lambda document: document.metadata["lang"] == "en"  # noqa: E731
-    assert uid("zebra") not in found_ids(both.context("zebra", filter=english, threshold=0.0, fallback_floor=0.0))
+    assert uid("zebra") not in found_ids(
+        with_documents.context("zebra", filter=english, threshold=0.0, fallback_floor=0.0)
+    )
     with pytest.raises(ConfigurationError, match="filter_keyword"):
-        alone.invoke("zebra", filter=english)
+        without_documents.invoke("zebra", filter=english)
     with pytest.raises(ConfigurationError, match="1 of 2 documents have no id"):
-        MeVeRetriever.from_vectorstore(Mine(), documents=[given[0], Document("nameless")], **parts)
-    Mine.get_by_ids = type(inner).__mro__[1].get_by_ids
-    with pytest.raises(ConfigurationError, match="can't get documents by their id"):
-        MeVeRetriever.from_vectorstore(Mine(), documents=given, **parts)
+        MeVeRetriever.from_vectorstore(UnknownStore(), documents=[stored[0], Document("nameless")], **parts)
+    UnknownStore.get_by_ids = type(inner).__mro__[1].get_by_ids
+    with pytest.raises(ConfigurationError, match="can't get documents by id"):
+        MeVeRetriever.from_vectorstore(UnknownStore(), documents=stored, **parts)
 
 
-def test_words_can_be_left_alone(filled, parts):
-    """Nothing is read, then."""
-    made = MeVeRetriever.from_vectorstore(filled, words=False, **parts)
-    assert {c.origin for c in made.context("blue zebra").trace.candidates} == {"dense"}
-    assert not made.engine.stale
+def test_keyword_search_can_be_disabled(filled, parts):
+    new_retriever = MeVeRetriever.from_vectorstore(filled, keyword_search=False, **parts)
+    assert {c.origin for c in new_retriever.context("blue zebra").trace.candidates} == {"dense"}
+    assert not new_retriever.engine.is_stale
 
 
-def test_a_record_without_text_is_no_reason_to_be_stale(kind, parts):
+def test_record_without_text_is_not_stale(kind, parts):
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
     store.add_documents([Document(" ", id=uid("blank")), Document("a blue sky", id=uid("sky"))])
-    made = MeVeRetriever.from_vectorstore(store, **parts)
-    assert not made.engine.stale
-    assert found_ids(made.context("blue sky")) == {uid("sky")}
+    new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
+    assert not new_retriever.engine.is_stale
+    assert found_ids(new_retriever.context("blue sky")) == {uid("sky")}
 
 
-def test_wrappers_that_hand_on_no_filter_leave_the_retrievers_own_in_force(kind, filled, parts):
-    """EnsembleRetriever forwards no options, ContextualCompressionRetriever no configuration: so it is the field."""
+def test_filter_field_applies_inside_ensemble_retriever(kind, filled, parts):
+    """EnsembleRetriever forwards no options."""
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    mine = MeVeRetriever.from_vectorstore(filled, filter=kind.english(), threshold=0.0, **parts)
-    ensemble = retrievers.EnsembleRetriever(retrievers=[mine])
+    filtered = MeVeRetriever.from_vectorstore(filled, filter=kind.english(), threshold=0.0, **parts)
+    ensemble = retrievers.EnsembleRetriever(retrievers=[filtered])
     assert "de" not in {d.metadata["lang"] for d in ensemble.invoke("zebra facts")}
 
 
-def test_qdrants_numbers_are_ids_too(parts):
-    """Zero among them."""
+def test_qdrant_int_ids_are_ids(parts):
     store = KINDS[3].make(MeVeEmbeddings(WordEmbedder()))
     store.add_texts(["a blue sky", "zebra facts"], ids=[0, 1])
-    made = MeVeRetriever.from_vectorstore(store, **parts)
-    assert [d.id for d in made.invoke("blue sky", sources="lexical")] == ["0"]
-    assert not made.engine.stale
+    new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
+    assert [d.id for d in new_retriever.invoke("blue sky", sources="lexical")] == ["0"]
+    assert not new_retriever.engine.is_stale
 
 
-def test_chroma_takes_more_hits_than_it_takes_ids_at_once(parts):
-    """Of many hits by words a filter leaves one."""
+def test_chroma_filters_more_hits_than_ids_per_call(parts):
     store = KINDS[2].make(MeVeEmbeddings(WordEmbedder()))
     many = [Document(f"zebra {n}", id=f"z{n:04}", metadata={"lang": "de"}) for n in range(1_200)]
     store.add_documents([*many, Document("zebra and nothing else than many words", id="m", metadata={"lang": "en"})])
-    made = MeVeRetriever.from_vectorstore(store, filter={"lang": "en"}, **parts)
-    assert found_ids(made.context("zebra", sources="lexical", fallback_k=0)) == {"m"}
+    new_retriever = MeVeRetriever.from_vectorstore(store, filter={"lang": "en"}, **parts)
+    assert found_ids(new_retriever.context("zebra", sources="lexical", fallback_k=0)) == {"m"}

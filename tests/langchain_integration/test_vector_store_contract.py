@@ -1,11 +1,11 @@
-"""The contract of stores that are attached from outside, on each that is known here, and on one that isn't."""
+"""The contract of external stores on each adapted vector store, and on an unknown one."""
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
-from langchain_meve._vector_store_adapters import store_of
+from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve.testing.fakes import WordEmbedder
 from meve.testing.store_contract import Attached, StoreContract
 from tests.langchain_integration.vector_stores import KINDS
@@ -13,17 +13,17 @@ from tests.langchain_integration.vector_stores import KINDS
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 
 
-def attached(theirs, english, **options):
-    """As a user of LangChain's has it, who writes to the store itself."""
-    store = store_of(theirs, **options)
+def attach_store(vectorstore, english, **options):
+    """Attach a vector store whose user writes to it directly."""
+    store = adapt_vector_store(vectorstore, **options)
 
     def put(passages):
-        if not store.replaces and (held := [d.id for d in theirs.get_by_ids([p.id for p in passages])]):
-            theirs.delete(held)
+        if not store.replaces and (existing := [d.id for d in vectorstore.get_by_ids([p.id for p in passages])]):
+            vectorstore.delete(existing)
         documents = [Document(p.text, id=p.id, metadata=dict(p.metadata)) for p in passages]
-        theirs.add_documents(documents, ids=[d.id for d in documents])
+        vectorstore.add_documents(documents, ids=[d.id for d in documents])
 
-    return Attached(store=store, put=put, drop=theirs.delete, english=english())
+    return Attached(store=store, put=put, drop=vectorstore.delete, english=english())
 
 
 class OfKind(StoreContract):
@@ -31,7 +31,7 @@ class OfKind(StoreContract):
 
     @pytest.fixture
     def attach(self):
-        return lambda: attached(self.kind.make(MeVeEmbeddings(WordEmbedder())), self.kind.english)
+        return lambda: attach_store(self.kind.make(MeVeEmbeddings(WordEmbedder())), self.kind.english)
 
 
 class TestInMemory(OfKind):
@@ -50,17 +50,17 @@ class TestQdrant(OfKind):
     kind = KINDS[3]
 
 
-class TestThroughTheFacade(StoreContract):
-    """A MeVeVectorStore is attached as what it goes around."""
+class TestMeVeVectorStore(StoreContract):
+    """A MeVeVectorStore is attach_store as the store that it wraps."""
 
     @pytest.fixture
     def attach(self, parts):
         inner = lambda: KINDS[0].make(MeVeEmbeddings(WordEmbedder()))  # noqa: E731
-        return lambda: attached(MeVeVectorStore(inner(), **parts), KINDS[0].english)
+        return lambda: attach_store(MeVeVectorStore(inner(), **parts), KINDS[0].english)
 
 
-class Unheard(VectorStore):
-    """A store that nobody here has heard of: it searches, and gets by id."""
+class UnknownVectorStore(VectorStore):
+    """A store without an adapter, which can search and get by id."""
 
     def __init__(self):
         self._inner = InMemoryVectorStore(MeVeEmbeddings(WordEmbedder()))
@@ -77,10 +77,10 @@ class Unheard(VectorStore):
         raise NotImplementedError
 
 
-class TestUnheardOf(StoreContract):
+class TestUnknownVectorStore(StoreContract):
     lists = False
     admits = False
 
     @pytest.fixture
     def attach(self):
-        return lambda: attached(Unheard(), KINDS[0].english, filter_keyword="filter")
+        return lambda: attach_store(UnknownVectorStore(), KINDS[0].english, filter_keyword="filter")

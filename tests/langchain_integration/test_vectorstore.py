@@ -1,4 +1,4 @@
-"""A vector store whose words keep in step: additions, replacements, removals, and LangChain's indexing API."""
+"""MeVeVectorStore keeps its keyword index in step with the vectors, also under LangChain's indexing API."""
 
 import asyncio
 import threading
@@ -29,8 +29,7 @@ def by_words(store, query):
     return {c.id for c in store.as_verified_retriever().context(query, sources="lexical").trace.candidates}
 
 
-def test_both_sides_keep_in_step(store):
-    """Sync and async; what is replaced is found by its new words alone."""
+def test_additions_and_deletions_update_keyword_index(store):
     a, b, w, z = map(uid, "abwz")
     store.add_documents([Document("zebra facts", id=a), Document("blue sky", id=b)])
     assert by_words(store, "zebra") == {a}
@@ -44,20 +43,19 @@ def test_both_sides_keep_in_step(store):
     assert by_words(store, "yak walrus") == set()
     assert store.add_texts(["zoo"], [{"n": 1}], ids=[z]) == [z]
     assert by_words(store, "zoo") == {z}
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
-def test_ids_that_are_made_are_those_of_both_sides(store):
-    """A document that words find can be deleted by the id that it comes back with."""
-    (made,) = store.add_documents([Document("zebra facts")])
-    (found,) = store.as_verified_retriever().invoke("zebra facts", sources="lexical")
-    store.delete([found.id])
-    assert store.get_by_ids([made]) == []
+def test_generated_id_deletes_from_store_and_keyword_index(store):
+    (new_id,) = store.add_documents([Document("zebra facts")])
+    (document,) = store.as_verified_retriever().invoke("zebra facts", sources="lexical")
+    store.delete([document.id])
+    assert store.get_by_ids([new_id]) == []
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
-def test_of_equal_ids_the_last_counts_on_both_sides(store):
+def test_last_document_of_equal_ids_is_kept(store):
     i = uid("i")
     store.add_documents([Document(text, id=i, metadata={"n": 1}) for text in ("zebra facts", "yak facts")])
     assert [d.page_content for d in store.get_by_ids([i])] == ["yak facts"]
@@ -65,23 +63,22 @@ def test_of_equal_ids_the_last_counts_on_both_sides(store):
     assert by_words(store, "yak") == {i}
 
 
-def test_any_text_can_be_an_id(store, parts):
-    """Also where the store itself takes numbers and UUIDs alone; a retriever that is made later knows it too."""
+def test_any_text_is_a_valid_id(store, parts):
+    """Also over Qdrant, and for a retriever that is built later."""
     names = ["report.txt#3", "007", str(2**64), "²"]
     documents = [Document(f"zebra {n}", id=i, metadata={"n": n}) for n, i in enumerate(names)]
     assert store.add_documents(documents) == names
     assert {d.id for d in store.get_by_ids(names)} == set(names)
     later = MeVeRetriever.from_vectorstore(store.inner, **parts)
-    for made in (store.as_verified_retriever(), later):
+    for retriever in (store.as_verified_retriever(), later):
         for sources in ("dense", "lexical"):
-            assert {d.id for d in made.invoke("zebra", sources=sources)} == set(names)
+            assert {d.id for d in retriever.invoke("zebra", sources=sources)} == set(names)
     store.delete(names[:3])
     assert by_words(store, "zebra") == {"²"}
     assert [d.id for d in store.similarity_search("zebra", k=9)] == ["²"]
 
 
-def test_what_its_searches_return_is_what_went_in(store):
-    """Id and metadata, whichever search, and without what the store adds of its own."""
+def test_searches_return_documents_as_added(store):
     one = Document("blue sky", id=uid("b"), metadata={"lang": "en"})
     store.add_documents([one])
     vector = store.embeddings.embed_query("blue sky")
@@ -95,13 +92,12 @@ def test_what_its_searches_return_is_what_went_in(store):
     assert one.metadata == {"lang": "en"}
 
 
-def test_words_are_indexed_off_the_event_loop(store, monkeypatch):
-    """Adding and deleting alike."""
-    where = []
-    for name in ("index", "forget"):
-        whole = getattr(store._engine, name)
+def test_keyword_index_is_updated_off_event_loop(store, monkeypatch):
+    threads = []
+    for name in ("index", "unindex"):
+        original = getattr(store._engine, name)
         monkeypatch.setattr(
-            store._engine, name, lambda told, whole=whole: (where.append(threading.get_ident()), whole(told))
+            store._engine, name, lambda ids, original=original: (threads.append(threading.get_ident()), original(ids))
         )
 
     async def change():
@@ -109,12 +105,11 @@ def test_words_are_indexed_off_the_event_loop(store, monkeypatch):
         await store.adelete([uid("b")])
 
     asyncio.run(change())
-    assert len(where) >= 2
-    assert threading.get_ident() not in where
+    assert len(threads) >= 2
+    assert threading.get_ident() not in threads
 
 
-def test_what_the_store_did_not_delete_is_not_forgotten(parts):
-    """Deleting may fail, and says so by False; all is deleted where the store takes None for all."""
+def test_failed_delete_keeps_keyword_index(parts):
 
     class Reluctant(InMemoryVectorStore):
         def delete(self, ids=None, **kwargs):
@@ -129,36 +124,34 @@ def test_what_the_store_did_not_delete_is_not_forgotten(parts):
     assert by_words(store, "zebra") == {"z"}
     assert store.delete()
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.stale
+    assert not store.as_verified_retriever().engine.is_stale
 
 
-def test_its_retrievers_verify_and_share_one_engine(store):
+def test_retrievers_of_store_share_engine(store):
     store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
     one, other = store.as_verified_retriever(k=1), store.as_verified_retriever()
     assert one.engine is other.engine
     assert [d.page_content for d in one.invoke("blue sky")] == ["blue sky"]
 
 
-def test_options_of_a_retriever_are_not_swallowed(parts):
-    """They belong to the retrievers that it makes."""
+def test_retriever_options_are_refused(parts):
     with pytest.raises(TypeError, match="filter"):
         MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings(WordEmbedder())), filter={"lang": "en"}, **parts)
 
 
-def test_a_retriever_over_it_is_one_over_what_it_goes_around(store, parts):
+def test_retriever_over_wrapper_uses_inner_store(store, parts):
     store.add_documents([Document("zebra facts", id=uid("z"))])
-    made = MeVeRetriever.from_vectorstore(store, **parts)
-    assert {c.id for c in made.context("zebra", sources="lexical").trace.candidates} == {uid("z")}
+    new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
+    assert {c.id for c in new_retriever.context("zebra", sources="lexical").trace.candidates} == {uid("z")}
 
 
-def test_its_own_searches_are_the_inner_stores(store):
-    """Those by diversity too."""
+def test_mmr_search_is_that_of_inner_store(store):
     store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
-    found = store.as_retriever(search_type="mmr", search_kwargs={"k": 1, "fetch_k": 2}).invoke("blue sky")
-    assert [d.page_content for d in found] == ["blue sky"]
+    results = store.as_retriever(search_type="mmr", search_kwargs={"k": 1, "fetch_k": 2}).invoke("blue sky")
+    assert [d.page_content for d in results] == ["blue sky"]
 
 
-def test_langchains_indexing_works_and_its_cleanup_reaches_the_words(store):
+def test_indexing_api_cleanup_updates_keyword_index(store):
     manager = InMemoryRecordManager("test")
     manager.create_schema()
 
@@ -176,8 +169,8 @@ def test_langchains_indexing_works_and_its_cleanup_reaches_the_words(store):
     assert len(by_words(store, "blue")) == 1
 
 
-def test_langchains_indexing_works_on_a_loop_and_with_long_keys(store):
-    """Keys by SHA-256 are no UUIDs, and every store takes them here."""
+def test_async_indexing_api_accepts_sha256_keys(store):
+    """Keys by SHA-256 are no UUIDs."""
     manager = InMemoryRecordManager("test")
     manager.create_schema()
 

@@ -1,4 +1,4 @@
-"""The stores that phase 1 is tried on, each as its users make it, with filters in its own words."""
+"""The vector stores under test, each with a filter in its own syntax."""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Nodes, and parts that are quick and sure."""
+"""Nodes, and fast deterministic components."""
 
 import uuid
 from contextlib import contextmanager
@@ -19,27 +19,27 @@ from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbe
 
 
 def uid(name):
-    """An id that every store takes."""
+    """Return a UUID, which every store accepts as an id."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 def node(name, text, **metadata):
-    made = TextNode(id_=uid(name), text=text, metadata=metadata)
-    made.excluded_embed_metadata_keys = made.excluded_llm_metadata_keys = list(metadata)
-    made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc-{name}")
-    return made
+    node = TextNode(id_=uid(name), text=text, metadata=metadata)
+    node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(metadata)
+    node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc-{name}")
+    return node
 
 
 class Listener(BaseEventHandler):
-    heard: list = []  # noqa: RUF012 - pydantic's
+    received: list = []  # noqa: RUF012 - pydantic's
 
     def handle(self, event, **kwargs):
-        self.heard.append(event)
+        self.received.append(event)
 
 
 @contextmanager
 def listening(listener):
-    """A listener at the root, as tracers are."""
+    """Attach a listener to LlamaIndex's root dispatcher, as tracers do."""
     root = get_dispatcher()
     root.add_event_handler(listener)
     try:
@@ -71,7 +71,7 @@ def clock():
 
 @pytest.fixture(scope="session")
 def embedder():
-    """The one that ships, loaded once."""
+    """The shipped embedder, loaded once."""
     return resolve_embedder(None)
 
 

@@ -1,4 +1,4 @@
-"""MeVeMemory by itself: whose it is, what it recalls and when, what answers make of it, and what a reset takes."""
+"""MeVeMemory: isolation, recalls, judged answers and what is remembered."""
 
 import re
 from datetime import timedelta
@@ -9,7 +9,7 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 
 from llama_index_meve import MeVeMemory
-from llama_index_meve._token_limit import MessageCounter
+from llama_index_meve._message_counter import MessageCounter
 from meve.errors import (
     ConfigurationError,
     QueryError,
@@ -19,7 +19,17 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._recall.formatting import HEADER, OPENING
 from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordCounter
-from tests.llama_index_integration.chats import CAT, QUESTION, facts, known, model, outcomes, texts, tool_call, user
+from tests.llama_index_integration.chat_helpers import (
+    CAT,
+    QUESTION,
+    facts,
+    model,
+    outcomes,
+    remember_cat,
+    texts,
+    tool_call,
+    user,
+)
 
 
 @pytest.fixture
@@ -27,8 +37,8 @@ def chat(memory):
     return MeVeMemory(memory=memory, user_id="alice", session_id="s1")
 
 
-def test_it_is_a_memory_that_is_never_false(chat):
-    """Agents put another in place of one that is false."""
+def test_empty_memory_is_truthy(chat):
+    """Agents replace a falsy memory by another."""
     assert isinstance(chat, BaseMemory)
     assert chat.get_all() == []
     assert bool(chat)
@@ -36,7 +46,7 @@ def test_it_is_a_memory_that_is_never_false(chat):
 
 
 @pytest.mark.parametrize("nobody", [None, "", " ", True, 1.5, ["alice"]])
-def test_without_a_user_it_is_refused(memory, nobody):
+def test_missing_or_invalid_user_is_rejected(memory, nobody):
     with pytest.raises(ValidationError, match="user_id"):
         MeVeMemory(memory, user_id=nobody)
     with pytest.raises(TypeError, match="user_id"):
@@ -44,40 +54,42 @@ def test_without_a_user_it_is_refused(memory, nobody):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"memory": "m.db"}, "GovernedMemory.open"),
         ({"session_id": " "}, "session_id"),
         ({"search": {"limt": 3}}, "unknown option 'limt' of search: did you mean 'limit'"),
-        ({"search": {"limit": "5"}}, "limit is '5'"),
-        ({"search": {"max_tokens": "300"}}, "max_tokens is '300'"),
+        ({"search": {"limit": "5"}}, "limit must be an integer of at least 1, got '5'"),
+        ({"search": {"max_tokens": "300"}}, "max_tokens must be an integer of at least 1, got '300'"),
         ({"search": {"verify": "no"}}, "verify is 'no'"),
         ({"search": {"include_private": "no"}}, "include_private is 'no'"),
-        ({"search": {"user_id": "bob"}}, "the conversation tells it"),
-        ({"search": {"without": []}}, "the conversation tells it"),
+        ({"search": {"user_id": "bob"}}, "is set by the integration: remove it from search"),
+        ({"search": {"without": []}}, "is set by the integration: remove it from search"),
         ({"search": {"classes": ["secret"]}}, "choose one of"),
         ({"remember": "all"}, "TurnRules"),
-        ({"on_error": "hide"}, "choose one of warn, raise"),
-        ({"token_limit": 0}, "^token_limit is 0: it should be greater than or equal to 1$"),
-        ({"token_limit": "300"}, "^token_limit is '300': it should be a valid integer$"),
-        ({"insert_method": "assistant"}, "^insert_method is 'assistant': it should be 'system' or 'user'$"),
-        ({"media_tokens": {"image": -1}}, "^media_tokens.image is -1: it should be greater than or equal to 0$"),
+        ({"on_error": "hide"}, "on_error must be one of warn, raise, got 'hide'"),
+        ({"token_limit": 0}, "^token_limit must be greater than or equal to 1, got 0$"),
+        ({"token_limit": "300"}, "^token_limit must be a valid integer, got '300'$"),
+        ({"insert_method": "assistant"}, "^insert_method must be 'system' or 'user', got 'assistant'$"),
+        ({"media_tokens": {"image": -1}}, "^media_tokens.image must be greater than or equal to 0, got -1$"),
         ({"media_tokens": {"imgae": 765}}, "'imgae' of media_tokens: did you mean 'image'"),
         ({"remember": TurnRules(sources={"usr": "chat_user"}, classes={})}, "'usr' of remember: did you mean 'user'"),
     ],
 )
-def test_what_can_not_be_is_refused(memory, options, told):
-    with pytest.raises((ConfigurationError, ValidationError), match=told):
+def test_invalid_option_is_rejected(memory, options, message):
+    with pytest.raises((ConfigurationError, ValidationError), match=message):
         MeVeMemory(**{"memory": memory, "user_id": "alice", **options})
 
 
 @pytest.mark.parametrize("question", [5, ["Where?"], b"Where?"])
-def test_a_question_that_is_none_is_named(chat, question):
-    with pytest.raises(QueryError, match=re.escape(f"the question is {question!r}: give text")):
+def test_question_of_another_type_is_rejected(chat, question):
+    with pytest.raises(
+        QueryError, match=re.escape(f"the question must be text, a ChatMessage or a QueryBundle, got {question!r}")
+    ):
         chat.get(question)
 
 
-def test_from_defaults_needs_a_user_and_takes_a_history(memory):
+def test_from_defaults_requires_a_user_and_stores_the_history(memory):
     with pytest.raises(ConfigurationError, match="memory=MeVeMemory"):
         MeVeMemory.from_defaults(chat_history=[])
     made = MeVeMemory.from_defaults(memory=memory, user_id="alice", chat_history=[user(CAT)], llm=None, token_limit=99)
@@ -87,7 +99,7 @@ def test_from_defaults_needs_a_user_and_takes_a_history(memory):
     assert MeVeMemory.from_defaults(memory=memory, user_id="alice").session_id != made.session_id
 
 
-def test_users_and_sessions_are_apart(memory, chat):
+def test_users_and_sessions_are_isolated(memory, chat):
     chat.put(user(CAT))
     for owner, session in (("bob", "s1"), ("alice", "s2"), (1, "s1"), ("1", "s1")):
         other = MeVeMemory(memory, user_id=owner, session_id=session)
@@ -97,8 +109,8 @@ def test_users_and_sessions_are_apart(memory, chat):
     assert texts(chat.get_all()) == [CAT]
 
 
-def test_facts_stand_in_the_system_message_as_data_and_instructions_before_them(memory, chat):
-    known(memory)
+def test_recall_follows_the_instructions_in_the_system_message(memory, chat):
+    remember_cat(memory)
     assert chat.get(QUESTION)[0].content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")
     chat.put(ChatMessage("Be brief.", role="system"))
     [first] = chat.get(QUESTION)
@@ -106,8 +118,8 @@ def test_facts_stand_in_the_system_message_as_data_and_instructions_before_them(
     assert [block.text.partition("\n")[0] for block in first.blocks] == ["Be brief.", HEADER]
 
 
-def test_facts_may_stand_before_what_the_user_said_last(memory):
-    known(memory)
+def test_recall_can_stand_before_the_last_user_message(memory):
+    remember_cat(memory)
     chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
     [only] = chat.get(QUESTION)
     assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
@@ -123,8 +135,8 @@ def test_facts_may_stand_before_what_the_user_said_last(memory):
         MeVeMemory(memory, user_id="alice", insert_method="middle")
 
 
-def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat):
-    known(memory)
+def test_question_is_the_input_or_the_last_user_message(memory, chat):
+    remember_cat(memory)
     chat.put_messages([user(QUESTION), model("I don't know.")])
     assert CAT in str(chat.get()[0])
     assert CAT in str(chat.get(ChatMessage(QUESTION))[0])
@@ -134,20 +146,20 @@ def test_the_question_is_the_input_or_else_what_the_user_said_last(memory, chat)
     assert chat.get(some_option=1, initial_token_count=10)
 
 
-def test_no_words_no_question(memory, chat):
-    known(memory)
+def test_message_without_text_recalls_nothing(memory, chat):
+    remember_cat(memory)
     chat.put(ChatMessage(role="user", blocks=[ImageBlock(url="http://x/y.png")]))
     assert [m.role.value for m in chat.get()] == ["user"]
     assert memory.audit.events(action="retrieve") == []
 
 
-def test_a_question_of_any_length_and_kind_is_asked(memory, chat):
-    known(memory)
+def test_very_long_or_malformed_question_is_searched(memory, chat):
+    remember_cat(memory)
     for asked in ("The weather was fine that day. " * 4_000 + QUESTION, f"\x00 \ud800 {QUESTION}"):
         assert CAT in str(chat.get(asked)[0].content)
 
 
-def test_what_the_window_shows_is_not_recalled(memory, chat):
+def test_visible_messages_are_not_recalled(memory, chat):
     chat.put_messages([user(f"Hi! {CAT}"), model("Nice.")])
     assert texts(chat.get(QUESTION)) == [f"Hi! {CAT}", "Nice."]
     small = MeVeMemory(memory, user_id="alice", session_id="s1", token_limit=150)
@@ -157,8 +169,8 @@ def test_what_the_window_shows_is_not_recalled(memory, chat):
     assert texts(shown[1:]) == [QUESTION]
 
 
-def test_what_is_over_is_neither_shown_nor_recalled(memory, chat, clock):
-    known(memory, ttl=timedelta(hours=1))
+def test_expired_messages_and_facts_are_not_returned(memory, chat, clock):
+    remember_cat(memory, ttl=timedelta(hours=1))
     chat.put(user("I have a dog."))
     assert CAT in str(chat.get(QUESTION))
     clock.advance(timedelta(hours=1))
@@ -167,7 +179,7 @@ def test_what_is_over_is_neither_shown_nor_recalled(memory, chat, clock):
     assert chat.get(QUESTION) == chat.get_all() == []
 
 
-def test_the_policy_says_how_long_a_conversation_lives(tmp_path, clock):
+def test_conversation_expires_by_the_policy(tmp_path, clock):
     policy = Policy.from_dict({"chat_ttl": "2h"})
     with GovernedMemory.open(tmp_path / "m.db", clock=clock, policy=policy) as memory:
         chat = MeVeMemory(memory, user_id="alice", session_id="s")
@@ -184,8 +196,8 @@ def test_the_policy_says_how_long_a_conversation_lives(tmp_path, clock):
         ("Your cat is called Max.", -30),
     ],
 )
-def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, answer, moved):
-    before = known(memory).reflection
+def test_answer_moves_the_score_of_its_recall_once(memory, chat, answer, moved):
+    before = remember_cat(memory).reflection
     chat.get(QUESTION)
     chat.put_messages([user(QUESTION), model(answer)])
     assert facts(memory)[CAT] == max(0, before + moved)
@@ -210,46 +222,46 @@ def test_an_answer_is_held_against_what_was_recalled_for_it_once(memory, chat, a
         [user("And what about my dog?"), model("Your cat is called Tom.")],
     ],
 )
-def test_only_the_answer_to_that_question_counts(memory, chat, between):
-    known(memory)
+def test_other_messages_do_not_judge_the_recall(memory, chat, between):
+    remember_cat(memory)
     chat.get(QUESTION)
     chat.put(user(QUESTION))
     chat.put_messages(between)
     assert outcomes(memory) == []
 
 
-def test_what_did_not_fit_is_not_outcomes(memory):
-    known(memory)
+def test_recall_that_did_not_fit_is_not_judged(memory):
+    remember_cat(memory)
     tight = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=20)
     assert tight.get(QUESTION) == []
     tight.put_messages([user(QUESTION), model("No idea.")])
     assert outcomes(memory) == memory.audit.events(action="retrieve") == []
 
 
-def test_after_an_answer_the_same_is_told_again_and_nothing_is_recalled(memory, chat):
-    known(memory)
+def test_answered_question_repeats_its_recall_without_a_search(memory, chat):
+    remember_cat(memory)
     chat.put(user(QUESTION))
-    told = chat.get()[0].content
+    message = chat.get()[0].content
     chat.put(model("Your cat is called Tom."))
     recalls = memory.audit.events(action="retrieve")
-    assert chat.get()[0].content == told
+    assert chat.get()[0].content == message
     assert memory.audit.events(action="retrieve") == recalls
     memory.delete("cat", user_id="alice")
     assert texts(chat.get()) == [QUESTION, "Your cat is called Tom."]
 
 
-def test_what_is_told_again_fits_too(memory):
-    known(memory)
+def test_repeated_recall_fits_the_token_limit(memory):
+    remember_cat(memory)
     small = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=150, tokens=WordCounter())
     small.put(user(QUESTION))
     assert CAT in small.get()[0].content
     small.put(model("word " * 120))
     shown = small.get()
-    assert 120 < sum(map(MessageCounter(WordCounter()).message, shown)) <= 150
+    assert 120 < sum(map(MessageCounter(WordCounter()).count_message, shown)) <= 150
 
 
-def test_the_last_recall_can_be_looked_at(memory, chat):
-    known(memory)
+def test_last_recall_is_exposed(memory, chat):
+    remember_cat(memory)
     assert chat.recall is None
     chat.get(QUESTION)
     assert [record.id for record in chat.recall.records] == ["cat"]
@@ -262,7 +274,7 @@ def test_statements_are_remembered_and_questions_are_not(memory, chat):
     assert set(facts(memory)) == {CAT}
 
 
-def test_which_turns_are_remembered_can_be_chosen(memory):
+def test_turn_rules_select_the_remembered_turns(memory):
     both = TurnRules(sources={"user": "chat_user", "assistant": "chat_assistant"})
     for rules, expected in ((None, set()), (both, {CAT, "I like cats."})):
         chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=rules)
@@ -270,21 +282,21 @@ def test_which_turns_are_remembered_can_be_chosen(memory):
         assert set(facts(memory)) == expected
 
 
-def test_what_is_remembered_takes_what_the_policy_gives_it_unless_told(memory):
-    known(memory)
+def test_recall_size_defaults_to_the_policy(memory):
+    remember_cat(memory)
     for search in ({"max_tokens": None}, {"max_tokens": 400}, {}):
         assert CAT in MeVeMemory(memory, user_id="alice", search=search).get(QUESTION)[0].content
 
 
-def test_messages_may_come_one_by_one(memory, chat):
+def test_messages_can_be_put_from_a_generator(memory, chat):
     chat.put_messages(user(text) for text in ("Hello!", CAT))
     assert texts(chat.get_all()) == ["Hello!", CAT]
     assert set(facts(memory)) == {CAT}
 
 
-def test_halves_of_characters_keep_nothing_from_being_recalled(memory):
-    """As streams leave them that were cut; a message of nothing else asks nothing."""
-    known(memory)
+def test_lone_surrogates_do_not_prevent_recall(memory):
+    """Streams that were cut leave them."""
+    remember_cat(memory)
     strict = MeVeMemory(memory, user_id="alice", session_id="s", on_error="raise")
     strict.put_messages([user("\ud83d The weather was \udc00 fine."), model("\ud83d")])
     assert CAT in strict.get(QUESTION)[0].content

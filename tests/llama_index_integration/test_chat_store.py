@@ -1,4 +1,4 @@
-"""The governed memory as a chat store: beyond what any chat store must do."""
+"""MeVeChatStore beyond the chat store contract: ownership, expiry, erasure, holds and the audit log."""
 
 import asyncio
 import copy
@@ -37,7 +37,7 @@ def store(memory):
     return MeVeChatStore(memory, user_id="alice")
 
 
-async def test_an_owner_is_bound_for_good(memory, store):
+async def test_other_users_cannot_reach_the_messages(memory, store):
     bob, number = MeVeChatStore(memory, user_id="bob"), MeVeChatStore(memory, user_id=1)
     await store.add_message("s", ChatMessage("of alice"))
     for other in (bob, number, MeVeChatStore(memory, user_id="1")):
@@ -55,18 +55,18 @@ async def test_an_owner_is_bound_for_good(memory, store):
 
 
 @pytest.mark.parametrize("user", ["", " ", None, True, 1.5])
-def test_nobody_is_no_owner(memory, user):
+def test_invalid_user_is_rejected(memory, user):
     with pytest.raises(ValidationError, match="user_id"):
         MeVeChatStore(memory, user_id=user)
 
 
-def test_a_memory_is_needed():
+def test_missing_memory_is_rejected():
     with pytest.raises(ConfigurationError, match=r"GovernedMemory\.open"):
         MeVeChatStore("memory.db", user_id="alice")
 
 
 @pytest.mark.parametrize("ttl", [None, timedelta(minutes=5)])
-async def test_turns_are_gone_from_every_read_to_the_second(memory, clock, ttl):
+async def test_expired_messages_are_gone_from_every_read(memory, clock, ttl):
     store = MeVeChatStore(memory, user_id="alice", ttl=ttl)
     await store.add_message("s", ChatMessage("a"))
     clock.advance((ttl or timedelta(days=7)) - timedelta(seconds=1))
@@ -82,7 +82,7 @@ async def test_turns_are_gone_from_every_read_to_the_second(memory, clock, ttl):
 
 
 @pytest.mark.parametrize("way", ["delete_message", "delete_messages", "oldest", "set", "forget"])
-async def test_what_is_deleted_leaves_no_byte(memory, store, tmp_path, way):
+async def test_deleted_message_leaves_no_byte_in_the_files(memory, store, tmp_path, way):
     def held():
         return [each.name for each in tmp_path.iterdir() if SECRET.encode() in each.read_bytes()]
 
@@ -101,7 +101,7 @@ async def test_what_is_deleted_leaves_no_byte(memory, store, tmp_path, way):
     assert held() == []
 
 
-async def test_the_log_tells_of_each_without_what_it_says(memory, store):
+async def test_audit_log_records_changes_without_content(memory, store):
     await store.add_messages("s", user_messages(SECRET, "b"))
     await store.archive_oldest_messages("s", 1)
     await store.delete_messages("s")
@@ -111,7 +111,7 @@ async def test_the_log_tells_of_each_without_what_it_says(memory, store):
     assert memory.audit.verify().ok
 
 
-async def test_a_hold_is_told(memory, store):
+async def test_held_message_cannot_be_deleted(memory, store):
     await store.add_messages("s", user_messages("a", "b"))
     memory.hold(memory.messages.page("s", user_id="alice")[1].id, user_id="alice", why="a court")
     for way in (store.delete_messages("s"), store.set_messages("s", []), store.delete_message("s", 1)):
@@ -120,7 +120,7 @@ async def test_a_hold_is_told(memory, store):
     assert await stored_texts(store, "s") == ["a", "b"]
 
 
-async def test_the_last_are_read_alone(store):
+async def test_last_messages_are_read_by_status(store):
     await store.add_messages("s", user_messages(*"abcde"))
     await store.archive_oldest_messages("s", 1)
     assert texts_of(await store.get_last_messages("s", 2)) == ["d", "e"]
@@ -129,7 +129,7 @@ async def test_the_last_are_read_alone(store):
     assert await store.get_last_messages("s", 0) == []
 
 
-async def test_what_is_no_message_is_refused(store):
+async def test_invalid_message_is_rejected(store):
     with pytest.raises(PassageError, match="ChatMessage"):
         await store.add_messages("s", [ChatMessage("a"), "b"])
     with pytest.raises(PassageError, match="JSON"):
@@ -137,13 +137,13 @@ async def test_what_is_no_message_is_refused(store):
     assert await stored_texts(store, "s") == []
 
 
-async def test_messages_are_no_facts(memory, store):
+async def test_messages_are_not_recalled(memory, store):
     memory.add("Alice likes tea.", user_id="alice", source="doc")
     await store.add_messages("s", user_messages("Alice likes tea.", "Does Alice like tea?"))
     assert [r.source for r in memory.search("Alice likes tea", user_id="alice").records] == ["doc"]
 
 
-def test_copies_share_the_memory_and_nothing_of_it_is_written_out(memory, store):
+def test_copies_share_the_memory_and_serialization_omits_it(memory, store):
     bob = store.model_copy(update={"user_id": "bob"}, deep=True)
     assert (store.user_id, bob.user_id, bob.memory is memory) == ("alice", "bob", True)
     with pytest.raises(ValidationError, match="user_id"):
@@ -167,8 +167,7 @@ WRITES = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-async def test_the_loop_goes_on_while_others_hold_the_file(memory, store, write):
-    """Readers too: they see what was."""
+async def test_locked_file_blocks_neither_the_loop_nor_readers(memory, store, write):
     await store.add_message("s", ChatMessage("a"))
     with memory._kit.store.writing():
         pending = asyncio.create_task(write(store))
@@ -180,7 +179,7 @@ async def test_the_loop_goes_on_while_others_hold_the_file(memory, store, write)
     assert await stored_texts(store, "s") != ["a"]
 
 
-def test_it_works_from_any_loop_and_thread(store):
+def test_store_works_from_any_loop_and_thread(store):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: asyncio.run(store.add_message("s", ChatMessage(str(n)))), range(40)))
     assert sorted(asyncio.run(stored_texts(store, "s"))) == sorted(map(str, range(40)))
@@ -192,7 +191,7 @@ def test_it_works_from_any_loop_and_thread(store):
     assert memory.get_all() == []
 
 
-async def test_under_memory_what_overflows_is_archived(store):
+async def test_overflow_of_llamaindex_memory_is_archived(store):
     memory = Memory.from_defaults(
         session_id="s", chat_store=store, token_limit=100, token_flush_size=20, chat_history_token_ratio=0.5
     )

@@ -8,7 +8,7 @@ from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index_meve import MeVeChatStore
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.llama_index_integration import chat_stores
+from tests.llama_index_integration import stock_chat_stores
 from tests.llama_index_integration.chat_store_contract.contract import ChatStoreContract
 
 
@@ -21,20 +21,20 @@ class TestMeVeChatStore(ChatStoreContract):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 class TestSQLAlchemyChatStore(ChatStoreContract):
-    expected_failures = chat_stores.SQLALCHEMY_FAILS
+    expected_failures = stock_chat_stores.SQLALCHEMY_FAILS
 
     @pytest.fixture
     def store(self, run):
-        stock = chat_stores.sqlalchemy()
+        stock = stock_chat_stores.sqlalchemy()
         yield stock
-        run(chat_stores.dispose(stock))
+        run(stock_chat_stores.dispose(stock))
         gc.collect()  # close leaked connections here, so that no later test gets their warnings
 
 
 class TestSimpleChatStore(ChatStoreContract):
-    expected_failures = chat_stores.SIMPLE_FAILS
+    expected_failures = stock_chat_stores.SIMPLE_FAILS
     archives = False
 
     @pytest.fixture
     def store(self):
-        return chat_stores.AsyncSimpleChatStore(inner=SimpleChatStore())
+        return stock_chat_stores.AsyncSimpleChatStore(inner=SimpleChatStore())

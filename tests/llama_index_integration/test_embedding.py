@@ -1,4 +1,4 @@
-"""The embedder that ships as LlamaIndex's embedding model."""
+"""MeVeEmbedding: the shipped embedder as a LlamaIndex embedding model."""
 
 import asyncio
 import copy
@@ -13,7 +13,7 @@ from meve.testing.fakes import WordEmbedder
 TEXTS = ["Tomatoes want sun.", "Bread is baked."]
 
 
-def test_it_embeds_as_its_embedder_does_sync_and_async():
+def test_sync_and_async_embeddings_equal_the_embedders():
     made, bare = MeVeEmbedding(WordEmbedder()), WordEmbedder()
     assert made.get_query_embedding(TEXTS[0]) == bare.embed_query(TEXTS[0]).tolist()
     assert made.get_text_embedding_batch(TEXTS) == bare.embed_passages(TEXTS).tolist()
@@ -32,12 +32,12 @@ def test_it_embeds_as_its_embedder_does_sync_and_async():
     )
 
 
-def test_it_survives_being_written_pickled_and_copied():
+def test_serialized_pickled_and_copied_embedding_is_equivalent():
     made = MeVeEmbedding()
     for again in (MeVeEmbedding.from_dict(made.to_dict()), pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
         assert again.get_query_embedding(TEXTS[0]) == made.get_query_embedding(TEXTS[0])
 
 
-def test_a_model_that_is_not_here_is_named():
+def test_missing_model_is_named():
     with pytest.raises(ModelNotFoundError, match="no/such-model"):
         MeVeEmbedding("no/such-model")

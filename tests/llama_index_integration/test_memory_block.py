@@ -1,4 +1,4 @@
-"""MeVeMemoryBlock inside LlamaIndex's own Memory: what it tells, what it takes in and when, and how it is shortened."""
+"""MeVeMemoryBlock inside LlamaIndex's own Memory."""
 
 import asyncio
 import threading
@@ -10,19 +10,19 @@ from llama_index.core.memory import Memory
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
 from meve.memory import GovernedMemory
-from meve.memory._integration import HELD
+from meve.memory._integration import MAX_PENDING_RECALLS
 from meve.memory._recall.formatting import CLOSING, HEADER
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.llama_index_integration.chats import (
-    AGENTS,
+from tests.llama_index_integration.chat_helpers import (
+    AGENT_FACTORIES,
     CAT,
     QUESTION,
-    Witness,
-    ask,
-    known,
+    ScriptedLLM,
     model,
     outcomes,
-    simple,
+    remember_cat,
+    run_agent,
+    simple_engine,
     user,
 )
 
@@ -31,187 +31,191 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 ANSWER = "Your cat is called Tom."
 
 
-def block(memory, **options):
+def make_block(memory, **options):
     return MeVeMemoryBlock(memory=memory, user_id="alice", tokens=WordCounter(), **options)
 
 
-def stock(memory, *blocks, session="s", **options):
-    """The stock memory over our store, whose messages never leave the memory's file."""
+def stock_memory(memory, *blocks, session="s", **options):
+    """Return LlamaIndex's Memory over our chat store, in the memory's file."""
     store = MeVeChatStore(memory, user_id="alice")
     return Memory.from_defaults(session_id=session, chat_store=store, memory_blocks=list(blocks), **options)
 
 
-def sessions(memory):
-    """Of each fact that is remembered, the session."""
+def fact_sessions(memory):
     return {r.text: r.session_id for r in memory.list(user_id="alice") if r.text}
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"memory": None}, "GovernedMemory.open"),
         ({"user_id": None}, "user_id"),
         ({"search": {"limt": 1}}, "limt"),
-        ({"max_tokens": 0}, "^max_tokens is 0: it should be greater than or equal to 1$"),
+        ({"max_tokens": 0}, "^max_tokens must be greater than or equal to 1, got 0$"),
     ],
 )
-def test_what_can_not_be_is_refused(memory, options, told):
-    with pytest.raises((ConfigurationError, ValidationError), match=told):
+def test_invalid_option_is_rejected(memory, options, message):
+    with pytest.raises((ConfigurationError, ValidationError), match=message):
         MeVeMemoryBlock(**{"memory": memory, "user_id": "alice", **options})
     with pytest.raises(TypeError, match="user_id"):
         MeVeMemoryBlock(memory)
 
 
-def test_its_user_is_bound_for_good(memory):
-    mine = block(memory)
+def test_user_cannot_be_changed(memory):
+    block = make_block(memory)
     with pytest.raises(ValueError, match="frozen"):
-        mine.user_id = "bob"
+        block.user_id = "bob"
 
 
-async def test_it_tells_what_is_remembered_beyond_what_is_shown(memory):
-    mine = block(memory)
-    known(memory)
-    found = await mine.aget([user(QUESTION)], session_id="s")
-    assert CAT in found
-    assert found.startswith(HEADER)
-    assert await mine.aget([user(CAT), model("Nice."), user(QUESTION)], session_id="s") == ""
-    assert await mine.aget([], session_id="s") == await mine.aget(None) == ""
+async def test_block_recalls_only_what_is_not_visible(memory):
+    block = make_block(memory)
+    remember_cat(memory)
+    text = await block.aget([user(QUESTION)], session_id="s")
+    assert CAT in text
+    assert text.startswith(HEADER)
+    assert await block.aget([user(CAT), model("Nice."), user(QUESTION)], session_id="s") == ""
+    assert await block.aget([], session_id="s") == await block.aget(None) == ""
     assert await MeVeMemoryBlock(memory, user_id="bob").aget([user(QUESTION)], session_id="s") == ""
 
 
-async def test_what_is_over_is_not_told(memory, clock):
-    mine = block(memory)
-    known(memory)
+async def test_expired_fact_is_not_recalled(memory, clock):
+    block = make_block(memory)
+    remember_cat(memory)
     clock.advance(timedelta(days=7))
-    assert await mine.aget([user(QUESTION)], session_id="s") == ""
+    assert await block.aget([user(QUESTION)], session_id="s") == ""
 
 
-async def test_statements_are_remembered_as_soon_as_they_are_seen_once(memory):
-    mine = block(memory)
-    said = [user(f"Hello. {CAT}"), model("I had a cat, too.")]
-    before = [message.model_copy(deep=True) for message in said]
+async def test_statements_are_remembered_once_when_seen(memory):
+    block = make_block(memory)
+    messages = [user(f"Hello. {CAT}"), model("I had a cat, too.")]
+    before = [message.model_copy(deep=True) for message in messages]
     for _ in range(2):
-        await mine.aget(said, session_id="s")
-    await block(memory).aget(said, session_id="s")
-    assert said == before
-    assert sessions(memory) == {CAT: "s"}
-    await mine.aput(said, session_id="s")
-    assert sessions(memory) == {CAT: "s"}
+        await block.aget(messages, session_id="s")
+    await make_block(memory).aget(messages, session_id="s")
+    assert messages == before
+    assert fact_sessions(memory) == {CAT: "s"}
+    await block.aput(messages, session_id="s")
+    assert fact_sessions(memory) == {CAT: "s"}
     assert len(memory.list(user_id="alice")) == 1
-    await mine.aput([user("I have a dog.")], from_short_term_memory=True, session_id="t")
-    assert sessions(memory) == {CAT: "s", "I have a dog.": "t"}
-    await block(memory, remember=None).aget([user("I live in Oslo.")], session_id="s")
-    assert "I live in Oslo." not in sessions(memory)
+    await block.aput([user("I have a dog.")], from_short_term_memory=True, session_id="t")
+    assert fact_sessions(memory) == {CAT: "s", "I have a dog.": "t"}
+    await make_block(memory, remember=None).aget([user("I live in Oslo.")], session_id="s")
+    assert "I live in Oslo." not in fact_sessions(memory)
 
 
-async def test_an_answer_is_judged_once_when_it_is_seen(memory):
-    mine = block(memory)
-    known(memory)
-    said = [user(QUESTION)]
-    await mine.aget(said, session_id="s")
-    await mine.aget([user("Something else?")], session_id="t")
-    said.append(model(ANSWER))
-    await mine.aget(said, session_id="s")
+async def test_answer_is_judged_once_when_seen(memory):
+    block = make_block(memory)
+    remember_cat(memory)
+    messages = [user(QUESTION)]
+    await block.aget(messages, session_id="s")
+    await block.aget([user("Something else?")], session_id="t")
+    messages.append(model(ANSWER))
+    await block.aget(messages, session_id="s")
     assert outcomes(memory) == ["used"]
-    said.append(user("Thanks! And the weather?"))
-    await mine.aget(said, session_id="s")
-    await mine.aput(said, session_id="s")
+    messages.append(user("Thanks! And the weather?"))
+    await block.aget(messages, session_id="s")
+    await block.aput(messages, session_id="s")
     assert outcomes(memory) == ["used"]
 
 
-async def test_the_same_question_again_is_another_one(memory):
-    mine = block(memory)
-    known(memory)
-    said = [user(QUESTION)]
-    await mine.aget(said, session_id="s")
-    said += [model(ANSWER), user(QUESTION)]
-    assert CAT in await mine.aget(said, session_id="s")
+async def test_repeated_question_is_judged_separately(memory):
+    block = make_block(memory)
+    remember_cat(memory)
+    messages = [user(QUESTION)]
+    await block.aget(messages, session_id="s")
+    messages += [model(ANSWER), user(QUESTION)]
+    assert CAT in await block.aget(messages, session_id="s")
     assert outcomes(memory) == ["used"]
-    said += [model("You asked that before.")]
-    await mine.aget(said, session_id="s")
+    messages += [model("You asked that before.")]
+    await block.aget(messages, session_id="s")
     assert outcomes(memory) == ["used", "unused"]
 
 
-async def test_of_two_questions_at_once_no_answer_is_held_against_the_other_s(memory):
-    mine = block(memory)
-    known(memory)
+async def test_two_open_questions_judge_no_answer(memory):
+    block = make_block(memory)
+    remember_cat(memory)
     memory.add("My dog is called Rex.", user_id="alice", source="chat_user", policy_class="factual")
-    said = []
+    messages = []
     for message in (user(QUESTION), user("What is my dog called?"), model(ANSWER), model("Your dog is called Rex.")):
-        said.append(message)
+        messages.append(message)
         for _ in range(2):  # as agents ask, between their tools
-            await mine.aget(said, session_id="s")
+            await block.aget(messages, session_id="s")
     assert outcomes(memory) == []
-    said += [user("And my cat?")]
-    await mine.aget(said, session_id="s")
-    said += [model(ANSWER)]
-    await mine.aget(said, session_id="s")
+    messages += [user("And my cat?")]
+    await block.aget(messages, session_id="s")
+    messages += [model(ANSWER)]
+    await block.aget(messages, session_id="s")
     assert "used" in outcomes(memory)
 
 
-async def test_questions_of_sessions_that_nobody_goes_on_with_are_let_go(memory):
-    mine = block(memory)
-    for n in range(HELD + 9):
-        await mine.aget([user(QUESTION)], session_id=str(n))
-    assert len(mine._told) == HELD
+async def test_abandoned_questions_are_dropped(memory):
+    block = make_block(memory)
+    for n in range(MAX_PENDING_RECALLS + 9):
+        await block.aget([user(QUESTION)], session_id=str(n))
+    assert len(block._pending) == MAX_PENDING_RECALLS
 
 
-async def test_it_is_shortened_by_leaving_out_the_last_sessions(memory):
-    mine = block(memory)
+async def test_truncation_drops_the_last_facts(memory):
+    block = make_block(memory)
     for n in range(5):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
-    whole = await mine.aget([user("What are my cats called?")], session_id="s")
+    whole = await block.aget([user("What are my cats called?")], session_id="s")
     lines = whole.count("\n[")
     assert lines >= 3
-    shorter = await mine.atruncate(whole, 1)
+    shorter = await block.atruncate(whole, 1)
     assert shorter.count("\n[") == lines - 1
     assert whole.startswith(shorter.removesuffix(f"\n{CLOSING}"))
     assert shorter.endswith(CLOSING)
-    assert await mine.atruncate(whole, 10_000) is None
-    assert await mine.atruncate("", 1) is None
+    assert await block.atruncate(whole, 10_000) is None
+    assert await block.atruncate("", 1) is None
 
 
-async def test_it_takes_no_more_than_it_may(memory):
+async def test_block_keeps_its_token_limit(memory):
     for n in range(20):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
-    for most in (10, 60, 80, 120):
-        found = await block(memory, max_tokens=most, search={"limit": None}).aget([user("What are my cats called?")])
-        assert len(found.split()) <= most
-    assert found
-    assert (await block(memory, search={"limit": 2}).aget([user("What are my cats called?")])).count("\n[") == 2
+    for limit in (10, 60, 80, 120):
+        text = await make_block(memory, max_tokens=limit, search={"limit": None}).aget(
+            [user("What are my cats called?")]
+        )
+        assert len(text.split()) <= limit
+    assert text
+    assert (await make_block(memory, search={"limit": 2}).aget([user("What are my cats called?")])).count("\n[") == 2
 
 
-async def test_the_stock_memory_shortens_it_and_keeps_the_conversation(memory):
+async def test_llamaindex_memory_truncates_the_block_and_keeps_the_conversation(memory):
     for n in range(5):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
-    theirs = stock(memory, block(memory), token_limit=90, tokenizer_fn=str.split)
+    theirs = stock_memory(memory, make_block(memory), token_limit=90, tokenizer_fn=str.split)
     await theirs.aput(user("What are my cats called?"))
     first, asked = await theirs.aget()
     assert (first.role.value, asked.content) == ("system", "What are my cats called?")
     assert 1 <= first.content.count("is called Tom") < 5
 
 
-@pytest.mark.parametrize("made", AGENTS)
-async def test_agents_and_engines_with_the_stock_memory_remember_too(made, memory, clock):
-    llm = Witness(says=lambda messages: "I see.")
-    await ask(made(llm), stock(memory, block(memory), session="monday"), f"Hello. {CAT}")
-    assert sessions(memory) == {CAT: "monday"}
-    llm, second = Witness(says=lambda messages: ANSWER), stock(memory, block(memory), session="tuesday")
-    await ask(made(llm), second, QUESTION)
-    assert CAT in llm.shown()
-    await ask(made(Witness(says=lambda messages: "Bye.")), second, "Thanks!")
+@pytest.mark.parametrize("made", AGENT_FACTORIES)
+async def test_agents_and_engines_with_llamaindex_memory_remember(made, memory, clock):
+    llm = ScriptedLLM(reply=lambda messages: "I see.")
+    await run_agent(made(llm), stock_memory(memory, make_block(memory), session="monday"), f"Hello. {CAT}")
+    assert fact_sessions(memory) == {CAT: "monday"}
+    llm, second = (
+        ScriptedLLM(reply=lambda messages: ANSWER),
+        stock_memory(memory, make_block(memory), session="tuesday"),
+    )
+    await run_agent(made(llm), second, QUESTION)
+    assert CAT in llm.prompt_text()
+    await run_agent(made(ScriptedLLM(reply=lambda messages: "Bye.")), second, "Thanks!")
     assert outcomes(memory)[0] == "used"
-    llm = Witness(says=lambda messages: "Tom.")
-    await simple(llm, stock(memory, block(memory), session="wednesday")).achat(QUESTION)
-    assert CAT in llm.shown()
+    llm = ScriptedLLM(reply=lambda messages: "Tom.")
+    await simple_engine(llm, stock_memory(memory, make_block(memory), session="wednesday")).achat(QUESTION)
+    assert CAT in llm.prompt_text()
     clock.advance(timedelta(days=8))
-    llm = Witness(says=lambda messages: "Who knows?")
-    await ask(made(llm), stock(memory, block(memory), session="later"), QUESTION)
-    assert "Tom" not in llm.shown()
+    llm = ScriptedLLM(reply=lambda messages: "Who knows?")
+    await run_agent(made(llm), stock_memory(memory, make_block(memory), session="later"), QUESTION)
+    assert "Tom" not in llm.prompt_text()
 
 
-async def test_it_works_off_the_event_loop(memory):
-    known(memory)
+async def test_searches_run_off_the_event_loop(memory):
+    remember_cat(memory)
     here, elsewhere, search = threading.get_ident(), set(), memory.search
 
     def watched(*args, **kwargs):
@@ -219,26 +223,26 @@ async def test_it_works_off_the_event_loop(memory):
         return search(*args, **kwargs)
 
     memory.search = watched
-    mine = block(memory)
-    await asyncio.gather(*(mine.aget([user(QUESTION)], session_id=str(n)) for n in range(20)))
+    block = make_block(memory)
+    await asyncio.gather(*(block.aget([user(QUESTION)], session_id=str(n)) for n in range(20)))
     assert elsewhere
     assert here not in elsewhere
 
 
-def test_it_is_written_down_without_its_memory(memory):
-    data = block(memory).model_dump()
+def test_serialized_block_omits_the_memory(memory):
+    data = make_block(memory).model_dump()
     assert "memory" not in data
     assert (data["name"], data["user_id"], data["priority"]) == ("meve", "alice", 1)
 
 
-async def test_where_nothing_can_be_recalled_the_conversation_goes_on(tmp_path):
+async def test_failing_recall_warns_or_raises(tmp_path):
     class Unplugged(WordEmbedder):
         def embed_query(self, text):
             raise OSError("unplugged")
 
     with GovernedMemory.open(tmp_path / "m.db", embedder=Unplugged()) as memory:
-        known(memory)
+        remember_cat(memory)
         with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
-            assert await block(memory).aget([user(QUESTION)], session_id="s") == ""
+            assert await make_block(memory).aget([user(QUESTION)], session_id="s") == ""
         with pytest.raises(ModelError, match="unplugged"):
-            await block(memory, on_error="raise").aget([user(QUESTION)], session_id="s")
+            await make_block(memory, on_error="raise").aget([user(QUESTION)], session_id="s")

@@ -1,4 +1,4 @@
-"""Chat engines and agents over several conversations: what they remember, what never, and the account of it."""
+"""Chat engines and agents over several conversations with MeVeMemory."""
 
 import json
 import threading
@@ -11,18 +11,18 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 
 from llama_index_meve import MeVeMemory
-from tests.llama_index_integration.chats import (
-    AGENTS,
-    ENGINES,
-    WAYS,
-    Witness,
-    agent,
-    ask,
-    context,
-    multi_modal_condense_plus_context,
-    say,
-    say_streaming,
-    simple,
+from tests.llama_index_integration.chat_helpers import (
+    AGENT_FACTORIES,
+    CHAT_CALLS,
+    ENGINE_FACTORIES,
+    ScriptedLLM,
+    chat_streaming,
+    chat_sync,
+    context_engine,
+    function_agent,
+    multi_modal_condense_plus_context_engine,
+    run_agent,
+    simple_engine,
     tool_call,
 )
 
@@ -33,78 +33,76 @@ QUESTION = "Which plants grow on my balcony?"
 ANSWER = "On your balcony in Oslo you grow tomatoes."
 
 
-def witness(answer="I see."):
-    return Witness(says=lambda messages: answer)
+def scripted_llm(answer="I see."):
+    return ScriptedLLM(reply=lambda messages: answer)
 
 
 def actions(memory, record_id, user="alice"):
     return [event.action for event in memory.audit.events(user_id=user, record_id=record_id)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_was_said_in_one_conversation_is_known_in_the_next_and_judged_by_the_answer(engine, way, memory, clock):
-    """Used: its score rises. Unused: it falls. Other users, and later than its end: nothing. The log tells each."""
-    llm = witness()
-    way(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), FACT)
+@pytest.mark.parametrize("chat_call", CHAT_CALLS)
+@pytest.mark.parametrize("engine", ENGINE_FACTORIES)
+def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, chat_call, memory, clock):
+    """A used fact gains score and an unused one loses it; other users and expired facts see nothing; all is logged."""
+    llm = scripted_llm()
+    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
     assert (fact.text, fact.session_id) == (FACT, "monday")
 
     clock.advance(timedelta(days=1))
-    llm = witness(ANSWER)
+    llm = scripted_llm(ANSWER)
     tuesday = MeVeMemory(memory, user_id="alice", session_id="tuesday")
-    assert way(engine(llm, tuesday), QUESTION) == ANSWER
-    assert any(FACT in llm.shown(call) for call in range(len(llm.seen)))
+    assert chat_call(engine(llm, tuesday), QUESTION) == ANSWER
+    assert any(FACT in llm.prompt_text(call) for call in range(len(llm.prompts)))
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
     assert [m.content for m in tuesday.get_all()] == [QUESTION, ANSWER]
 
-    llm = witness("Ask a botanist.")
-    way(engine(llm, MeVeMemory(memory, user_id="alice", session_id="wednesday")), QUESTION)
+    llm = scripted_llm("Ask a botanist.")
+    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="wednesday")), QUESTION)
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 5
 
-    llm = witness()
-    way(engine(llm, MeVeMemory(memory, user_id="bob", session_id="monday")), QUESTION)
-    assert not any("Oslo" in llm.shown(call) for call in range(len(llm.seen)))
+    llm = scripted_llm()
+    chat_call(engine(llm, MeVeMemory(memory, user_id="bob", session_id="monday")), QUESTION)
+    assert not any("Oslo" in llm.prompt_text(call) for call in range(len(llm.prompts)))
 
     clock.advance(timedelta(days=7))
-    llm = witness()
-    way(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), QUESTION)
-    assert not any("Oslo" in llm.shown(call) for call in range(len(llm.seen)))
+    llm = scripted_llm()
+    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), QUESTION)
+    assert not any("Oslo" in llm.prompt_text(call) for call in range(len(llm.prompts)))
 
-    asked = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context else 1)  # it asks a second time
+    asked = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context_engine else 1)  # it asks a second time
     assert actions(memory, fact.id) == ["add", *asked, "use", *asked, "update"]
     used = memory.audit.events(user_id="alice", action="use")[0]
     assert (used.record_id, used.reason.partition(";")[2].strip()) == (fact.id, f"recall {tuesday.recall.id}")
     assert memory.audit.verify().ok
 
 
-@pytest.mark.parametrize("made", AGENTS)
-async def test_agents_remember_over_conversations(made, memory, clock):
-    llm = witness()
-    await ask(made(llm), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+@pytest.mark.parametrize("made", AGENT_FACTORIES)
+async def test_agents_recall_earlier_conversations(made, memory, clock):
+    llm = scripted_llm()
+    await run_agent(made(llm), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
-    llm = witness(ANSWER)
+    llm = scripted_llm(ANSWER)
     tuesday = MeVeMemory(memory, user_id="alice", session_id="tuesday")
-    assert await ask(made(llm), tuesday, QUESTION) == ANSWER
-    assert FACT in llm.shown()
+    assert await run_agent(made(llm), tuesday, QUESTION) == ANSWER
+    assert FACT in llm.prompt_text()
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
     clock.advance(timedelta(days=8))
     for user in ("alice", "bob"):
-        llm = witness()
-        await ask(made(llm), MeVeMemory(memory, user_id=user, session_id="later"), QUESTION)
-        assert "Oslo" not in llm.shown()
+        llm = scripted_llm()
+        await run_agent(made(llm), MeVeMemory(memory, user_id=user, session_id="later"), QUESTION)
+        assert "Oslo" not in llm.prompt_text()
     assert actions(memory, fact.id) == ["add", "retrieve", "use"]
 
 
-@pytest.mark.parametrize("made", AGENTS)
+@pytest.mark.parametrize("made", AGENT_FACTORIES)
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_an_agent_that_calls_a_tool_answers_with_what_is_remembered_and_one_answer_is_judged_once(
-    made, streaming, memory
-):
+async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(made, streaming, memory):
     before = MeVeMemory(memory, user_id="alice", session_id="monday")
-    await ask(made(witness()), before, FACT)
+    await run_agent(made(scripted_llm()), before, FACT)
 
-    def says(messages):
+    def reply(messages):
         called = any(m.role == MessageRole.TOOL for m in messages)
         return ANSWER if called else tool_call("weather", place="Oslo")
 
@@ -112,16 +110,16 @@ async def test_an_agent_that_calls_a_tool_answers_with_what_is_remembered_and_on
         """The weather at a place."""
         return f"Rain in {place}."
 
-    llm = Witness(says=says)
+    llm = ScriptedLLM(reply=reply)
     helper = made(llm, [FunctionTool.from_defaults(weather)])
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday")
-    assert await ask(helper, chat, QUESTION) == ANSWER
-    assert all(FACT in llm.shown(call) for call in range(len(llm.seen)))
+    assert await run_agent(helper, chat, QUESTION) == ANSWER
+    assert all(FACT in llm.prompt_text(call) for call in range(len(llm.prompts)))
     assert [m.role.value for m in chat.get_all()] == ["user", "assistant", "tool", "assistant"]
     assert len(memory.audit.events(user_id="alice", action="use")) == 1
     assert [m.role.value for m in chat.get()][1:] == ["user", "assistant", "tool", "assistant"]
     judged = len(memory.audit.events(user_id="alice", action=["use", "update"]))
-    assert await ask(made(witness("Bye.")), chat, "Thanks!") == "Bye."
+    assert await run_agent(made(scripted_llm("Bye.")), chat, "Thanks!") == "Bye."
     assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
 
 
@@ -149,14 +147,13 @@ STEPS = {
 @pytest.mark.parametrize("in_workflow", [False, True])
 @pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
 @pytest.mark.parametrize("made", STEPS)
-async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_workflow, insert_method, memory):
-    """Their answer is judged, and no step before it.
-
-    Where they have no instructions of the user's, they put theirs in the place of the memory's.
-    """
-    await ask(agent(witness()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+async def test_answer_of_agents_that_write_steps_as_text_is_judged(
+    made, system_prompt, in_workflow, insert_method, memory
+):
+    """Without the user's instructions, these agents replace the memory's system message by theirs."""
+    await run_agent(function_agent(scripted_llm()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
     first, last = STEPS[made]
-    llm = Witness(says=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
+    llm = ScriptedLLM(reply=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
 
     def weather(place: str) -> str:
         """The weather at a place."""
@@ -165,34 +162,40 @@ async def test_agents_that_write_their_steps_as_text(made, system_prompt, in_wor
     helper = made(llm, [FunctionTool.from_defaults(weather)], system_prompt)
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
     helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
-    assert await ask(helper, chat, QUESTION) == ANSWER
-    assert [FACT in llm.shown(call) for call in range(2)] == [insert_method == "user" or system_prompt is not None] * 2
+    assert await run_agent(helper, chat, QUESTION) == ANSWER
+    assert [FACT in llm.prompt_text(call) for call in range(2)] == [
+        insert_method == "user" or system_prompt is not None
+    ] * 2
     [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
     assert outcome.detail["outcome"] == "used"
     assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
 
 
 @pytest.mark.parametrize("insert_method", ["system", "user"])
-async def test_a_workflows_state_stands_in_each_call_of_a_turn_once_and_is_not_kept(memory, insert_method):
-    """It is written into the message that is handed out, before the first call, and counted on in those after it."""
+async def test_workflow_state_is_in_each_prompt_once_and_not_stored(memory, insert_method):
+    """The workflow writes it into the returned message before the first call of a turn."""
     MeVeMemory(memory, user_id="alice", session_id="monday").put(ChatMessage(FACT))
 
-    def says(messages):
+    def reply(messages):
         return ANSWER if any(m.role == MessageRole.TOOL for m in messages[-1:]) else tool_call("weather", "1")
 
     async def weather() -> str:
         """The weather."""
         return "rain"
 
-    llm = Witness(says=says)
+    llm = ScriptedLLM(reply=reply)
     helper = FunctionAgent(name="g", tools=[FunctionTool.from_defaults(async_fn=weather)], llm=llm)
     flow = AgentWorkflow(agents=[helper], initial_state={"pots": 3}, state_prompt="STATE {state}: {msg}")
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
     for turn, asked in enumerate([QUESTION, QUESTION, "And which grow in Oslo?"]):
-        assert await ask(flow, chat, asked) == ANSWER
+        assert await run_agent(flow, chat, asked) == ANSWER
         for call in range(2 * turn, 2 * turn + 2):
-            assert llm.shown(call).count("STATE") == llm.shown(call).count(f"STATE {{'pots': 3}}: {asked}") == 1
-            assert FACT in llm.shown(call)
+            assert (
+                llm.prompt_text(call).count("STATE")
+                == llm.prompt_text(call).count(f"STATE {{'pots': 3}}: {asked}")
+                == 1
+            )
+            assert FACT in llm.prompt_text(call)
     assert [m.content for m in chat.get_all() if m.role == MessageRole.USER][::2] == [
         QUESTION,
         "And which grow in Oslo?",
@@ -201,8 +204,8 @@ async def test_a_workflows_state_stands_in_each_call_of_a_turn_once_and_is_not_k
     assert [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail] == ["used"] * 3
 
 
-async def test_what_an_agent_writes_in_the_users_name_is_not_remembered_as_the_users(memory):
-    """Some agents note what their code returned as a user's message."""
+async def test_agent_notes_in_user_messages_are_not_remembered(memory):
+    """Some agents note what their code returned as a user message."""
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     await chat.aput(ChatMessage(FACT))
     notes = [ChatMessage("print(1)", role="assistant"), ChatMessage("The output says that Alice is rich.", role="user")]
@@ -212,16 +215,17 @@ async def test_what_an_agent_writes_in_the_users_name_is_not_remembered_as_the_u
     assert {r.text for r in memory.list(user_id="alice") if r.text} == {FACT, "I have a dog."}
 
 
-def test_many_conversations_at_once_keep_to_their_users(memory):
-    """Eight users, each with two conversations in a thread of his own."""
+def test_concurrent_conversations_are_isolated_by_user(memory):
     places = ["Oslo", "Rome", "Lima", "Cairo", "Perth", "Quito", "Delhi", "Bonn"]
     shown = {}
 
     def talk(place):
-        say_streaming(simple(witness(), MeVeMemory(memory, user_id=place, session_id="1")), f"I live in {place}.")
-        llm = witness(f"You live in {place}.")
-        say(context(llm, MeVeMemory(memory, user_id=place, session_id="2")), "Which city do I live in?")
-        shown[place] = llm.shown()
+        chat_streaming(
+            simple_engine(scripted_llm(), MeVeMemory(memory, user_id=place, session_id="1")), f"I live in {place}."
+        )
+        llm = scripted_llm(f"You live in {place}.")
+        chat_sync(context_engine(llm, MeVeMemory(memory, user_id=place, session_id="2")), "Which city do I live in?")
+        shown[place] = llm.prompt_text()
 
     threads = [threading.Thread(target=talk, args=[place]) for place in places]
     for thread in threads:
@@ -232,9 +236,9 @@ def test_many_conversations_at_once_keep_to_their_users(memory):
         assert [other for other in places if other in shown[place]] == [place]
 
 
-def test_forgetting_a_user_leaves_nothing_of_conversations_either(memory, tmp_path):
+def test_forgetting_a_user_erases_conversations(memory, tmp_path):
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
-    say(simple(witness(), chat), FACT)
+    chat_sync(simple_engine(scripted_llm(), chat), FACT)
     memory.forget_user(user_id="alice")
     assert chat.get_all() == chat.get() == []
     memory.close()
@@ -242,20 +246,20 @@ def test_forgetting_a_user_leaves_nothing_of_conversations_either(memory, tmp_pa
 
 
 def test_text_with_braces_passes_through_engines(memory):
-    """They put history into templates."""
-    say(
-        simple(witness(), MeVeMemory(memory, user_id="alice", session_id="1")),
+    """Engines put history into templates."""
+    chat_sync(
+        simple_engine(scripted_llm(), MeVeMemory(memory, user_id="alice", session_id="1")),
         "My favourite set is {a, b} of {query_str}.",
     )
-    llm = witness()
-    say(context(llm, MeVeMemory(memory, user_id="alice", session_id="2")), "What is my favourite set?")
-    assert "{a, b}" in llm.shown()
+    llm = scripted_llm()
+    chat_sync(context_engine(llm, MeVeMemory(memory, user_id="alice", session_id="2")), "What is my favourite set?")
+    assert "{a, b}" in llm.prompt_text()
 
 
-def test_a_new_history_that_an_engine_is_given_takes_the_place_of_the_old(memory):
+def test_history_given_to_an_engine_replaces_the_old(memory):
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
-    engine = simple(witness(), chat)
-    say(engine, FACT)
+    engine = simple_engine(scripted_llm(), chat)
+    chat_sync(engine, FACT)
     engine.chat("Hello?", chat_history=[ChatMessage("I have a cat."), ChatMessage("Nice.", role="assistant")])
     assert [m.content for m in chat.get_all()] == ["I have a cat.", "Nice.", "Hello?", "I see."]
     assert {r.text for r in memory.list(user_id="alice") if r.text} == {FACT, "I have a cat."}
@@ -264,20 +268,20 @@ def test_a_new_history_that_an_engine_is_given_takes_the_place_of_the_old(memory
     assert memory.list(user_id="alice") == []
 
 
-async def test_an_agents_context_survives_being_written_down(memory, recwarn):
+async def test_agent_context_survives_serialization(memory, recwarn):
     chat = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=5_000, search={"limit": 3})
-    made = agent(witness())
+    made = function_agent(scripted_llm())
     written = Context(made)
-    await ask(made, chat, FACT, ctx=written)
+    await run_agent(made, chat, FACT, ctx=written)
     data = json.loads(json.dumps(written.to_dict()))
     assert not [w for w in recwarn if "serializ" in str(w.message).lower()]
     reference = json.loads(data["state"]["state_data"]["_data"]["memory"])["value"]
     assert (reference["file"], "Oslo" in json.dumps(reference)) == (str(memory.file), False)
-    llm = witness("Yes.")
-    again = agent(llm)
+    llm = scripted_llm("Yes.")
+    again = function_agent(llm)
     restored = Context.from_dict(again, data)
     found = await restored.store.get("memory")
     assert (found.user_id, found.session_id, found.token_limit, found.search) == ("alice", "s", 5_000, {"limit": 3})
     assert str(await again.run("Do you remember me?", ctx=restored)) == "Yes."
-    assert FACT in llm.shown()
+    assert FACT in llm.prompt_text()
     assert [m.content for m in chat.get_all()] == [FACT, "I see.", "Do you remember me?", "Yes."]

@@ -1,4 +1,4 @@
-"""The postprocessor: what rerankers are tested for, and what they get wrong."""
+"""MeVePostprocessor: selection, budgets, fallbacks, serialization and events."""
 
 import asyncio
 import copy
@@ -26,7 +26,7 @@ BLUE = "blue sky"
 
 
 @pytest.fixture
-def found(nodes):
+def retrieved(nodes):
     return [NodeWithScore(node=n, score=0.5) for n in nodes]
 
 
@@ -34,8 +34,8 @@ def ids(kept):
     return [each.node.node_id for each in kept]
 
 
-def both(postprocessor, given, query=BLUE):
-    """What sync and async calls return, which is the same."""
+def run_both(postprocessor, given, query=BLUE):
+    """Return the result of a sync call, which equals the async one."""
     kept = postprocessor.postprocess_nodes(given, query_str=query)
     later = asyncio.run(postprocessor.apostprocess_nodes(given, query_bundle=QueryBundle(query)))
     assert ids(kept) == ids(later)
@@ -43,16 +43,16 @@ def both(postprocessor, given, query=BLUE):
     return kept
 
 
-def test_it_is_what_llamaindex_takes_it_for(parts):
-    made = MeVePostprocessor.make(**parts)
-    assert isinstance(made, BaseNodePostprocessor)
+def test_postprocessor_is_a_base_node_postprocessor(parts):
+    postprocessor = MeVePostprocessor.make(**parts)
+    assert isinstance(postprocessor, BaseNodePostprocessor)
     assert "BaseNodePostprocessor" in [base.__name__ for base in MeVePostprocessor.__mro__]
-    made.callback_manager = CallbackManager([])  # as engines do
-    assert json.dumps(made.to_dict())
+    postprocessor.callback_manager = CallbackManager([])  # as engines do
+    assert json.dumps(postprocessor.to_dict())
 
 
-def test_it_verifies_and_orders(parts, found):
-    kept = both(MeVePostprocessor.make(**parts), found)
+def test_nodes_are_verified_and_ordered(parts, retrieved):
+    kept = run_both(MeVePostprocessor.make(**parts), retrieved)
     assert ids(kept)[0] == uid("sky")
     assert uid("zebra") not in ids(kept)
     assert [k.score for k in kept] == sorted((k.score for k in kept), reverse=True)
@@ -61,43 +61,40 @@ def test_it_verifies_and_orders(parts, found):
 
 
 @pytest.mark.parametrize("top_n", [0, 1, 2, 3, 4, 9])
-def test_top_n_bounds_what_comes_back(parts, found, top_n):
-    """Zero, one, as many as there are, and more."""
-    kept = both(MeVePostprocessor.make(top_n=top_n, threshold=0.0, **parts), found)
+def test_top_n_limits_the_nodes(parts, retrieved, top_n):
+    kept = run_both(MeVePostprocessor.make(top_n=top_n, threshold=0.0, **parts), retrieved)
     assert len(kept) == min(top_n, 4)
 
 
 @pytest.mark.parametrize(
     "wrong", [{"top_n": -1}, {"threshold": 2}, {"max_tokens": 0}, {"top_k": 3}, {"when_empty": "x"}]
 )
-def test_impossible_or_unknown_fields_are_refused(parts, wrong):
+def test_invalid_or_unknown_field_is_rejected(parts, wrong):
     with pytest.raises(ValidationError):
         MeVePostprocessor.make(**wrong, **parts)
 
 
-def test_no_nodes_no_question(parts, found):
-    made = MeVePostprocessor.make(**parts)
-    assert both(made, []) == []
+def test_no_nodes_return_nothing_and_no_question_raises(parts, retrieved):
+    postprocessor = MeVePostprocessor.make(**parts)
+    assert run_both(postprocessor, []) == []
     with pytest.raises(ValueError, match="query"):
-        made.postprocess_nodes(found)
+        postprocessor.postprocess_nodes(retrieved)
     with pytest.raises(ValueError, match="query"):
-        asyncio.run(made.apostprocess_nodes(found))
+        asyncio.run(postprocessor.apostprocess_nodes(retrieved))
 
 
-def test_what_it_is_given_stays_as_it_was(parts, found):
-    """Nodes, scores and the question; what it returns are new objects around the same nodes."""
-    before, bundle = copy.deepcopy(found), QueryBundle(BLUE)
-    kept = MeVePostprocessor.make(**parts).postprocess_nodes(found, query_bundle=bundle)
-    assert found == before
+def test_given_nodes_and_question_are_unchanged(parts, retrieved):
+    before, bundle = copy.deepcopy(retrieved), QueryBundle(BLUE)
+    kept = MeVePostprocessor.make(**parts).postprocess_nodes(retrieved, query_bundle=bundle)
+    assert retrieved == before
     assert bundle == QueryBundle(BLUE)
     assert bundle.embedding is None
-    assert not {id(k) for k in kept} & {id(f) for f in found}
+    assert not {id(k) for k in kept} & {id(f) for f in retrieved}
     assert kept[0].node.relationships == before[0].node.relationships
     assert kept[0].node.metadata == before[0].node.metadata
 
 
-def test_it_judges_what_embedders_see_and_counts_what_models_are_sent(parts):
-    """Metadata that only the one or the other sees."""
+def test_embedded_text_is_judged_and_llm_text_is_counted(parts):
     told = TextNode(text="sky", metadata={"colour": "blue"}, excluded_llm_metadata_keys=["colour"])
     kept = MeVePostprocessor.make(max_tokens=1, **parts).postprocess_nodes([NodeWithScore(node=told)], query_str=BLUE)
     assert len(kept) == 1
@@ -106,71 +103,68 @@ def test_it_judges_what_embedders_see_and_counts_what_models_are_sent(parts):
     assert tight.postprocess_nodes([NodeWithScore(node=long)], query_str=BLUE) == []
 
 
-def test_the_budget_is_kept(parts, found):
-    kept = both(MeVePostprocessor.make(max_tokens=9, threshold=0.0, **parts), found)
+def test_token_budget_is_kept(parts, retrieved):
+    kept = run_both(MeVePostprocessor.make(max_tokens=9, threshold=0.0, **parts), retrieved)
     assert sum(len(k.node.get_content(metadata_mode=MetadataMode.LLM).split()) for k in kept) <= 9
     assert kept
 
 
-def test_of_equal_ids_the_first_comes_once(parts, nodes):
+def test_duplicate_ids_are_returned_once(parts, nodes):
     twice = [NodeWithScore(node=nodes[0], score=0.9), NodeWithScore(node=nodes[0], score=0.1)]
-    assert len(both(MeVePostprocessor.make(**parts), twice)) == 1
+    assert len(run_both(MeVePostprocessor.make(**parts), twice)) == 1
 
 
-class Other(BaseRetriever):
+class RecordingRetriever(BaseRetriever):
     def __init__(self, nodes):
-        self.nodes, self.asked = nodes, []
+        self.nodes, self.queries = nodes, []
         super().__init__()
 
     def _retrieve(self, query_bundle):
-        self.asked.append(query_bundle.query_str)
+        self.queries.append(query_bundle.query_str)
         return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
 
 
-def test_a_fallback_is_asked_only_where_too_little_is_verified(parts, nodes, found):
-    other = Other(nodes[:1])
-    made = MeVePostprocessor.make(fallback=other, **parts)
-    assert ids(made.postprocess_nodes(found[2:3], query_str=BLUE)) == [uid("sky")]
-    assert other.asked == [BLUE]
+def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, retrieved):
+    other = RecordingRetriever(nodes[:1])
+    postprocessor = MeVePostprocessor.make(fallback=other, **parts)
+    assert ids(postprocessor.postprocess_nodes(retrieved[2:3], query_str=BLUE)) == [uid("sky")]
+    assert other.queries == [BLUE]
     enough = [NodeWithScore(node=TextNode(text=f"blue sky {n}")) for n in range(3)]
-    made.postprocess_nodes(enough, query_str=BLUE)
-    assert other.asked == [BLUE]
+    postprocessor.postprocess_nodes(enough, query_str=BLUE)
+    assert other.queries == [BLUE]
 
 
-def test_where_nothing_qualifies_it_can_give_the_best(parts, nodes):
-    """Of all that was judged, however late it stood and whatever the fallback may bring; if it fits."""
+def test_when_empty_best_returns_the_best_node_that_fits(parts, nodes):
     strict = {**parts, "config": parts["config"].override(fallback_floor=1.0, fallback_k=0)}
     many = [NodeWithScore(node=TextNode(text=f"grass {n}")) for n in range(8)]
     many.append(NodeWithScore(node=nodes[2]))
     far = "zebra and nothing of the kind"
-    assert both(MeVePostprocessor.make(**strict), many, far) == []
-    best = both(MeVePostprocessor.make(when_empty="best", **strict), many, far)
+    assert run_both(MeVePostprocessor.make(**strict), many, far) == []
+    best = run_both(MeVePostprocessor.make(when_empty="best", **strict), many, far)
     assert ids(best) == [uid("zebra")]
     assert 0 < best[0].score < 0.5
-    tight = both(MeVePostprocessor.make(when_empty="best", max_tokens=2, **strict), many, far)
+    tight = run_both(MeVePostprocessor.make(when_empty="best", max_tokens=2, **strict), many, far)
     assert tight[0].node.text.startswith("grass")
 
 
-def test_it_needs_nothing_but_its_name():
-    """The models that ship, then; and it survives being written, pickled and copied."""
-    made = MeVePostprocessor(top_n=1)
-    assert made.engine.verifier.name == "meve-verifier-1"
-    again = MeVePostprocessor.from_dict(made.to_dict())
+def test_default_postprocessor_uses_shipped_models_and_survives_serialization():
+    postprocessor = MeVePostprocessor(top_n=1)
+    assert postprocessor.engine.verifier.name == "meve-verifier-1"
+    again = MeVePostprocessor.from_dict(postprocessor.to_dict())
     assert (again.top_n, again.engine.verifier.name) == (1, "meve-verifier-1")
-    assert pickle.loads(pickle.dumps(made)).engine.verifier.name == "meve-verifier-1"
-    assert copy.deepcopy(made).engine is made.engine
+    assert pickle.loads(pickle.dumps(postprocessor)).engine.verifier.name == "meve-verifier-1"
+    assert copy.deepcopy(postprocessor).engine is postprocessor.engine
     for wrong in ({"engine": "x"}, {"fallback": "bm25"}):
         with pytest.raises(ValidationError, match="give a"):
             MeVePostprocessor(**wrong)
 
 
-def test_a_fallback_is_asked_where_nothing_was_brought(parts, nodes):
-    other = Other(nodes[:1])
-    assert ids(both(MeVePostprocessor.make(fallback=other, **parts), [])) == [uid("sky")]
+def test_fallback_is_queried_if_no_nodes_are_given(parts, nodes):
+    other = RecordingRetriever(nodes[:1])
+    assert ids(run_both(MeVePostprocessor.make(fallback=other, **parts), [])) == [uid("sky")]
 
 
-def test_what_is_sent_never_exceeds_the_budget(parts):
-    """Also where sentences are packed, and models are sent other metadata than embedders see."""
+def test_llm_text_never_exceeds_the_budget(parts):
     note = "many words " * 20
     long = TextNode(
         text="A blue sky. Quite something else. Nothing of the kind.",
@@ -186,74 +180,76 @@ def test_what_is_sent_never_exceeds_the_budget(parts):
     for packing in ("passages", "sentences"):
         config = parts["config"].override(packing=packing)
         for budget in (3, 10, 40, 400):
-            made = MeVePostprocessor.make(max_tokens=budget, **{**parts, "config": config})
+            postprocessor = MeVePostprocessor.make(max_tokens=budget, **{**parts, "config": config})
             for each in (long, secret, whole):
-                kept = made.postprocess_nodes([NodeWithScore(node=each)], query_str=BLUE)
+                kept = postprocessor.postprocess_nodes([NodeWithScore(node=each)], query_str=BLUE)
                 sent = "\n\n".join(k.node.get_content(metadata_mode=MetadataMode.LLM) for k in kept)
                 assert len(sent.split()) <= budget
                 assert "patient" not in sent
 
 
-def test_what_is_done_to_what_it_returns_reaches_nothing_else(parts, nodes):
+def test_changing_returned_nodes_does_not_change_the_given_ones(parts, nodes):
     kept = MeVePostprocessor.make(**parts).postprocess_nodes([NodeWithScore(node=nodes[0])], query_str=BLUE)
     kept[0].node.text = "changed"
     kept[0].node.metadata["lang"] = "changed"
     assert (nodes[0].text, nodes[0].metadata["lang"]) == ("A blue sky today.", "en")
 
 
-def test_a_blank_question_selects_nothing(parts, found):
-    assert both(MeVePostprocessor.make(**parts), found, "  ") == []
+def test_blank_question_selects_nothing(parts, retrieved):
+    assert run_both(MeVePostprocessor.make(**parts), retrieved, "  ") == []
 
 
-def test_events_come_in_pairs_with_phases_between_and_no_text(parts, found):
-    """And none for a call that has nothing to do."""
-    with listening(Listener(heard=[])) as listener:
-        made = MeVePostprocessor.make(**parts)
-        both(made, [])
-        assert listener.heard == []
-        both(made, found)
-    kinds = [type(event) for event in listener.heard]
+def test_events_are_paired_and_hold_no_text(parts, retrieved):
+    with listening(Listener(received=[])) as listener:
+        postprocessor = MeVePostprocessor.make(**parts)
+        run_both(postprocessor, [])
+        assert listener.received == []
+        run_both(postprocessor, retrieved)
+    kinds = [type(event) for event in listener.received]
     assert kinds.count(ReRankStartEvent) == kinds.count(ReRankEndEvent) == kinds.count(MeVeTraceEvent) == 2
-    phases = [event.phase["name"] for event in listener.heard if isinstance(event, MeVePhaseEvent)]
+    phases = [event.phase["name"] for event in listener.received if isinstance(event, MeVePhaseEvent)]
     assert phases[:5] == ["retrieve", "verify", "fallback", "prioritize", "budget"]
-    told = [event for event in listener.heard if isinstance(event, MeVePhaseEvent | MeVeTraceEvent)]
+    told = [event for event in listener.received if isinstance(event, MeVePhaseEvent | MeVeTraceEvent)]
     assert "sky today" not in json.dumps([event.model_dump(mode="json") for event in told])
 
 
-def test_events_come_in_pairs_also_where_it_fails(parts, found, monkeypatch):
-    made = MeVePostprocessor.make(**parts)
-    monkeypatch.setattr(made.engine.verifier, "score", lambda query, passages: 1 / 0)
-    with listening(Listener(heard=[])) as listener, pytest.raises(ModelError):
-        made.postprocess_nodes(found, query_str=BLUE)
-    kinds = [type(event) for event in listener.heard]
+def test_events_are_paired_if_the_verifier_fails(parts, retrieved, monkeypatch):
+    postprocessor = MeVePostprocessor.make(**parts)
+    monkeypatch.setattr(postprocessor.engine.verifier, "score", lambda query, passages: 1 / 0)
+    with listening(Listener(received=[])) as listener, pytest.raises(ModelError):
+        postprocessor.postprocess_nodes(retrieved, query_str=BLUE)
+    kinds = [type(event) for event in listener.received]
     assert kinds.count(ReRankStartEvent) == kinds.count(ReRankEndEvent) == 1
-    assert [e.phase["skipped"] for e in listener.heard if isinstance(e, MeVePhaseEvent)] == ["", "failed: ModelError"]
+    assert [e.phase["skipped"] for e in listener.received if isinstance(e, MeVePhaseEvent)] == [
+        "",
+        "failed: ModelError",
+    ]
 
 
-def test_where_nobody_listens_no_event_is_made(parts, found, monkeypatch):
+def test_no_event_is_created_without_listeners(parts, retrieved, monkeypatch):
     for kind in ("ReRankStartEvent", "ReRankEndEvent"):
         monkeypatch.setattr(f"llama_index_meve.postprocessor.{kind}", None)
     monkeypatch.setattr(events, "MeVePhaseEvent", None)
     monkeypatch.setattr(events, "MeVeTraceEvent", None)
     monkeypatch.setattr(Trace, "to_dict", None)
-    assert both(MeVePostprocessor.make(**parts), found)
+    assert run_both(MeVePostprocessor.make(**parts), retrieved)
 
 
-def test_old_callbacks_hear_of_it_too(parts, found):
+def test_callback_manager_receives_paired_events(parts, retrieved):
     debug = LlamaDebugHandler(print_trace_on_end=False)
-    made = MeVePostprocessor.make(**parts)
-    made.callback_manager = CallbackManager([debug])
-    both(made, found)
+    postprocessor = MeVePostprocessor.make(**parts)
+    postprocessor.callback_manager = CallbackManager([debug])
+    run_both(postprocessor, retrieved)
     pairs = debug.get_event_pairs(CBEventType.RERANKING)
     assert len(pairs) == 2
     assert all(len(pair) == 2 for pair in pairs)
 
 
-def test_sync_and_async_calls_are_spans(parts, found):
+def test_sync_and_async_calls_are_spans(parts, retrieved):
     root, spans = get_dispatcher(), SimpleSpanHandler()
     root.add_span_handler(spans)
     try:
-        both(MeVePostprocessor.make(**parts), found)
+        run_both(MeVePostprocessor.make(**parts), retrieved)
     finally:
         root.span_handlers.remove(spans)
     names = {span.id_.partition("-")[0] for span in spans.completed_spans}

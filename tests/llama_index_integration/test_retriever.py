@@ -1,4 +1,4 @@
-"""The retriever over nodes, and over the indexes that users run. The real stores."""
+"""MeVeRetriever over nodes, and over indexes of real vector stores."""
 
 import asyncio
 import copy
@@ -21,7 +21,7 @@ from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
 from tests.llama_index_integration.conftest import Listener, listening, node, uid
-from tests.llama_index_integration.stores import DELETING, STORES, indexed
+from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
@@ -51,7 +51,7 @@ def kind(request):
 
 @pytest.fixture
 def index(kind, nodes):
-    return indexed(kind, nodes)
+    return build_index(kind, nodes)
 
 
 @pytest.fixture
@@ -71,61 +71,60 @@ class TestOverNodes:
         assert all(type(each.score) is float for each in found)
         assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(found)
 
-    def test_old_callbacks_and_new_tracers_hear_of_each_retrieval_in_pairs(self, nodes, parts):
+    def test_callbacks_and_tracers_receive_paired_events(self, nodes, parts):
         debug, spans, root = LlamaDebugHandler(print_trace_on_end=False), SimpleSpanHandler(), get_dispatcher()
         made = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
         root.add_span_handler(spans)
         try:
-            with listening(Listener(heard=[])) as listener:
+            with listening(Listener(received=[])) as listener:
                 made.retrieve(BLUE)
                 asyncio.run(made.aretrieve(BLUE))
         finally:
             root.span_handlers.remove(spans)
         pairs = debug.get_event_pairs(CBEventType.RETRIEVE)
         assert [len(pair) for pair in pairs] == [2, 2]
-        kinds = [event.class_name() for event in listener.heard]
+        kinds = [event.class_name() for event in listener.received]
         once = ["RetrievalStartEvent", *["MeVePhaseEvent"] * 5, "MeVeTraceEvent", "RetrievalEndEvent"]
         assert kinds == once * 2
         names = {span.id_.partition("-")[0] for span in spans.completed_spans}
         assert {"MeVeRetriever._retrieve", "MeVeRetriever._aretrieve"} <= names
-        inner = next(event for event in listener.heard if isinstance(event, MeVeTraceEvent)).span_id
+        inner = next(event for event in listener.received if isinstance(event, MeVeTraceEvent)).span_id
         assert inner.startswith("MeVeRetriever._retrieve")
 
-    def test_the_question_is_not_written_to(self, retriever):
+    def test_query_bundle_is_unchanged(self, retriever):
         bundle = QueryBundle(BLUE)
         retriever.retrieve(bundle)
         assert bundle.embedding is None
 
-    def test_nodes_come_back_with_relationships_and_metadata(self, retriever, nodes):
+    def test_nodes_keep_relationships_and_metadata(self, retriever, nodes):
         assert retriever.retrieve(BLUE)[0].node == nodes[0]
 
-    def test_blank_questions_find_nothing(self, retriever):
+    def test_blank_question_returns_nothing(self, retriever):
         assert retriever.retrieve("  ") == asyncio.run(retriever.aretrieve(" ")) == []
 
-    def test_options_are_checked_when_it_is_made(self, retriever):
+    def test_invalid_option_is_rejected_on_creation(self, retriever):
         assert len(MeVeRetriever(retriever.engine, top_k=1).retrieve(BLUE)) == 1
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
             MeVeRetriever(retriever.engine, thresold=0.5)
         with pytest.raises(ConfigurationError, match="limit is 0"):
             MeVeRetriever(retriever.engine, top_k=0)
 
-    def test_filters_hold_in_every_phase(self, retriever):
-        for filters, out in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
-            mine = MeVeRetriever(retriever.engine, filters=filters, threshold=0.0, fallback_floor=0.0)
-            left = candidates(mine.context("zebra grass sky"))
-            assert left == {uid(i) for i in ("sky", "sea", "zebra", "grass")} - {uid(i) for i in out}
+    def test_filters_apply_in_every_phase(self, retriever):
+        for filters, excluded in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
+            filtered = MeVeRetriever(retriever.engine, filters=filters, threshold=0.0, fallback_floor=0.0)
+            remaining = candidates(filtered.context("zebra grass sky"))
+            assert remaining == {uid(i) for i in ("sky", "sea", "zebra", "grass")} - {uid(i) for i in excluded}
 
-    def test_sentences_can_be_packed(self, nodes, parts):
-        """A node whose text was cut is a copy; the one that was given keeps its text."""
+    def test_sentence_packing_cuts_a_copy_of_the_node(self, nodes, parts):
         long = node("long", "A blue sky. Quite something else entirely. Nothing of the kind.")
         found = MeVeRetriever.from_nodes([long], packing="sentences", **parts).retrieve(BLUE)
         assert found[0].node.text == "A blue sky. …"
         assert long.text.endswith("kind.")
         assert found[0].node.node_id == long.node_id
         cut = node_to_passage(long).with_text("A blue sky.")
-        assert cut.text == cut.content == cut.shown == cut.node.text == "A blue sky."
+        assert cut.text == cut.content == cut.prompt_text == cut.node.text == "A blue sky."
 
-    def test_the_event_loop_is_not_blocked(self, retriever, monkeypatch):
+    def test_aretrieve_runs_off_the_event_loop(self, retriever, monkeypatch):
         where, whole = [], type(retriever.engine).retrieve
 
         def watched(self, *args, **kwargs):
@@ -137,43 +136,39 @@ class TestOverNodes:
         assert len(where) == 1
         assert where != [threading.get_ident()]
 
-    def test_what_is_done_to_nodes_reaches_nothing_else(self, nodes, parts):
-        """Neither to the user's after they were given, nor to those that were returned."""
+    def test_changing_nodes_does_not_change_the_corpus(self, nodes, parts):
         made = MeVeRetriever.from_nodes(nodes, filters=ENGLISH, **parts)
         made.retrieve(BLUE)[0].node.text = "changed"
         nodes[0].metadata["lang"] = "de"
         assert made.retrieve(BLUE)[0].node.text == "A blue sky today."
         assert made.retrieve(BLUE)[0].node.metadata["lang"] == "en"
 
-    def test_metadata_that_json_cannot_hold_is_there_for_filters(self, parts):
-        """A date isn't empty."""
+    def test_date_metadata_is_not_empty_for_filters(self, parts):
         dated = node("dated", "blue sky", deleted=datetime(2020, 1, 1))
         empty = MetadataFilters(filters=[MetadataFilter(key="deleted", operator=FilterOperator.IS_EMPTY, value=None)])
         assert MeVeRetriever.from_nodes([dated], filters=empty, **parts).retrieve(BLUE) == []
 
-    def test_what_a_node_stands_for_is_verified_and_counted(self, parts):
-        """It comes in its place, and not past the budget."""
+    def test_resolved_index_node_is_verified_and_budgeted(self, parts):
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky " + "word " * 300))
         made = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
         assert sum(len(each.node.get_content().split()) for each in made.retrieve(BLUE)) <= 10
 
-    def test_what_it_enters_is_printed_if_one_likes(self, parts, capsys):
+    def test_verbose_prints_the_entered_object(self, parts, capsys):
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky"))
         MeVeRetriever.from_nodes([stands], verbose=True, objects=[stands], **parts).retrieve(BLUE)
         assert "entering t" in capsys.readouterr().out
 
-    def test_metadata_that_was_not_counted_is_not_sent(self, parts):
-        """Over a corpus whose passages are no nodes."""
+    def test_uncounted_metadata_is_excluded_from_the_llm_text(self, parts):
         engine = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
         found = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
         assert found[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
         assert found[0].node.metadata["note"].startswith("many words")
 
-    def test_where_nothing_qualifies_the_best_can_be_given(self, retriever):
+    def test_when_empty_best_returns_the_best_node(self, retriever):
         strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
         assert ids(strict.retrieve("zebra facts among nothing")) == [uid("zebra")]
 
-    def test_what_is_no_engine_or_filter_is_refused(self, retriever):
+    def test_invalid_engine_filter_or_index_is_rejected(self, retriever):
         with pytest.raises(ConfigurationError, match="from_nodes"):
             MeVeRetriever("x")
         with pytest.raises(ConfigurationError, match="MetadataFilters"):
@@ -181,7 +176,7 @@ class TestOverNodes:
         with pytest.raises(ConfigurationError, match="VectorStoreIndex"):
             MeVeRetriever.from_index("an index")
 
-    def test_what_is_removed_is_gone_from_the_next_question_on_also_the_last(self, nodes, parts):
+    def test_removed_nodes_are_not_retrieved(self, nodes, parts):
         made = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
         made.engine.remove([uid("sky")])
         assert uid("sky") not in candidates(made.context("blue sky today", threshold=0.0))
@@ -190,8 +185,8 @@ class TestOverNodes:
         with pytest.raises(EmptyCorpusError, match="must not be empty"):
             MeVeRetriever.from_nodes([], **parts)
 
-    def test_words_that_nobody_has_bring_nobody(self, nodes, parts):
-        """The stock keyword search brings k nodes all the same, with 0; and of Chinese it sees no words."""
+    def test_keyword_search_without_matches_returns_nothing(self, nodes, parts):
+        """LlamaIndex returns k nodes with score 0, and splits no Chinese words."""
         chinese = [TextNode(id_="sky", text="今天天气很好,天空是蓝色的。"), TextNode(text="面包是用面粉做的。")]
         made = MeVeRetriever.from_nodes([*nodes, *chinese], sources="lexical", threshold=0.0, **parts)
         assert made.retrieve("quantum chromodynamics") == []
@@ -204,53 +199,51 @@ class TestOverNodes:
 
 
 class TestOverAnIndex:
-    def test_it_is_known_here(self, kind, index):
+    def test_vector_store_has_its_own_adapter(self, kind, index):
         store = make_store(index)
         assert type(store) is not IndexStore
         assert store.name == kind
         assert store.size() == 4
-        assert {p.id for p in store.everything()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
+        assert {p.id for p in store.list_passages()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
 
-    def test_nodes_survive(self, over_index, nodes):
-        """Ids, text, relationships, metadata."""
+    def test_nodes_are_returned_unchanged(self, over_index, nodes):
         found = over_index.retrieve(BLUE)[0].node
         assert (found.node_id, found.text, found.metadata) == (nodes[0].node_id, nodes[0].text, nodes[0].metadata)
         assert found.relationships == nodes[0].relationships
         assert asyncio.run(over_index.aretrieve(BLUE))[0].node == found
 
-    def test_words_find_what_vectors_miss(self, over_index):
+    def test_keyword_search_finds_what_vectors_miss(self, over_index):
         context = over_index.context("blue zebra", candidates=1, fallback_k=0)
         assert {c.origin for c in context.trace.candidates} == {"dense", "lexical"}
         assert uid("zebra") in candidates(context)
 
-    def test_filters_reach_index_and_words_alike(self, kind, over_index):
-        """What they exclude never comes back, not even with every bar lowered; nor where the store can't ask them."""
+    def test_filters_apply_to_vectors_and_keywords(self, kind, over_index):
+        """Also with all thresholds at 0, and if the store does not support them."""
         nested = MetadataFilters(filters=[EITHER, ENGLISH])
         bare = MetadataFilters(filters=ENGLISH.filters, condition=None)
         padded = MetadataFilters(filters=[MetadataFilters(filters=[]), *ENGLISH.filters], condition=FilterCondition.OR)
         cases = (ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"}), (nested, {"zebra", "grass"}), (bare, {"zebra"})
-        for filters, out in (*cases, (padded, {"zebra"})):
+        for filters, excluded in (*cases, (padded, {"zebra"})):
             for sources in ("hybrid", "lexical", "dense"):
-                mine = MeVeRetriever(
+                filtered = MeVeRetriever(
                     over_index.engine, filters=filters, threshold=0.0, fallback_floor=0.0, sources=sources
                 )
-                left = candidates(mine.context("zebra grass sky"))
-                assert not left & {uid(i) for i in out}, (filters, sources)
-                assert left
+                remaining = candidates(filtered.context("zebra grass sky"))
+                assert not remaining & {uid(i) for i in excluded}, (filters, sources)
+                assert remaining
 
-    @pytest.mark.parametrize("kind", DELETING, indirect=True)
-    def test_what_is_deleted_is_gone_from_every_phase(self, index, over_index):
-        """By its document, which leaves the node in the document store; the words lag, and say so."""
+    @pytest.mark.parametrize("kind", DELETABLE, indirect=True)
+    def test_deleted_document_is_gone_from_every_phase(self, index, over_index):
+        """It stays in the document store, and in the keyword index until a refresh."""
         index.delete_ref_doc("doc-zebra")
         with pytest.warns(StaleWarning):
             context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
         assert uid("zebra") not in candidates(context)
         assert over_index.engine.refresh() == 3
 
-    @pytest.mark.parametrize("kind", DELETING, indirect=True)
+    @pytest.mark.parametrize("kind", DELETABLE, indirect=True)
     @pytest.mark.parametrize("how", ["through the index", "from the vector store"])
-    def test_what_is_deleted_by_node_is_gone_too(self, how, kind, index, over_index):
-        """Whichever side let it go."""
+    def test_deleted_node_is_gone_from_every_phase(self, how, kind, index, over_index):
         if how == "through the index":
             index.delete_nodes([uid("zebra")])
         else:
@@ -260,32 +253,30 @@ class TestOverAnIndex:
         assert uid("zebra") not in candidates(context)
         assert over_index.engine.refresh() == 3
 
-    def test_what_is_told_is_plain_data(self, over_index):
-        """No number of a library's own."""
+    def test_context_is_json_serializable(self, over_index):
         assert json.dumps(over_index.context(BLUE).to_dict())
 
-    def test_an_index_that_holds_nothing_finds_nothing(self, kind, parts):
-        made = MeVeRetriever.from_index(indexed(kind, []), **parts)
+    def test_empty_index_returns_nothing(self, kind, parts):
+        made = MeVeRetriever.from_index(build_index(kind, []), **parts)
         assert made.retrieve(BLUE) == []
 
     @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-    def test_nodes_without_text_and_nodes_for_others_hide_nothing(self, kind, nodes, parts):
-        """An index node among text nodes; a blank one is no reason to be stale."""
+    def test_blank_and_index_nodes_do_not_make_the_index_stale(self, kind, nodes, parts):
         odd = [IndexNode(id_=uid("odd"), text="zoo table", index_id="t"), TextNode(id_=uid("blank"), text=" ")]
-        made = MeVeRetriever.from_index(indexed(kind, [*nodes, *odd]), **parts)
+        made = MeVeRetriever.from_index(build_index(kind, [*nodes, *odd]), **parts)
         found = candidates(made.context(BLUE, sources="dense", candidates=9))
         assert {uid("sky"), uid("sea")} <= found
-        assert not made.engine.stale
+        assert not made.engine.is_stale
 
     def test_copies_share_the_engine(self, over_index):
         assert copy.deepcopy(over_index).engine is over_index.engine
 
-    def test_twenty_threads_get_what_one_gets(self, over_index):
+    def test_threads_get_equal_results(self, over_index):
         alone = ids(over_index.retrieve(BLUE))
         with ThreadPoolExecutor(20) as pool:
             assert list(pool.map(lambda _: ids(over_index.retrieve(BLUE)), range(40))) == [alone] * 40
 
-    def test_what_is_inserted_is_found_and_told(self, index, over_index):
+    def test_inserted_node_is_found_and_marks_the_index_stale(self, index, over_index):
         index.insert_nodes([node("yak", "Yaks yawn.", lang="en")])
         with pytest.warns(StaleWarning):
             assert uid("yak") in candidates(over_index.context("yaks yawn"))

@@ -1,4 +1,4 @@
-"""The token limit is hard, whatever was said, in whatever blocks, with whatever is remembered."""
+"""The token limit of MeVeMemory holds for any messages, blocks and recalls."""
 
 from uuid import uuid4
 
@@ -21,12 +21,12 @@ from llama_index.core.base.llms.types import (
 )
 
 from llama_index_meve import MeVeMemory
-from llama_index_meve._token_limit import MessageCounter
-from llama_index_meve._turns import answered_call, calls, role_of
+from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
+from llama_index_meve._message_counter import MessageCounter
 from meve.components.tokenizers.function import FunctionTokens
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.llama_index_integration.chats import CAT, QUESTION
+from tests.llama_index_integration.chat_helpers import CAT, QUESTION
 
 MEDIA = {"image": 9, "audio": 11, "video": 13, "document": 15}
 COUNTERS = {"words": WordCounter(), "letters": FunctionTokens(len)}
@@ -79,7 +79,6 @@ SAID = st.one_of(
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A memory that knows some cats."""
     file = tmp_path_factory.mktemp("limit") / "memory.db"
     with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
         for fact in (CAT, *(f"My cat number {n} is called Tom{n}." for n in range(9))):
@@ -92,7 +91,7 @@ NO_TEXT = {"block_type", "cache_control", "role", "url", "tool_call_id"}
 
 
 def strings(value):
-    """All the text that a value holds, wherever it stands."""
+    """Return all text in a value, at any depth."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
@@ -102,27 +101,27 @@ def strings(value):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
 @given(
-    said=st.lists(SAID, max_size=8),
+    messages=st.lists(SAID, max_size=8),
     limit=st.integers(1, 400),
-    taken=st.sampled_from([None, 0, 7, 500]),
-    asked=st.sampled_from([None, QUESTION, "cat?", " "]),
-    unit=st.sampled_from(sorted(COUNTERS)),
+    initial_tokens=st.sampled_from([None, 0, 7, 500]),
+    question=st.sampled_from([None, QUESTION, "cat?", " "]),
+    counter_name=st.sampled_from(sorted(COUNTERS)),
     method=st.sampled_from(["system", "user"]),
 )
-def test_whatever_was_said_the_limit_holds(shared, said, limit, taken, asked, unit, method):
+def test_token_limit_holds_for_any_history(shared, messages, limit, initial_tokens, question, counter_name, method):
     options = {
         "insert_method": method,
         "token_limit": limit,
-        "tokens": COUNTERS[unit],
+        "tokens": COUNTERS[counter_name],
         "media_tokens": MEDIA,
         "remember": None,
     }
     chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
-    chat.put_messages(said)
-    shown = chat.get(asked) if taken is None else chat.get(asked, initial_token_count=taken)
-    room = max(0, limit - (taken or 0))
-    assert sum(map(MessageCounter(COUNTERS[unit], MEDIA).message, shown)) <= room
-    assert sum(COUNTERS[unit].count(text) for m in shown for text in strings(m.model_dump())) <= room
+    chat.put_messages(messages)
+    shown = chat.get(question) if initial_tokens is None else chat.get(question, initial_token_count=initial_tokens)
+    room = max(0, limit - (initial_tokens or 0))
+    assert sum(map(MessageCounter(COUNTERS[counter_name], MEDIA).count_message, shown)) <= room
+    assert sum(COUNTERS[counter_name].count(text) for m in shown for text in strings(m.model_dump())) <= room
     media = [block.block_type for m in shown for block in m.blocks if block.block_type in MEDIA]
     assert sum(MEDIA[kind] for kind in media) <= room
     instructions = [m for m in shown if role_of(m) == "system"]
@@ -130,30 +129,30 @@ def test_whatever_was_said_the_limit_holds(shared, said, limit, taken, asked, un
     assert len(instructions) <= 1
     turns = shown[len(instructions) :]
     assert [role_of(m) for m in turns[:1]] in ([], ["user"])
-    wanted = set()
+    call_ids = set()
     for n, each in enumerate(turns):
         if role_of(each) == "tool":
-            assert calls(turns[n - 1]) or role_of(turns[n - 1]) == "tool"
-            assert not answered_call(each) or answered_call(each) in wanted or "" in wanted
+            assert tool_call_ids(turns[n - 1]) or role_of(turns[n - 1]) == "tool"
+            assert not answered_call_id(each) or answered_call_id(each) in call_ids or "" in call_ids
         else:
-            wanted = set(calls(each))
+            call_ids = set(tool_call_ids(each))
 
 
-def test_what_is_remembered_is_among_what_the_limit_is_tried_with(shared):
-    """Or the rule above would hold of nothing."""
+def test_recall_is_part_of_the_limited_messages(shared):
+    """Otherwise the test above would prove nothing."""
     chat = MeVeMemory(shared, user_id="alice", token_limit=200, tokens=WordCounter())
     assert CAT in chat.get(QUESTION)[0].content
 
 
 @pytest.mark.parametrize("method", ["system", "user"])
-@pytest.mark.parametrize("said", [[], [ChatMessage("Be brief.", role="system")], [ChatMessage("Hello!")]])
-def test_what_is_remembered_fits_to_the_token(shared, said, method):
+@pytest.mark.parametrize("messages", [[], [ChatMessage("Be brief.", role="system")], [ChatMessage("Hello!")]])
+def test_recall_fits_every_limit(shared, messages, method):
     shown = {}
     options = {"tokens": WordCounter(), "remember": None, "insert_method": method, "search": {"limit": None}}
     for limit in range(1, 200):
         options["token_limit"] = limit
         chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
-        chat.put_messages(said)
+        chat.put_messages(messages)
         shown[limit] = chat.get(QUESTION)
-        assert sum(map(MessageCounter(WordCounter()).message, shown[limit])) <= limit
+        assert sum(map(MessageCounter(WordCounter()).count_message, shown[limit])) <= limit
     assert str(shown[199]).count("My cat number") > 5

@@ -1,4 +1,4 @@
-"""The script that runs LlamaIndex's own tests with our classes in the stock ones' places, on a tree of a few tests."""
+"""The script that runs LlamaIndex's own tests with our classes, on a small test tree."""
 
 import os
 import re
@@ -87,13 +87,13 @@ def tree(folder: Path, **files: str) -> Path:
 
 
 def rows(text):
-    """Counts by group: all, stock, ours, calls."""
+    """Return the counts by group: all, stock, ours, calls."""
     found = re.findall(r"^\| ([a-z ]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
     return {name: tuple(map(int, counts)) for name, *counts in found}
 
 
-def test_every_group_runs_with_ours_in_it(tmp_path, capsys):
-    """What fails anyhow, or asks for the inside of the stock store, doesn't count against ours."""
+def test_every_group_calls_our_classes(tmp_path, capsys):
+    """Tests that fail with stock classes, or inspect their internals, do not count."""
     source = tree(tmp_path, engine=ENGINE, agent=AGENT, memory=MEMORY, store=STORE)
     before = sorted(source.rglob("*"))
     assert upstream.main(["--source", str(source)]) == 0
@@ -108,7 +108,7 @@ def test_every_group_runs_with_ours_in_it(tmp_path, capsys):
     assert sorted(source.rglob("*")) == before
 
 
-def test_what_ours_lose_and_what_never_calls_them_is_told(tmp_path, capsys):
+def test_lost_tests_and_uncalled_groups_are_reported(tmp_path, capsys):
     source = tree(tmp_path, engine=ENGINE + PICKY, store=IDLE)
     assert upstream.main(["--source", str(source / "llama-index-core")]) == 1
     out = capsys.readouterr().out
@@ -117,12 +117,12 @@ def test_what_ours_lose_and_what_never_calls_them_is_told(tmp_path, capsys):
     assert rows(out)["chat engines"][:3] == (2, 2, 1)
 
 
-def test_a_buffer_that_a_test_makes_itself_is_ours_too(tmp_path, capsys):
+def test_buffer_created_by_a_test_is_swapped(tmp_path, capsys):
     assert upstream.main(["--source", str(tree(tmp_path, engine=ENGINE, agent=GIVEN))]) == 0
     assert rows(capsys.readouterr().out)["agents"][3] > 0
 
 
-def test_without_a_source_it_says_so(monkeypatch, capsys, tmp_path):
+def test_missing_source_is_reported(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv(upstream.VARIABLE, raising=False)
     assert upstream.main([]) == 0
     assert "SKIPPED: no source of LlamaIndex" in capsys.readouterr().out
@@ -130,8 +130,7 @@ def test_without_a_source_it_says_so(monkeypatch, capsys, tmp_path):
         upstream.main(["--source", str(tmp_path)])
 
 
-def test_a_tree_of_other_tests_is_refused(tmp_path):
-    """Nothing of it is run, though its folders are called alike."""
+def test_tree_of_other_tests_is_rejected_and_not_run(tmp_path):
     other = tmp_path / "tests" / "memory" / "test_policy.py"
     other.parent.mkdir(parents=True)
     other.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{IDLE}", "utf-8")
@@ -142,8 +141,7 @@ def test_a_tree_of_other_tests_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_upstreams_own_tests_pass():
-    """On the source tree that the environment names."""
+def test_llamaindex_own_tests_pass():
     if not os.environ.get(upstream.VARIABLE):
         pytest.skip(f"no source of LlamaIndex: set {upstream.VARIABLE}")
     assert upstream.main([]) == 0

@@ -27,7 +27,7 @@ GROUPS = {
     "memory": [f"memory/test_memory_{name}.py" for name in ("base", "blocks_base", "schema")],
     "chat store": ["storage/chat_store/test_sql.py"],
 }
-THEIRS = {
+IMPLEMENTATION_TESTS = {
     "storage/chat_store/test_sql.py::test_delete_message": "it reads row numbers out of the stock store's own table",
     "storage/chat_store/test_sql.py::test_dump_load_store": "it wants the messages in the store's model_dump",
 }
@@ -35,7 +35,7 @@ THEIRS = {
 
 
 @dataclass(frozen=True)
-class Told:
+class GroupResult:
     """What became of a group's tests."""
 
     group: str
@@ -47,7 +47,7 @@ class Told:
     calls: int
     """How often ours were called."""
     lost: tuple[str, ...]
-    """Passed as they are, and not swapped; but for those of `THEIRS`."""
+    """Passed as they are, and not swapped; but for those of `IMPLEMENTATION_TESTS`."""
 
     @property
     def ok(self) -> bool:
@@ -66,7 +66,7 @@ def main(arguments=None):
             f"SKIPPED: no source of LlamaIndex, so nothing was run; give --source PATH or set {VARIABLE}\n"
         )
         return 0
-    told = compared(tests_in(Path(source)))
+    told = compare(tests_in(Path(source)))
     sys.stdout.write(
         "| tests of | all | pass as they are | pass with ours | calls of ours |\n|---|---:|---:|---:|---:|\n"
     )
@@ -100,7 +100,7 @@ def files_in(tests):
     }
 
 
-def compared(tests):
+def compare(tests):
     """Each group, as it is and swapped; those that the tree has no tests of aren't among them."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "tests")
@@ -108,18 +108,18 @@ def compared(tests):
         shutil.copy(PLUGIN, folder)
         Path(folder, "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
         files = files_in(copy)
-        every = [file for found in files.values() for file in found]
-        stock, ours = (ran(folder, every, swapped=swapped) for swapped in (False, True))
-    return [judged(group, found, stock, ours) for group, found in files.items() if found]
+        all_files = [file for found in files.values() for file in found]
+        stock, ours = (run_tests(folder, all_files, swapped=swapped) for swapped in (False, True))
+    return [summarize(group, found, stock, ours) for group, found in files.items() if found]
 
 
-def ran(folder, files, *, swapped):
+def run_tests(folder, files, *, swapped):
     """What became of each test, by its name."""
     report = Path(folder, "report.json")
     report.unlink(missing_ok=True)
     path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN.stem, "-p", "no:cacheprovider", "--tb=short"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *(f"tests/{file}" for file in files)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "MEVE_SWAP": "yes" if swapped else "", "MEVE_REPORT": str(report)},
@@ -128,20 +128,20 @@ def ran(folder, files, *, swapped):
         check=False,
     )
     if not report.is_file():
-        raise SystemExit(f"the tests could not be run: {done.stdout[-2_000:]}{done.stderr[-2_000:]}")
+        raise SystemExit(f"the tests could not be run: {process.stdout[-2_000:]}{process.stderr[-2_000:]}")
     if os.environ.get("MEVE_SHOW"):
-        sys.stdout.write(done.stdout)
+        sys.stdout.write(process.stdout)
     return {name.removeprefix("tests/"): told for name, told in json.loads(report.read_text("utf-8")).items()}
 
 
-def judged(group, files, stock, ours):
+def summarize(group, files, stock, ours):
     names = [name for name in {**stock, **ours} if name.partition("::")[0] in files]
 
     def passed(told, name):
         return told.get(name, {}).get("outcome") == "passed"
 
-    lost = [n for n in names if passed(stock, n) and not passed(ours, n) and n not in THEIRS]
-    return Told(
+    lost = [n for n in names if passed(stock, n) and not passed(ours, n) and n not in IMPLEMENTATION_TESTS]
+    return GroupResult(
         group=group,
         stock=sum(passed(stock, name) for name in names),
         ours=sum(passed(ours, name) for name in names),

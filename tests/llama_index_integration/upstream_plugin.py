@@ -23,15 +23,15 @@ from llama_index_meve import MeVeChatStore, MeVeMemory
 from meve.memory import GovernedMemory
 
 _FOLDER = tempfile.TemporaryDirectory()
-_OPEN = []
+_MEMORIES = []
 _CALLS = {"all": 0}
-_TOLD = {}
+_RESULTS = {}
 
 
-def opened():
+def open_memory():
     """A new memory in a file of its own."""
-    _OPEN.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_OPEN)}.db")))
-    return _OPEN[-1]
+    _MEMORIES.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db")))
+    return _MEMORIES[-1]
 
 
 class SwappedMemory(MeVeMemory):
@@ -40,7 +40,7 @@ class SwappedMemory(MeVeMemory):
     @classmethod
     def from_defaults(cls, chat_history=None, llm=None, token_limit=None, **options):
         limit = {} if token_limit is None else {"token_limit": token_limit}
-        return super().from_defaults(opened(), "upstream", chat_history, **limit)
+        return super().from_defaults(open_memory(), "upstream", chat_history, **limit)
 
 
 class SwappedStore(MeVeChatStore):
@@ -51,12 +51,12 @@ class SwappedStore(MeVeChatStore):
     db_schema: str | None = None
 
     def __init__(self, table_name, async_database_uri=None, async_engine=None, db_data=None, db_schema=None):
-        super().__init__(opened(), user_id="upstream")
-        told = {"table_name": table_name, "async_database_uri": async_database_uri, "db_schema": db_schema}
-        self.__dict__.update(told)  # frozen
+        super().__init__(open_memory(), user_id="upstream")
+        result = {"table_name": table_name, "async_database_uri": async_database_uri, "db_schema": db_schema}
+        self.__dict__.update(result)  # frozen
 
 
-def counted(method):
+def count_method(method):
     """The same, counted."""
 
     @functools.wraps(method)
@@ -67,22 +67,24 @@ def counted(method):
     return called
 
 
-def count(swapped, names):
+def count_calls(swapped, names):
     """Have calls of these methods counted."""
     for name in names:
-        setattr(swapped, name, counted(getattr(swapped, name)))
+        setattr(swapped, name, count_method(getattr(swapped, name)))
 
 
-def swap():
+def swap_classes():
     """Ours for theirs, wherever chat engines, agents and memory make one of their own, or a test makes a buffer."""
-    count(SwappedMemory, [f"{a}{name}" for a in ("", "a") for name in ("get", "get_all", "put", "set", "reset")])
-    count(SwappedStore, [name for name, _ in inspect.getmembers(sql.AsyncDBChatStore, inspect.iscoroutinefunction)])
-    for found in pkgutil.iter_modules(chat_engine.__path__, chat_engine.__name__ + "."):
-        module = importlib.import_module(found.name)
+    count_calls(SwappedMemory, [f"{a}{name}" for a in ("", "a") for name in ("get", "get_all", "put", "set", "reset")])
+    count_calls(
+        SwappedStore, [name for name, _ in inspect.getmembers(sql.AsyncDBChatStore, inspect.iscoroutinefunction)]
+    )
+    for info in pkgutil.iter_modules(chat_engine.__path__, chat_engine.__name__ + "."):
+        module = importlib.import_module(info.name)
         for value in list(vars(module).values()):
-            made = getattr(value, "from_defaults", None) if inspect.isclass(value) else None
-            if made is not None and value.__module__ == found.name:
-                replace_defaults(made.__func__)
+            factory = getattr(value, "from_defaults", None) if inspect.isclass(value) else None
+            if factory is not None and value.__module__ == info.name:
+                replace_default_memory(factory.__func__)
         if getattr(module, "Memory", None) is memory.Memory:
             module.Memory = SwappedMemory
     for module in (base_agent, multi_agent_workflow):
@@ -92,7 +94,7 @@ def swap():
         module.SQLAlchemyChatStore = SwappedStore
 
 
-def replace_defaults(function):
+def replace_default_memory(function):
     """What a call uses where it is given no memory's class."""
     new = [SwappedMemory if each is memory.Memory else each for each in function.__defaults__ or ()]
     function.__defaults__ = tuple(new) or None
@@ -100,30 +102,30 @@ def replace_defaults(function):
 
 def pytest_configure(config):
     if os.environ.get("MEVE_SWAP"):
-        swap()
+        swap_classes()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     before = _CALLS["all"]
     result = yield
-    _TOLD.setdefault(item.nodeid, {"outcome": "passed"})["calls"] = _CALLS["all"] - before
+    _RESULTS.setdefault(item.nodeid, {"outcome": "passed"})["calls"] = _CALLS["all"] - before
     return result
 
 
 def pytest_runtest_logreport(report):
-    told = _TOLD.setdefault(report.nodeid, {"outcome": "passed"})
+    result = _RESULTS.setdefault(report.nodeid, {"outcome": "passed"})
     if report.outcome != "passed":
-        told["outcome"] = report.outcome
+        result["outcome"] = report.outcome
 
 
 def pytest_collectreport(report):
     if report.failed:
-        _TOLD[report.nodeid] = {"outcome": "failed", "calls": 0}
+        _RESULTS[report.nodeid] = {"outcome": "failed", "calls": 0}
 
 
 def pytest_sessionfinish():
-    Path(os.environ["MEVE_REPORT"]).write_text(json.dumps(_TOLD), "utf-8")
-    for each in _OPEN:
+    Path(os.environ["MEVE_REPORT"]).write_text(json.dumps(_RESULTS), "utf-8")
+    for each in _MEMORIES:
         each.close()
     _FOLDER.cleanup()

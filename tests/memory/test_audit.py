@@ -56,7 +56,7 @@ def test_tampering_is_found_and_located(filled, statements, at):
     tampered(file, *statements)
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         found = memory.audit.verify()
-    assert (found.ok, found.at, found.keyed) == (False, at, True)
+    assert (found.ok, found.broken_at, found.keyed) == (False, at, True)
     assert found.problem
 
 
@@ -69,7 +69,7 @@ def test_an_entry_that_can_not_be_read_is_one_of_our_errors(filled, change):
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         with pytest.raises((AuditError, StorageError), match=r"audit log|can't be read"):
             memory.audit.events()
-        assert memory.audit.verify().at == 3
+        assert memory.audit.verify().broken_at == 3
 
 
 def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock, tmp_path):
@@ -83,7 +83,7 @@ def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock,
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         assert memory.audit.verify().ok
         found = memory.audit.verify(head)
-        assert (found.ok, found.at) == (False, 2)
+        assert (found.ok, found.broken_at) == (False, 2)
 
 
 def test_a_log_that_nobody_touched_holds_against_any_head_of_its_own(filled):

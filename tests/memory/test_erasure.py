@@ -171,25 +171,25 @@ def test_the_log_tells_of_the_erasure_and_holds_nothing_of_the_content(memory):
 
 def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     """A keyed hash recognises a content, and can't be guessed without the key."""
-    from meve.memory._audit.chain import Chain
+    from meve.memory._audit.chain import AuditChain
 
     one = memory.add(SENTINEL, user_id="alice")
     memory.add(SENTINEL, user_id="bob")
     hashes = {e.detail["content"] for e in memory.audit.events(action="add")}
     assert len(hashes) == 1
-    assert hashes != {Chain().content(one.text)}
+    assert hashes != {AuditChain().content(one.text)}
 
 
 def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
     """A bare hash of a code of four digits is the code: ten thousand tries tell it."""
-    from meve.memory._audit.chain import Chain
+    from meve.memory._audit.chain import AuditChain
 
     with GovernedMemory.open(file) as memory:
         memory.add("My code is 4711.", user_id="alice", id="s")
         memory.search("Is my code 4711?", user_id="alice")
         memory.delete("s", user_id="alice")
         told = str([e.to_dict() for e in memory.audit.events()])
-        assert not any(Chain().content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
+        assert not any(AuditChain().content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
         assert "factual" in told or "intent_bound" in told
 
 

@@ -101,7 +101,7 @@ def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
         load = memory._searcher.load
         with load.one_more(), load.one_more():
             done = memory.reflect(recall, answer="Tomatoes need sun.")
-        assert (done.deferred, done.judged) == (True, {})
+        assert (done.deferred, done.verdicts) == (True, {})
 
     with GovernedMemory.open(file, policy=policy) as memory:
         put_off(memory, recalled(memory, "a"))
@@ -134,7 +134,7 @@ def test_an_erasure_waits_for_no_reflection_and_takes_what_was_put_off_with_it(f
         with monkeypatch.context() as patched:
             patched.setattr(type(memory._kit.usage), "judge", lambda *_: 1 / 0)
             assert memory.delete("a", user_id="alice").erased == ("a",)
-        assert memory._reflector._next() is None
+        assert memory._reflector._pop_deferred() is None
 
 
 def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):
@@ -189,7 +189,7 @@ def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(file, monk
     from meve.memory._recall import user_index as shelf
 
     seen = []
-    apart = shelf.taken_apart
+    apart = shelf.parse_statement
     monkeypatch.setattr(shelf, "taken_apart", lambda text: seen.append(text) or apart(text))
     with GovernedMemory.open(file, policy=Policy.from_dict({"ranking": {"conflicts": True}})) as memory:
         for n in range(30):

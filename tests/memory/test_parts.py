@@ -37,7 +37,7 @@ def tagging(file, clock):
     ],
 )
 def test_what_a_memory_is_about_is_told_by_words(text, tags):
-    rule = Policy.from_dict({"tagging": {**TAGGING["tagging"], "likeness": 1}}).tagging
+    rule = Policy.from_dict({"tagging": {**TAGGING["tagging"], "similarity": 1}}).tagging
     assert set(PolicyTagger(rule, resolve_embedder(None)).tags(text)) == tags
 
 
@@ -57,7 +57,7 @@ def test_without_tags_in_the_policy_none_are_made_up(memory):
     assert memory.add("Keep the soil moist.", user_id="alice").tags == ()
 
 
-@pytest.mark.parametrize("wrong", [{"tags": {" ": "x"}}, {"likeness": 2}, {"tags": ["x"]}, {"words": 1}])
+@pytest.mark.parametrize("wrong", [{"tags": {" ": "x"}}, {"similarity": 2}, {"tags": ["x"]}, {"words": 1}])
 def test_a_tagging_that_can_not_be_is_named(wrong):
     with pytest.raises(PolicyError, match="tagging"):
         Policy.from_dict({"tagging": wrong})
@@ -92,22 +92,22 @@ class TestInference:
         return made
 
     def test_it_finds_what_rules_can_not(self, judge):
-        assert judge.between("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.").startswith("claim:")
-        assert judge.between("Alice eats meat.", "Alice doesn't eat meat.") == "denial"  # the rules' own word
+        assert judge.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.").startswith("claim:")
+        assert judge.find_difference("Alice eats meat.", "Alice doesn't eat meat.") == "denial"  # the rules' own word
 
     def test_it_is_not_asked_of_different_subjects(self, judge):
-        assert judge.between("Tomatoes love sun.", "The night train was late.") == ""
+        assert judge.find_difference("Tomatoes love sun.", "The night train was late.") == ""
 
     def test_below_the_threshold_it_says_nothing(self, judge):
         judge._threshold = 0.9999
-        assert judge.between("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.") == ""
+        assert judge.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.") == ""
 
     def test_a_memory_asks_it_where_it_is_given(self, file, judge):
         with GovernedMemory.open(file, contradiction=judge) as memory:
             memory.add("Tomatoes love sun in summer.", user_id="alice", id="t")
             recall = memory.search("What do tomatoes love in summer?", user_id="alice")
             done = memory.reflect(recall, answer="Tomatoes hate sun in summer.")
-            assert (done.judged["t"].outcome, done.judged["t"].because) == ("contradicted", "another claim")
+            assert (done.verdicts["t"].outcome, done.verdicts["t"].reason) == ("contradicted", "another claim")
 
     def test_a_model_of_another_kind_is_named(self, tmp_path):
         pytest.importorskip("sentence_transformers")

@@ -6,7 +6,7 @@ import pytest
 
 from meve.errors import PolicyError
 from meve.memory import Policy
-from meve.memory._feedback.usage_judge import moved
+from meve.memory._feedback.usage_judge import adjust_score
 
 
 def test_the_default_is_as_specified():
@@ -35,10 +35,10 @@ def test_scores_rise_by_ten_five_and_two_and_stop_at_a_hundred():
     rules = Policy().reflection
     scores = [50.0]
     while scores[-1] < 100:
-        scores.append(moved(scores[-1], "used", rules))
+        scores.append(adjust_score(scores[-1], "used", rules))
     assert scores == [50, 60, 70, 75, 80, 85, 90, 92, 94, 96, 98, 100]
-    assert moved(3, "unused", rules) == 0
-    assert moved(40, "contradicted", rules) == 10
+    assert adjust_score(3, "unused", rules) == 0
+    assert adjust_score(40, "contradicted", rules) == 10
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -57,12 +57,12 @@ def test_an_empty_file_is_the_default(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("classes: {factual: {ttl: -3d}}", r"classes\.factual\.ttl: .*length of time such as"),
-        ("classes: {factual: {ttl: 0s}}", r"classes\.factual\.ttl: .*longer than nothing"),
+        ("classes: {factual: {ttl: -3d}}", r"classes\.factual\.ttl: .*duration such as"),
+        ("classes: {factual: {ttl: 0s}}", r"classes\.factual\.ttl: .*greater than 0"),
         ("classes: {factual: {ttl: soon}}", r"classes\.factual\.ttl: .*90s, 30m, 24h, 7d or 2w"),
         ("classes: {factul: {ttl: 3d}}", r"classes\.factul: .*'canonical', 'factual'"),
         ("classes: {factual: {ttll: 3d}}", r"classes\.factual\.ttll is unknown; known there: boost, on_request, prune"),
-        ("classes: {private: {boost: 3}}", r"classes\.private\.boost: .*less than or equal to 1 \(it is 3\)"),
+        ("classes: {private: {boost: 3}}", r"classes\.private\.boost: .*less than or equal to 1, got 3"),
         ("rankin: {}", r"rankin is unknown; known there: archiving, chat_ttl, classes"),
         (
             "ranking: {similarit: 1}",
@@ -70,7 +70,7 @@ def test_an_empty_file_is_the_default(tmp_path):
         ),
         ("reflection: {steps: [[90, 5], [70, 10]]}", "steps must rise"),
         ("limits: {per_user: many}", r"limits\.per_user: .*integer"),
-        ("[1, 2]", "holds a list: give keys and values"),
+        ("[1, 2]", "must hold keys and values, got a list"),
         ("a: [", "can't be read: .*line 1"),
         ("\tx", "can't be read"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from meve.errors import ConfigurationError, ValidationError
-from meve.memory._recall.prompt import Budget
+from meve.memory import PromptBudget, Turn
 
 TURNS = [("user" if n % 2 == 0 else "assistant", f"This is turn {n}, on bread and water.") for n in range(100)]
 
@@ -27,15 +27,15 @@ def test_the_budget_is_never_exceeded_and_the_question_never_cut(known, max_toke
 
 
 def test_headroom_is_kept_free(known):
-    made = known.prompt("bread?", user_id="alice", history=TURNS, max_tokens=400, budget=Budget(headroom=300))
+    made = known.prompt("bread?", user_id="alice", history=TURNS, max_tokens=400, budget=PromptBudget(headroom=300))
     assert made.tokens <= 100
 
 
 def test_the_last_turns_are_verbatim_and_older_ones_in_brief(known):
     made = known.prompt("How long is bread baked?", user_id="alice", history=TURNS[:10])
-    assert made.turns == tuple(TURNS[6:10])
+    assert [(turn.speaker, turn.text) for turn in made.turns] == TURNS[6:10]
     assert all(text in made.text for _, text in TURNS[6:10])
-    assert made.earlier
+    assert made.summary
     assert "[1] " in made.facts
 
 
@@ -50,8 +50,8 @@ def test_its_size_levels_off_over_a_hundred_turns(known):
 def test_any_usual_form_of_a_turn_will_do(known):
     forms = [["Hi.", "Hello."], [("user", "Hi."), ("assistant", "Hello.")],
              [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]]  # fmt: skip
-    made = [known.prompt("bread?", user_id="alice", history=form).turns for form in forms]
-    assert made == [(("user", "Hi."), ("assistant", "Hello."))] * 3
+    turns = [known.prompt("bread?", user_id="alice", history=form).turns for form in forms]
+    assert turns == [(Turn(speaker="user", text="Hi."), Turn(speaker="assistant", text="Hello."))] * 3
 
 
 @pytest.mark.parametrize("history", ["Hi.", [3], [("user",)], [{"role": "user"}], [("user", "")], [None]])
@@ -84,6 +84,6 @@ def test_a_fact_of_several_lines_goes_whole_or_not_at_all(memory):
     whole = memory.prompt("What do tomatoes need?", user_id="alice", max_tokens=2_000)
     assert whole.facts == whole.recall.text
     for most in range(40, whole.tokens):
-        made = memory.prompt("What do tomatoes need?", user_id="alice", max_tokens=most, budget=Budget(facts=1.0))
+        made = memory.prompt("What do tomatoes need?", user_id="alice", max_tokens=most, budget=PromptBudget(facts_share=1.0))
         assert made.facts.count("sun and") == made.facts.count("water") == made.facts.count("bed")
         assert made.left_out["facts"] == len(made.recall.passages) - made.facts.count("bed")

@@ -70,8 +70,8 @@ def test_of_two_in_conflict_the_newer_is_recalled_until_an_answer_contradicts_it
     [out] = [each for each in recall.trace.candidates if each.fate == "dropped"]
     assert (out.id, out.reason) == ("oslo", "contradicted_by:false")
     done = memory.reflect(recall, answer="The ferry to Oslo leaves at 9:45.")
-    assert done.judged["false"].outcome == "contradicted"
-    assert done.judged["bergen"].outcome != "contradicted"
+    assert done.verdicts["false"].outcome == "contradicted"
+    assert done.verdicts["bergen"].outcome != "contradicted"
     assert memory.get("bergen", user_id="alice").flagged == ""
     assert sorted(ids(memory.search("When does the ferry to Oslo leave?", user_id="alice"))) == ["bergen", "oslo"]
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, StorageError, ValidationError
-from meve.memory._async_runner import WORKERS
+from meve.memory._async_runner import MAX_WORKERS
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
 
@@ -67,38 +67,38 @@ async def test_async_callers_have_few_threads_that_are_not_the_loop_s(memory):
             running.remove(n)
         return n, threading.current_thread().name
 
-    done = await asyncio.gather(*(memory.aside(work, n) for n in range(20)))
+    done = await asyncio.gather(*(memory.run_async(work, n) for n in range(20)))
     assert [n for n, _ in done] == list(range(20))
     assert all(name.startswith("meve-memory") for _, name in done)
-    assert max(most) == WORKERS
+    assert max(most) == MAX_WORKERS
     with pytest.raises(ValidationError, match="user_id"):
-        await memory.aside(memory.search, "tea", user_id=None)
+        await memory.run_async(memory.search, "tea", user_id=None)
 
 
 async def test_what_works_aside_may_itself_ask_for_it(memory):
     """And doesn't wait for itself for ever."""
 
     def outer():
-        return asyncio.run(asyncio.wait_for(memory.aside(lambda: threading.current_thread().name), 20))
+        return asyncio.run(asyncio.wait_for(memory.run_async(lambda: threading.current_thread().name), 20))
 
-    assert (await memory.aside(outer)).startswith("meve-memory")
+    assert (await memory.run_async(outer)).startswith("meve-memory")
 
 
 def test_a_forked_process_has_threads_of_its_own(memory):
-    asyncio.run(memory.aside(memory.add, "I like tea.", user_id="ann"))
+    asyncio.run(memory.run_async(memory.add, "I like tea.", user_id="ann"))
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
-            found = asyncio.run(asyncio.wait_for(memory.aside(memory.search, "tea", user_id="ann"), 20))
+            found = asyncio.run(asyncio.wait_for(memory.run_async(memory.search, "tea", user_id="ann"), 20))
             os._exit(len(found.records))
         os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 async def test_a_memory_that_was_closed_starts_nothing_more(memory):
-    await memory.aside(memory.add, "I like tea.", user_id="ann")
-    assert [r.text for r in (await memory.aside(memory.search, "tea", user_id="ann")).records] == ["I like tea."]
+    await memory.run_async(memory.add, "I like tea.", user_id="ann")
+    assert [r.text for r in (await memory.run_async(memory.search, "tea", user_id="ann")).records] == ["I like tea."]
     memory.close()
     with pytest.raises(StorageError, match="is closed"):
-        await memory.aside(memory.search, "tea", user_id="ann")
-    assert memory.aside._threads is None
+        await memory.run_async(memory.search, "tea", user_id="ann")
+    assert memory.run_async._threads is None

@@ -10,7 +10,7 @@ from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._maintenance.maintenance import TRIES
 from meve.memory._maintenance.summaries import ExtractiveSummariser
-from meve.memory._recall.scoring import decayed
+from meve.memory._recall.scoring import decay_reflection
 from tests.memories import reflected
 
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
@@ -26,7 +26,7 @@ def ids(memory):
 def test_scores_decay_after_a_fortnight_by_half_in_ninety_days_and_to_twenty_at_most(memory, clock):
     made = memory.add("Tomatoes need sun.", id="t", **LASTING)
     for days, expected in ((0, 50), (14, 50), (104, 25), (1_000, 20)):
-        assert decayed(made, memory.policy, made.created_at + timedelta(days=days)) == pytest.approx(expected)
+        assert decay_reflection(made, memory.policy, made.created_at + timedelta(days=days)) == pytest.approx(expected)
 
 
 def test_a_recall_begins_the_idle_time_anew(memory, clock):
@@ -35,7 +35,7 @@ def test_a_recall_begins_the_idle_time_anew(memory, clock):
     memory.search("What do tomatoes need?", user_id="alice")
     clock.advance(timedelta(days=13))
     record = memory.get("t", user_id="alice")
-    assert decayed(record, memory.policy, clock.now()) == 50
+    assert decay_reflection(record, memory.policy, clock.now()) == 50
 
 
 def test_what_is_recalled_again_and_again_does_not_fade_in_a_memory_that_stays_open(memory, clock):
@@ -106,7 +106,7 @@ def test_what_holds_for_different_subjects_is_no_conflict(memory, clock, one, ot
     done = memory.maintain()
     assert done.counts()["superseded"] == 0
     recall = memory.search(one, user_id="alice")
-    assert memory.reflect(recall, answer=other).judged["one"].outcome != "contradicted"
+    assert memory.reflect(recall, answer=other).verdicts["one"].outcome != "contradicted"
 
 
 def test_what_is_never_pruned_yields_to_its_like_alone(memory, clock):
@@ -127,7 +127,7 @@ def test_of_two_in_conflict_the_one_that_an_answer_contradicted_loses(memory, cl
     memory.add("The shop opens at 11 on weekdays.", id="false", **LASTING)
     recall = memory.search("When does the shop open on weekdays?", user_id="alice")
     done = memory.reflect(recall, answer="The shop opens at 9 on weekdays.")
-    assert {i: judged.outcome for i, judged in done.judged.items()} == {"false": "contradicted"}
+    assert {i: judged.outcome for i, judged in done.verdicts.items()} == {"false": "contradicted"}
     assert memory.maintain().superseded == {"alice": ["false"]}
 
 

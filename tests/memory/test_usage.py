@@ -41,5 +41,5 @@ def test_a_memory_that_says_something_else_by_now_is_not_judged_by_what_it_said(
     recall = memory.search("What needs 8 hours of sun?", user_id="alice")
     memory.update("t", user_id="alice", text="Bread is baked at noon.")
     done = memory.reflect(recall, answer="Tomatoes.")
-    assert (done.judged["t"].outcome, done.scores) == ("used", {})
+    assert (done.verdicts["t"].outcome, done.scores) == ("used", {})
     assert memory.get("t", user_id="alice").reflection == 50

@@ -8,7 +8,7 @@ import pytest
 from meve.components.entities.patterns import PatternEntities
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory
-from meve.memory._recall.important_turns import ImportantTurns, naming
+from meve.memory._recall.important_turns import ImportantTurns, cached_anchor_test
 from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
 from meve.types import Candidate, Passage, Query
 
@@ -112,7 +112,7 @@ def test_whether_a_text_names_something_is_asked_once_and_the_text_is_not_kept()
             asked.append(len(texts))
             return PatternEntities().detect(texts)
 
-    names = naming(Counted())
+    names = cached_anchor_test(Counted())
     text = " ".join(["zebra in Oslo", str(len(asked))])
     held = sys.getrefcount(text)
     assert names(text)

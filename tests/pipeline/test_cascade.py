@@ -1,4 +1,4 @@
-"""A verification that need not be exact: what it leaves out, what it never does, and what the trace says of it."""
+"""Test verification that skips unlikely candidates and duplicates."""
 
 from dataclasses import replace
 
@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from meve import Retriever
-from meve.components.prior import FEATURES, FittedPrior, signs
+from meve.components.prior import FEATURES, FittedPrior, extract_features
 from meve.errors import ConfigurationError, ModelError
 from meve.pipeline.phases import cascade, verify
-from meve.pipeline.phases.cascade import ROUND
+from meve.pipeline.phases.cascade import BATCH
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Candidate, Passage, Query
 
 QUERY = Query(text="q", vector=np.array([1.0, 0.0], np.float32))
 
 
-class Told:
+class FixedScorer:
     """Scores by id, and remembers whom it scored."""
 
     name = "verifier"
@@ -30,7 +30,7 @@ class Told:
         return np.array([self.scores.get(c.id, 0.0) for c in candidates], dtype=np.float32)
 
 
-class Chances:
+class FixedPrior:
     name, least = "chances", 0.2
 
     def __init__(self, **chances):
@@ -48,7 +48,7 @@ def candidate(name, vector=None):
     )
 
 
-def apart(n):
+def unrelated_vectors(n):
     """n candidates at right angles to each other."""
     return [candidate(f"c{i}", np.eye(n)[i]) for i in range(n)]
 
@@ -57,49 +57,45 @@ def fates(selection):
     return [c.id for c in selection.kept], {d.candidate.id: d.reason for d in selection.dropped}
 
 
-def test_with_no_copies_and_no_prior_it_is_exact():
-    """Verdicts, order and reasons are those of `verify`."""
-    found = apart(20)
-    scores = {c.id: (i * 7 % 20) / 20 for i, c in enumerate(found)}
-    ours = cascade(QUERY, found, Told(**scores), 0.5, redundancy=0.85, prior=None)
-    exact = verify(QUERY, found, Told(**scores), 0.5)
+def test_without_duplicates_or_prior_equals_verify():
+    candidates = unrelated_vectors(20)
+    scores = {c.id: (i * 7 % 20) / 20 for i, c in enumerate(candidates)}
+    ours = cascade(QUERY, candidates, FixedScorer(**scores), 0.5, redundancy=0.85, prior=None)
+    exact = verify(QUERY, candidates, FixedScorer(**scores), 0.5)
     assert fates(ours) == fates(exact)
     assert [c.score for c in ours.kept] == [c.score for c in exact.kept]
 
 
-def test_what_stands_no_chance_is_not_scored():
-    """At the least chance it still is."""
-    scorer = Told(a=0.9, b=0.9, c=0.9)
-    prior = Chances(a=0.19, b=0.2, c=0.9)
+def test_candidate_below_the_least_chance_is_not_scored():
+    scorer = FixedScorer(a=0.9, b=0.9, c=0.9)
+    prior = FixedPrior(a=0.19, b=0.2, c=0.9)
     selection = cascade(QUERY, [candidate(i) for i in "abc"], scorer, 0.5, redundancy=0.85, prior=prior)
     assert scorer.asked == ["c", "b"], "the likeliest first"
-    assert fates(selection) == (["b", "c"], {"a": "out_of_reach"})
+    assert fates(selection) == (["b", "c"], {"a": "unlikely"})
     assert selection.dropped[0].candidate.score is None
 
 
-def test_a_copy_of_a_verified_one_is_not_scored_once_that_is_known():
-    """One of the same round is; a copy of one that was turned down is scored like any other."""
-    others = apart(ROUND)
-    late = [candidate("copy", np.eye(ROUND)[0]), candidate("again", np.eye(ROUND)[1])]
-    scorer = Told(c0=0.9, c1=0.1, copy=0.9, again=0.9)
+def test_duplicate_of_a_verified_candidate_is_not_scored_in_later_batches():
+    others = unrelated_vectors(BATCH)
+    late = [candidate("copy", np.eye(BATCH)[0]), candidate("again", np.eye(BATCH)[1])]
+    scorer = FixedScorer(c0=0.9, c1=0.1, copy=0.9, again=0.9)
     selection = cascade(QUERY, [*others, *late], scorer, 0.5, redundancy=0.85, prior=None)
     kept, dropped = fates(selection)
     assert kept == ["again", "c0"]
-    assert dropped["copy"] == "copy_of:c0"
+    assert dropped["copy"] == "duplicate_of:c0"
     assert "copy" not in scorer.asked
 
 
 @pytest.mark.parametrize(("cosine", "copied"), [(0.84, False), (0.86, True)])
-def test_a_copy_is_what_prioritisation_takes_for_one(cosine, copied):
-    """Above the cosine θ."""
-    first = [candidate("first", [1.0, 0.0]), *(candidate(f"o{i}", [0.0, 1.0]) for i in range(ROUND - 1))]
+def test_only_a_cosine_above_redundancy_is_a_duplicate(cosine, is_duplicate):
+    first = [candidate("first", [1.0, 0.0]), *(candidate(f"o{i}", [0.0, 1.0]) for i in range(BATCH - 1))]
     last = candidate("last", [cosine, -np.sqrt(1 - cosine**2)])
-    selection = cascade(QUERY, [*first, last], Told(first=0.9), 0.5, redundancy=0.85, prior=None)
-    assert (fates(selection)[1]["last"] == "copy_of:first") is copied
+    selection = cascade(QUERY, [*first, last], FixedScorer(first=0.9), 0.5, redundancy=0.85, prior=None)
+    assert (fates(selection)[1]["last"] == "duplicate_of:first") is is_duplicate
 
 
-def test_nothing_in_nothing_out():
-    assert cascade(QUERY, [], Told(), 0.5, redundancy=0.85, prior=Chances()).kept == []
+def test_no_candidates_ask_no_model():
+    assert cascade(QUERY, [], FixedScorer(), 0.5, redundancy=0.85, prior=FixedPrior()).kept == []
 
 
 PRIOR = FittedPrior(
@@ -107,23 +103,22 @@ PRIOR = FittedPrior(
 )
 
 
-def test_the_fitted_prior_goes_by_vectors_and_words():
-    """Cosine, its share of the best; the keyword score's share; the question's words that are covered."""
+def test_fitted_prior_features_match_hand_computed_values():
     query = Query(text="blue sky", vector=np.array([1.0, 0.0], np.float32))
-    found = [
+    candidates = [
         replace(candidate("a", [1.0, 0.0]), passage=Passage(id="a", text="The blue sky."), scores={"lexical": 4.0}),
         replace(candidate("b", [0.6, 0.8]), passage=Passage(id="b", text="A blue car."), scores={"lexical": 1.0}),
         replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread.")),
     ]
     expected = [[1.0, 1.0, 1.0, 1.0], [0.6, 0.6, 0.25, 0.5], [0.0, 0.0, 0.0, 0.0]]
-    np.testing.assert_allclose(signs(query, found), expected, atol=1e-6)
-    chances = PRIOR.chances(query, found)
+    np.testing.assert_allclose(extract_features(query, candidates), expected, atol=1e-6)
+    chances = PRIOR.chances(query, candidates)
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(2 - np.sum(expected, axis=1))), atol=1e-6)
     assert PRIOR.chances(query, []).shape == (0,)
     assert FittedPrior.from_dict(PRIOR.to_dict()) == PRIOR
 
 
-def test_a_prior_that_cannot_be_is_refused():
+def test_invalid_prior_raises_error():
     for wrong in ({"least": 1.5}, {"weights": {"cosine": 1.0}}, {"intercept": float("nan")}):
         with pytest.raises(ConfigurationError, match="the prior 'p'"):
             replace(PRIOR, **wrong)
@@ -131,23 +126,20 @@ def test_a_prior_that_cannot_be_is_refused():
         FittedPrior.from_dict({"unheard_of": 1})
 
 
-def test_the_trace_says_what_was_skipped_and_by_what():
-    """In the whole pipeline: copies that are left when one is verified get no verdict; the exact mode gives it them."""
+def test_inexact_retrieval_traces_unscored_candidates():
     retriever = Retriever.from_texts(
-        ["blue sky today"] * (ROUND + 2), embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
+        ["blue sky today"] * (BATCH + 2), embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
     )
     quick, exact = (retriever.retrieve("blue sky today", exact=e).trace for e in (False, True))
     assert quick.phases[1].settings["exact"] is False
-    skipped = [c for c in quick.candidates if c.reason.startswith("copy_of:")]
+    skipped = [c for c in quick.candidates if c.reason.startswith("duplicate_of:")]
     assert len(skipped) == 2
     assert not any("verifier" in c.scores for c in skipped)
     assert all("verifier" in c.scores for c in exact.candidates)
 
 
 @pytest.mark.parametrize("chances", [[0.9, float("nan"), 0.9], [0.9, 0.9], [0.9] * 4])
-def test_a_prior_that_does_not_say_one_number_each_is_named(chances):
-    """Nothing vanishes for it."""
-
+def test_prior_without_one_finite_number_each_raises_error(chances):
     class Odd:
         name, least = "odd", 0.2
 
@@ -155,4 +147,4 @@ def test_a_prior_that_does_not_say_one_number_each_is_named(chances):
             return np.array(chances)
 
     with pytest.raises(ModelError, match="prior 'odd' returned chances"):
-        cascade(QUERY, [candidate(i) for i in "abc"], Told(), 0.5, redundancy=0.85, prior=Odd())
+        cascade(QUERY, [candidate(i) for i in "abc"], FixedScorer(), 0.5, redundancy=0.85, prior=Odd())

@@ -1,4 +1,4 @@
-"""Sentences: those that carry evidence stay, in order, and whoever reads them sees where some are missing."""
+"""Test the reduction of passages to evidence sentences."""
 
 import numpy as np
 import pytest
@@ -11,20 +11,20 @@ from meve.pipeline.pipeline import Pipeline
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Candidate, Query
 
-ASKED = [(Query(text="q"), "")]
+QUERIES = [(Query(text="q"), "")]
 TEXT = "Alpha one. Beta two. Gamma three. Delta four."
 
 
-class ByWord:
+class WordScorer:
     """A scorer that looks a sentence's first word up, per query."""
 
     name = "verifier"
 
     def __init__(self, **scores):
-        self.scores, self.asked = scores, []
+        self.scores, self.queries = scores, []
 
     def score(self, query, candidates):
-        self.asked += [(query.text, c.passage.content) for c in candidates]
+        self.queries += [(query.text, c.passage.content) for c in candidates]
         return np.array([self.scores.get(c.passage.text.split()[0].lower(), 0.0) for c in candidates])
 
 
@@ -32,8 +32,8 @@ def candidate(text=TEXT, title="T", passage_id="a"):
     return Candidate(passage=Passage(id=passage_id, text=text, title=title), origin="dense", verified=True, tokens=9)
 
 
-def cut(scorer, *candidates, asked=ASKED, threshold=0.5):
-    return condense(asked, candidates, scorer, split_sentences, threshold)
+def condense_one(scorer, *candidates, queries=QUERIES, threshold=0.5):
+    return condense(queries, candidates, scorer, split_sentences, threshold)
 
 
 @pytest.mark.parametrize(
@@ -45,36 +45,36 @@ def cut(scorer, *candidates, asked=ASKED, threshold=0.5):
         ({"alpha": 1, "beta": 1, "gamma": 1, "delta": 1}, TEXT, None),
     ],
 )
-def test_what_reaches_the_threshold_stays_or_the_best_and_gaps_are_marked(scores, text, left):
-    (made,) = cut(ByWord(**scores), candidate())
-    assert (made.passage.text, made.sentences) == (text, left)
-    assert (made.passage.title, made.passage.id, made.verified) == ("T", "a", True)
-    assert made.tokens == (9 if left is None else None), "the stored count is that of the whole"
+def test_condense_keeps_sentences_above_the_threshold_or_the_best_and_marks_gaps(scores, text, left):
+    (condensed,) = condense_one(WordScorer(**scores), candidate())
+    assert (condensed.passage.text, condensed.sentences) == (text, left)
+    assert (condensed.passage.title, condensed.passage.id, condensed.verified) == ("T", "a", True)
+    assert condensed.tokens == (9 if left is None else None), "the stored count is that of the whole"
 
 
-def test_a_sentence_is_judged_under_its_title_and_a_single_one_not_at_all():
-    scorer = ByWord()
-    made = cut(scorer, candidate("Only one.", passage_id="b"), candidate())
-    assert made[0].passage.text == "Only one."
-    assert scorer.asked[0] == ("q", "T\nAlpha one.")
-    assert len(scorer.asked) == 4
+def test_sentence_is_scored_with_its_title_and_a_single_sentence_is_not_scored():
+    scorer = WordScorer()
+    condensed = condense_one(scorer, candidate("Only one.", passage_id="b"), candidate())
+    assert condensed[0].passage.text == "Only one."
+    assert scorer.queries[0] == ("q", "T\nAlpha one.")
+    assert len(scorer.queries) == 4
 
 
-def test_evidence_may_save_a_sentence_but_a_passage_is_no_evidence_for_itself():
-    class WithEvidence(ByWord):
+def test_sentence_is_kept_by_other_evidence_but_not_by_its_own_passage():
+    class WithEvidence(WordScorer):
         def score(self, query, candidates):
-            self.asked += [(query.text, c.passage.text) for c in candidates]
+            self.queries += [(query.text, c.passage.text) for c in candidates]
             return np.array([0.9 if query.text == "q+" and "Gamma" in c.passage.text else 0.1 for c in candidates])
 
     scorer = WithEvidence()
-    asked = [(Query(text="q"), ""), (Query(text="q+"), "b")]
-    one, other = cut(scorer, candidate(), candidate(passage_id="b"), asked=asked)
+    queries = [(Query(text="q"), ""), (Query(text="q+"), "b")]
+    one, other = condense_one(scorer, candidate(), candidate(passage_id="b"), queries=queries)
     assert one.sentences == (2,)
     assert other.sentences == (0,)
-    assert len([q for q, _ in scorer.asked if q == "q+"]) == 4
+    assert len([q for q, _ in scorer.queries if q == "q+"]) == 4
 
 
-def test_a_retrieval_packs_sentences_within_the_budget_and_the_trace_says_which():
+def test_packing_sentences_keeps_the_budget_and_traces_them():
     texts = ["The moon is far. Cheese is food. It has craters.", "The moon shines at night. Bread is baked."]
     retriever = Retriever.from_texts(
         texts, ids=["a", "b"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
@@ -91,7 +91,7 @@ def test_a_retrieval_packs_sentences_within_the_budget_and_the_trace_says_which(
     assert "condense" not in [p.name for p in whole.trace.phases]
 
 
-def test_without_a_splitter_or_of_another_name_it_is_refused():
+def test_packing_sentences_without_a_splitter_or_an_unknown_packing_raises_error():
     from meve.pipeline._scorers import VerifierScorer
     from meve.pipeline.config import RetrieverConfig
 
@@ -107,10 +107,10 @@ def test_without_a_splitter_or_of_another_name_it_is_refused():
     )  # fmt: skip
     with pytest.raises(ConfigurationError, match="sentence splitter"):
         pipeline.run(Query(text="q"), RetrieverConfig(packing="sentences", threshold=0.0))
-    with pytest.raises(ConfigurationError, match="packing is 'words'"):
+    with pytest.raises(ConfigurationError, match="packing must be one of passages, sentences, got 'words'"):
         RetrieverConfig(packing="words")
 
 
-def test_abbreviations_end_no_sentence():
+def test_abbreviation_does_not_end_a_sentence():
     assert split_sentences("Dr. Smith met Mr. Jones. They left.") == ["Dr. Smith met Mr. Jones.", "They left."]
     assert split_sentences("  ") == []

@@ -1,4 +1,4 @@
-"""Settings, calibrations and vectors: checked when they are made."""
+"""Test settings, calibrations, vectors and formulas."""
 
 import json
 
@@ -6,30 +6,27 @@ import numpy as np
 import pytest
 
 from meve import RetrieverConfig
-from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, sigmoid, unit
-from meve._vectors import checked_vectors
+from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, normalize, sigmoid
+from meve._vectors import validate_vectors
 from meve.calibration.maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError
 
 
-def test_a_configuration_survives_json():
-    """Written and read back, it is the same."""
+def test_config_round_trips_through_json():
     config = RetrieverConfig(threshold=0.3, limit=4, citations=True, tokens="gpt2", lexical="rank_bm25")
     assert RetrieverConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(ConfigurationError, match="'theta'"):
         RetrieverConfig.from_dict({"theta": 1})
 
 
-def test_overriding_leaves_the_original():
-    """A configuration is a value."""
+def test_override_returns_a_changed_copy():
     config = RetrieverConfig()
     assert config.override(limit=3).limit == 3
     assert config.limit is None
     assert config.override() is config
 
 
-def test_overrides_are_the_fields():
-    """Every value can be overridden, and nothing else."""
+def test_overrides_equal_the_config_fields():
     from dataclasses import fields
 
     from meve.pipeline.config import Overrides
@@ -44,8 +41,7 @@ def test_overrides_are_the_fields():
         IsotonicCalibration(raw=(0.0, 0.5, 1.0), probability=(0.0, 0.2, 0.9)),
     ],
 )
-def test_a_calibration_survives_json_and_never_turns_the_order_round(calibration):
-    """A higher raw score is never less likely."""
+def test_calibration_round_trips_through_json_and_is_monotonic(calibration):
     again = calibration_from_dict(json.loads(json.dumps(calibration.to_dict())))
     assert again == calibration
     p = again.apply(np.linspace(-2, 2, 101, dtype=np.float32))
@@ -69,38 +65,32 @@ def test_a_calibration_survives_json_and_never_turns_the_order_round(calibration
         {},
     ],
 )
-def test_a_calibration_that_cannot_be_is_refused(data):
-    """A wrong one would make every threshold wrong."""
+def test_invalid_calibration_raises_error(data):
     with pytest.raises(CalibrationError):
         calibration_from_dict(data)
 
 
 @pytest.mark.parametrize("vectors", [[1.0, float("nan")], [1.0], [[1.0, 2.0]], ["a", "b"], [float("inf"), 0.0], None])
-def test_vectors_that_cannot_be_compared_are_refused(vectors):
-    """Shape, numbers, finite."""
+def test_invalid_vectors_raise_error(vectors):
     with pytest.raises(VectorError, match="somebody"):
-        checked_vectors(vectors, (2,), "somebody")
+        validate_vectors(vectors, (2,), "somebody")
 
 
-def test_unit_vectors():
-    """Length 1, and zero stays zero."""
-    assert np.allclose(unit(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
+def test_normalize_gives_length_one_and_keeps_zero():
+    assert np.allclose(normalize(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
 
 
-def test_sigmoid_by_hand():
-    """ln 3 is three to one."""
+def test_sigmoid_of_ln_3_is_three_quarters():
     assert sigmoid(np.array([np.log(3.0)]))[0] == pytest.approx(0.75)
 
 
-def test_bm25_by_hand():
-    """One of three texts: ln(1 + 2.5/1.5); the norm is k1 for a mean length, 1.75 k1 for twice that."""
+def test_bm25_weights_match_hand_computed_values():
     assert bm25_idf(np.array([1]), 3)[0] == pytest.approx(np.log(1 + 2.5 / 1.5))
     assert bm25_norm(np.array([4, 8]), 4.0, k1=1.5, b=0.75).tolist() == pytest.approx([1.5, 1.5 * 1.75])
     assert bm25_idf(np.array([3]), 3)[0] > 0
 
 
-def test_calibration_error_by_hand():
-    """Two bins, half of the predictions each: gaps of 0.1 and 0.3."""
+def test_calibration_error_matches_hand_computed_value():
     p = np.array([0.1, 0.1, 0.7, 0.7])
     assert expected_calibration_error(p, np.array([False, False, True, True])) == pytest.approx(0.2)
     assert expected_calibration_error(np.array([]), np.array([], dtype=bool)) == 0.0

@@ -1,4 +1,4 @@
-"""Sufficiency in a retrieval: by the estimate where there is one, never without a verdict, and accounted for."""
+"""Test whether a context is called sufficient."""
 
 from dataclasses import replace
 
@@ -9,16 +9,16 @@ from meve.errors import ConfigurationError, ModelError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
-class Fixed:
+class FixedEstimator:
     """An estimator that says always the same, and notes what it was asked."""
 
     name, threshold = "fixed", 0.6
 
     def __init__(self, value):
-        self.value, self.asked = value, []
+        self.value, self.calls = value, []
 
     def estimate(self, query, passages):
-        self.asked.append((query, [p.passage.id for p in passages]))
+        self.calls.append((query, [p.passage.id for p in passages]))
         return self.value
 
 
@@ -30,43 +30,43 @@ def retriever():
     )  # fmt: skip
 
 
-def test_without_an_estimator_what_is_verified_decides(retriever):
+def test_without_an_estimator_a_verified_passage_is_sufficient(retriever):
     context = retriever.retrieve("blue sky")
     assert (context.sufficient, context.sufficiency, context.trace.sufficiency) == (True, None, {})
 
 
 @pytest.mark.parametrize(("estimate", "enough"), [(0.61, True), (0.6, True), (0.59, False)])
-def test_the_estimate_decides_by_its_own_threshold(retriever, estimate, enough):
-    retriever.engine = replace(retriever.engine, estimator=Fixed(estimate))
+def test_estimate_is_compared_with_the_estimators_threshold(retriever, estimate, enough):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(estimate))
     context = retriever.retrieve("blue sky")
     assert (context.sufficient, context.sufficiency) == (enough, estimate)
     assert context.trace.sufficiency == {"estimator": "fixed", "estimate": estimate, "threshold": 0.6}
-    assert retriever.engine.estimator.asked == [("blue sky", ["sky"])]
+    assert retriever.engine.estimator.calls == [("blue sky", ["sky"])]
     assert context.to_dict()["sufficiency"] == estimate
 
 
-def test_another_threshold_for_one_call(retriever):
-    retriever.engine = replace(retriever.engine, estimator=Fixed(0.5))
+def test_sufficiency_threshold_can_be_overridden_per_call(retriever):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.5))
     assert retriever.retrieve("blue sky", sufficiency_threshold=0.4).sufficient
     assert not retriever.retrieve("blue sky").sufficient
     with pytest.raises(ConfigurationError):
         retriever.retrieve("blue sky", sufficiency_threshold=1.5)
 
 
-def test_nothing_verified_is_never_enough(retriever):
-    retriever.engine = replace(retriever.engine, estimator=Fixed(1.0))
+def test_context_without_verified_passages_is_never_sufficient(retriever):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(1.0))
     assert not retriever.retrieve("unknown words").sufficient
     assert not retriever.retrieve("grass whatever else", threshold=1.0, fallback_floor=0.0).sufficient
 
 
-def test_modes_that_verify_nothing_estimate_nothing(retriever):
-    retriever.engine = replace(retriever.engine, estimator=Fixed(1.0))
+def test_modes_without_verification_skip_the_estimator(retriever):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(1.0))
     assert retriever.retrieve("blue sky", mode="standard_rag").sufficiency is None
-    assert retriever.engine.estimator.asked == []
+    assert retriever.engine.estimator.calls == []
 
 
-def test_an_estimator_that_fails_is_named(retriever):
-    class Broken(Fixed):
+def test_failing_estimator_is_named_in_the_error(retriever):
+    class Broken(FixedEstimator):
         def estimate(self, query, passages):
             raise ZeroDivisionError
 

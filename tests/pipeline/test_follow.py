@@ -1,4 +1,4 @@
-"""A further hop: what completes the evidence is found and judged with it, and nothing that was verified is lost."""
+"""Test further hops, which search with verified passages."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError
-from meve.pipeline.phases.cascade import ROUND
-from meve.pipeline.phases.follow import follow, with_evidence
+from meve.pipeline.phases.cascade import BATCH
+from meve.pipeline.phases.follow import follow, extend_query
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Candidate, Query
 
@@ -22,32 +22,32 @@ def candidate(passage_id, text, score=None, verified=False):
     )
 
 
-class Words:
+class WordSource:
     """Brings whatever shares a word with the query, and notes what it was asked."""
 
     name = "words"
 
     def __init__(self, *candidates):
-        self.candidates, self.asked = candidates, []
+        self.candidates, self.queries = candidates, []
 
     def search(self, query, k):
-        self.asked.append(query.text)
+        self.queries.append(query.text)
         return [c for c in self.candidates if set(c.passage.text.split()) & set(query.text.split())][:k]
 
 
-class Overlap:
+class OverlapScorer:
     """The share of a passage's words that the query has."""
 
     name = "verifier"
 
     def __init__(self):
-        self.asked = []
+        self.queries = []
 
     def score(self, query, candidates):
-        self.asked += [(query.text.split("\n")[-1], c.id) for c in candidates]
-        asked = set(query.text.split())
+        self.queries += [(query.text.split("\n")[-1], c.id) for c in candidates]
+        queries = set(query.text.split())
         return np.array(
-            [len(set(c.passage.text.split()) & asked) / len(set(c.passage.text.split())) for c in candidates]
+            [len(set(c.passage.text.split()) & queries) / len(set(c.passage.text.split())) for c in candidates]
         )
 
 
@@ -60,82 +60,79 @@ LOW = candidate("low", "austen emma", score=0.2)
 def run(sources, accepted, judged, evidence, scorer=None, threshold=0.5, words=60):
     return follow(
         QUESTION, accepted, {c.id: c for c in judged}, evidence,
-        sources=sources, scorer=scorer or Overlap(), embed=lambda q: q, k=5, threshold=threshold, words=words,
+        sources=sources, scorer=scorer or OverlapScorer(), embed=lambda q: q, k=5, threshold=threshold, words=words,
     )  # fmt: skip
 
 
-def test_the_second_passage_is_found_and_verified_by_question_and_evidence_together():
-    source = Words(EMMA, AUSTEN, WALLS)
-    found = run([source], [EMMA], [EMMA], [EMMA])
-    assert source.asked == ["where was the author of emma born\nemma was written by austen"]
-    assert [c.id for c in found.selection.kept] == ["emma", "austen"]
-    fresh = found.selection.kept[1]
+def test_follow_verifies_a_passage_by_question_and_evidence():
+    source = WordSource(EMMA, AUSTEN, WALLS)
+    result = run([source], [EMMA], [EMMA], [EMMA])
+    assert source.queries == ["where was the author of emma born\nemma was written by austen"]
+    assert [c.id for c in result.selection.kept] == ["emma", "austen"]
+    fresh = result.selection.kept[1]
     assert (fresh.origin, fresh.verified) == ("follow", True)
     assert fresh.scores == {"follow": fresh.score}
-    assert [(d.candidate.id, d.reason) for d in found.selection.dropped] == [("walls", "below_threshold")]
+    assert [(d.candidate.id, d.reason) for d in result.selection.dropped] == [("walls", "below_threshold")]
 
 
-def test_what_was_turned_down_and_is_found_again_gets_a_second_chance_and_keeps_both_scores():
-    found = run([Words(LOW)], [EMMA], [EMMA, LOW], [EMMA])
-    (kept,) = [c for c in found.selection.kept if c.id == "low"]
+def test_rejected_candidate_found_again_is_rescored_and_keeps_both_scores():
+    result = run([WordSource(LOW)], [EMMA], [EMMA, LOW], [EMMA])
+    (kept,) = [c for c in result.selection.kept if c.id == "low"]
     assert kept.scores == {"verifier": 0.2, "follow": pytest.approx(0.8)}
     assert (kept.score, kept.origin) == (pytest.approx(0.8), "dense")
 
 
-def test_what_is_not_found_again_is_not_read_again_and_keeps_its_verdict():
-    scorer = Overlap()
-    found = run([Words()], [EMMA], [EMMA, LOW], [EMMA], scorer)
-    assert not scorer.asked
-    assert found.judged["low"] is LOW
-    assert found.selection.dropped == []
+def test_candidate_not_found_again_keeps_its_score():
+    scorer = OverlapScorer()
+    result = run([WordSource()], [EMMA], [EMMA, LOW], [EMMA], scorer)
+    assert not scorer.queries
+    assert result.judged["low"] is LOW
+    assert result.selection.dropped == []
 
 
-def test_what_hangs_on_doubtful_evidence_is_as_doubtful():
-    """Certain beside the piece, it is as probable as the piece, and stands behind what is more probable by itself."""
+def test_score_with_evidence_is_multiplied_by_the_evidence_score():
     doubtful = candidate("doubtful", "emma was written by austen", score=0.55, verified=True)
     sure = candidate("sure", "zebra", score=0.9, verified=True)
-    found = run([Words(LOW)], [sure, doubtful], [sure, doubtful, LOW], [doubtful])
-    assert [(c.id, c.score) for c in found.selection.kept] == [
+    result = run([WordSource(LOW)], [sure, doubtful], [sure, doubtful, LOW], [doubtful])
+    assert [(c.id, c.score) for c in result.selection.kept] == [
         ("sure", 0.9), ("doubtful", 0.55), ("low", pytest.approx(0.55))
     ]  # fmt: skip
 
 
 def test_evidence_never_lowers_a_score():
     high = candidate("high", "zebra zoo emma", score=0.5)
-    found = run([Words(high)], [EMMA], [EMMA, high], [EMMA])
-    assert found.judged["high"].score == 0.5
-    assert found.judged["high"].scores == {"verifier": 0.5, "follow": pytest.approx(0.8 / 3)}
+    result = run([WordSource(high)], [EMMA], [EMMA, high], [EMMA])
+    assert result.judged["high"].score == 0.5
+    assert result.judged["high"].scores == {"verifier": 0.5, "follow": pytest.approx(0.8 / 3)}
 
 
-def test_nor_does_a_further_hop():
-    """What a second hop found and turned down keeps its score in a third that says less."""
-    found = candidate("found", "zebra zoo yard emma", score=0.45)
-    found = Candidate(passage=found.passage, origin="follow", score=0.45, scores={"follow": 0.45})
-    again = run([Words(found)], [EMMA], [EMMA, found], [EMMA])
+def test_further_hop_never_lowers_a_score():
+    result = candidate("found", "zebra zoo yard emma", score=0.45)
+    result = Candidate(passage=result.passage, origin="follow", score=0.45, scores={"follow": 0.45})
+    again = run([WordSource(result)], [EMMA], [EMMA, result], [EMMA])
     assert (again.judged["found"].score, again.judged["found"].scores["follow"]) == (0.45, 0.45)
 
 
-def test_each_piece_stands_by_itself_and_the_best_score_counts():
+def test_each_evidence_passage_counts_by_itself_and_the_best_score_wins():
     other = candidate("other", "brick", score=0.7, verified=True)
-    scorer = Overlap()
-    found = run([Words(AUSTEN)], [EMMA, other], [EMMA, other], [EMMA, other], scorer)
-    assert {piece for piece, _ in scorer.asked} == {"emma was written by austen", "brick"}
-    (kept,) = [c for c in found.selection.kept if c.id == "austen"]
+    scorer = OverlapScorer()
+    result = run([WordSource(AUSTEN)], [EMMA, other], [EMMA, other], [EMMA, other], scorer)
+    assert {piece for piece, _ in scorer.queries} == {"emma was written by austen", "brick"}
+    (kept,) = [c for c in result.selection.kept if c.id == "austen"]
     assert kept.score == pytest.approx(0.8 * 2 / 3)
 
 
-def test_nothing_accepted_is_judged_again():
-    scorer = Overlap()
-    run([Words(EMMA, AUSTEN)], [EMMA], [EMMA], [EMMA], scorer)
-    assert {i for _, i in scorer.asked} == {"austen"}
+def test_accepted_candidate_is_not_scored_again():
+    scorer = OverlapScorer()
+    run([WordSource(EMMA, AUSTEN)], [EMMA], [EMMA], [EMMA], scorer)
+    assert {i for _, i in scorer.queries} == {"austen"}
 
 
-def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
-    """And keeps its reason; one that stood no chance by itself may be judged beside the evidence."""
-    retriever.add([Passage(id=f"copy{n}", text=TEXTS[0]) for n in range(ROUND)])
+def test_unscored_duplicate_stays_unscored_in_later_hops(retriever):
+    retriever.add([Passage(id=f"copy{n}", text=TEXTS[0]) for n in range(BATCH)])
     read = []
 
-    class Reading(Bridge):
+    class Reading(BridgeVerifier):
         def raw_scores(self, query, passages):
             read.extend((query, passage) for passage in passages)
             return super().raw_scores(query, passages)
@@ -143,17 +140,17 @@ def test_what_was_spared_as_a_copy_is_not_read_in_a_later_hop_either(retriever):
     retriever.engine = replace(retriever.engine, verifier=Reading())
     context = retriever.retrieve("emma book home", fallback_k=0, hops=2, exact=False)
     assert [p.passage.id for p in context.passages][1:] == ["austen"]
-    copied = [c for c in context.trace.candidates if c.reason.startswith("copy_of:") and c.phase == "verify"]
+    copied = [c for c in context.trace.candidates if c.reason.startswith("duplicate_of:") and c.phase == "verify"]
     assert copied
     assert {c.origin for c in copied} == {"dense"}
     assert TEXTS[0] not in [passage for query, passage in read if "\n" in query]
 
 
-def test_only_the_beginning_of_the_evidence_is_read():
-    assert with_evidence("q", ["a b c d", "e f"], 2) == "q\na b\ne f"
+def test_only_the_first_words_of_evidence_extend_the_query():
+    assert extend_query("q", ["a b c d", "e f"], 2) == "q\na b\ne f"
 
 
-class Bridge:
+class BridgeVerifier:
     """A verifier that reads: relevant is what shares two words with question and evidence."""
 
     name = "bridge"
@@ -164,8 +161,10 @@ class Bridge:
         self.calibration = PlattCalibration()
 
     def raw_scores(self, query, passages):
-        asked = set(query.lower().replace("\n", " ").split())
-        return np.array([3.0 if len(set(p.lower().split()) & asked) >= 2 else -3.0 for p in passages], dtype=np.float32)
+        queries = set(query.lower().replace("\n", " ").split())
+        return np.array(
+            [3.0 if len(set(p.lower().split()) & queries) >= 2 else -3.0 for p in passages], dtype=np.float32
+        )
 
     def score(self, query, passages):
         return self.calibration.apply(self.raw_scores(query, passages))
@@ -180,11 +179,15 @@ TEXTS = ["emma book by austen lady", "austen lady lived at steventon", "zinc mel
 @pytest.fixture
 def retriever():
     return Retriever.from_texts(
-        TEXTS, ids=["emma", "austen", "zinc", "yak"], embedder=WordEmbedder(), verifier=Bridge(), tokens=WordCounter()
+        TEXTS,
+        ids=["emma", "austen", "zinc", "yak"],
+        embedder=WordEmbedder(),
+        verifier=BridgeVerifier(),
+        tokens=WordCounter(),
     )
 
 
-def test_a_retrieval_with_two_hops_completes_the_evidence_and_says_how(retriever):
+def test_two_hops_complete_the_evidence_and_trace_it(retriever):
     one = retriever.retrieve("emma book home", fallback_k=0)
     assert [p.passage.id for p in one.passages] == ["emma"]
     assert [p.name for p in one.trace.phases] == ["retrieve", "verify", "fallback", "prioritize", "budget"]
@@ -198,20 +201,20 @@ def test_a_retrieval_with_two_hops_completes_the_evidence_and_says_how(retriever
     assert (fates["zinc"].phase, fates["zinc"].reason) == ("follow", "below_threshold")
 
 
-def test_further_hops_go_on_from_what_is_new_and_stop_where_nothing_is(retriever):
+def test_further_hops_use_new_evidence_and_stop_without_it(retriever):
     context = retriever.retrieve("emma book home", fallback_k=0, hops=9)
     followed = [p for p in context.trace.phases if p.name == "follow"]
     assert [p.settings.get("evidence") for p in followed if not p.skipped] == [["emma"], ["austen"]]
     assert followed[-1].skipped == "no fresh evidence"
 
 
-def test_without_anything_verified_there_is_nothing_to_go_on_from(retriever):
+def test_hops_stop_when_nothing_is_verified(retriever):
     context = retriever.retrieve("nothing whatever", fallback_k=0, hops=2)
     assert not context.passages
     assert next(p for p in context.trace.phases if p.name == "follow").skipped == "no fresh evidence"
 
 
-def test_modes_that_verify_nothing_follow_nothing(retriever):
+def test_modes_without_verification_make_no_further_hop(retriever):
     context = retriever.retrieve("emma book home", mode="standard_rag", hops=2)
     assert "follow" not in [p.name for p in context.trace.phases]
 
@@ -219,15 +222,15 @@ def test_modes_that_verify_nothing_follow_nothing(retriever):
 @pytest.mark.parametrize(
     "wrong", [{"hops": 0}, {"evidence": 0}, {"evidence_words": 0}, {"follow_k": 0}, {"hops": True}]
 )
-def test_settings_out_of_range_are_refused(retriever, wrong):
+def test_hop_settings_out_of_range_raise_error(retriever, wrong):
     with pytest.raises(ConfigurationError):
         retriever.retrieve("emma", **wrong)
 
 
-def test_evidence_too_long_for_the_model_is_said_and_what_was_verified_stays(retriever):
+def test_evidence_longer_than_the_window_is_traced_and_verified_candidates_stay(retriever):
     from meve.errors import QueryError
 
-    class Short(Bridge):
+    class Short(BridgeVerifier):
         def raw_scores(self, query, passages):
             if len(query.split()) > 4:
                 raise QueryError("the query has too many words")

@@ -1,4 +1,4 @@
-"""A process to be killed while it saves: `once N`, `forever N` (says each N when it is safe), or `step N K`.
+"""Save in a process to be killed: `once N`, `forever N` (prints each saved N), or `step N K`.
 
 `step` kills itself with SIGKILL before its Kth call that touches the disk.
 """

@@ -1,4 +1,4 @@
-"""Verified retrieval from a store that others keep: its filters, its removals, and words that lag behind."""
+"""Test verified retrieval from an external store: filters, removals and a stale keyword index."""
 
 import threading
 from contextlib import nullcontext
@@ -13,16 +13,16 @@ from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, Wo
 from meve.testing.store_contract import Attached, StoreContract
 
 
-class Shelf:
+class FakeStore:
     """A store in a dict; its vectors are the number of shared initials."""
 
     name = "the shelf"
 
-    def canonical(self, passage_id):
+    def canonical_id(self, passage_id):
         return passage_id
 
     def __init__(self, passages=(), *, counts=True):
-        self.held = {p.id: p for p in passages}
+        self.passages_by_id = {p.id: p for p in passages}
         self.counts = counts
         self.asked = []
 
@@ -34,32 +34,34 @@ class Shelf:
         initials = {word[0] for word in query.lower().split()}
         scored = [
             (p, float(len(initials & {word[0] for word in p.content.lower().split()})))
-            for p in self.held.values()
+            for p in self.passages_by_id.values()
             if self._admits(p, where)
         ]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))[:k]
 
-    def present(self, ids, where):
-        return [self.held[i] for i in ids if i in self.held and self._admits(self.held[i], where)]
+    def fetch(self, ids, where):
+        return [
+            self.passages_by_id[i]
+            for i in ids
+            if i in self.passages_by_id and self._admits(self.passages_by_id[i], where)
+        ]
 
-    def everything(self):
-        return self.held.values()
+    def list_passages(self):
+        return self.passages_by_id.values()
 
     def size(self):
-        return len(self.held) if self.counts else None
+        return len(self.passages_by_id) if self.counts else None
 
 
-class TestShelf(StoreContract):
-    """The tests below rest on it."""
-
+class TestFakeStore(StoreContract):
     @pytest.fixture
     def attach(self):
         def attached():
-            shelf = Shelf()
+            shelf = FakeStore()
             return Attached(
                 store=shelf,
-                put=lambda passages: shelf.held.update({p.id: p for p in passages}),
-                drop=lambda ids: [shelf.held.pop(i) for i in ids],
+                put=lambda passages: shelf.passages_by_id.update({p.id: p for p in passages}),
+                drop=lambda ids: [shelf.passages_by_id.pop(i) for i in ids],
                 english=lambda metadata: metadata["lang"] == "en",
             )
 
@@ -77,147 +79,140 @@ TEXTS = [
 ]
 
 
-def over(store, *, read=True):
+def make_retriever(store, *, read=True):
     engine = Engine(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
-    made = StoreRetriever(store, engine)
+    retriever = StoreRetriever(store, engine)
     if read:
-        made.refresh()
-    return made
+        retriever.refresh()
+    return retriever
 
 
-def test_it_is_made_of_a_store_and_the_names_of_parts():
-    """Its words are read there, or given, or left unread."""
+def test_from_store_indexes_listed_or_given_passages():
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
-        made = StoreRetriever.over(Shelf(TEXTS, counts=False), **options, **parts)
+        retriever = StoreRetriever.from_store(FakeStore(TEXTS, counts=False), **options, **parts)
         if known:
-            context = made.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
+            context = retriever.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
             assert candidates(context) == {each.id for each in known}
         else:
             with pytest.raises(ConfigurationError, match="needs a keyword index"):
-                made.retrieve("zebra", sources="lexical")
+                retriever.retrieve("zebra", sources="lexical")
 
 
 def candidates(context):
     return {c.id for c in context.trace.candidates}
 
 
-def test_candidates_come_from_the_store_and_from_its_words():
-    """The store brings what is near, the words the rare one; both are judged."""
-    context = over(Shelf(TEXTS)).retrieve("blue zebra", candidates=1, fallback_k=0)
+def test_candidates_come_from_store_and_keyword_index():
+    context = make_retriever(FakeStore(TEXTS)).retrieve("blue zebra", candidates=1, fallback_k=0)
     origins = {c.id: c.origin for c in context.trace.candidates}
     assert origins == {"sea": "dense", "zebra": "lexical"}
     assert all("verifier" in c.scores for c in context.trace.candidates)
 
 
-def test_what_the_filter_excludes_comes_from_neither():
-    """Also where the words would bring it first, and with every floor lifted."""
-    context = over(Shelf(TEXTS)).retrieve("zebra facts", where=lambda m: m["lang"] == "en", fallback_floor=0.0)
+def test_filtered_passage_comes_from_no_source():
+    context = make_retriever(FakeStore(TEXTS)).retrieve(
+        "zebra facts", where=lambda m: m["lang"] == "en", fallback_floor=0.0
+    )
     assert candidates(context) == {"sky", "sea"}
 
 
-def test_a_filter_leaves_as_many_as_were_asked_for():
-    """The words reach on past those that it excludes."""
+def test_keyword_search_grows_past_filtered_hits():
     others = [passage(f"o{n:02}", "zebra zebra zebra", lang="de") for n in range(30)]
-    store = Shelf([*others, passage("mine", "a zebra among many other animals", lang="en")])
-    context = over(store).retrieve("zebra", where=lambda m: m["lang"] == "en", candidates=2, sources="lexical")
+    store = FakeStore([*others, passage("mine", "a zebra among many other animals", lang="en")])
+    context = make_retriever(store).retrieve(
+        "zebra", where=lambda m: m["lang"] == "en", candidates=2, sources="lexical"
+    )
     assert candidates(context) == {"mine"}
 
 
-def test_what_the_store_let_go_is_gone_from_every_phase():
-    """Although its words are still indexed; and that they are is told."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
-    del store.held["zebra"]
+def test_passage_deleted_from_the_store_is_never_returned_and_index_is_stale():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
+    del store.passages_by_id["zebra"]
     with pytest.warns(StaleWarning, match=r"the shelf.*refresh\(\)"):
         context = retriever.retrieve("zebra facts", fallback_floor=0.0)
     assert "zebra" not in candidates(context)
     assert retriever.refresh() == 2
-    assert not retriever.stale
+    assert not retriever.is_stale
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_what_others_added_is_found_by_vectors_and_its_words_are_missed(counts):
-    """A store that can't count gives itself away by what it finds."""
-    store = Shelf(TEXTS, counts=counts)
-    retriever = over(store)
-    assert not retriever.stale
-    store.held["ztest"] = passage("ztest", "Zanzibar zoos", lang="en")
+def test_passage_added_by_others_is_found_by_vectors_and_index_is_stale(counts):
+    store = FakeStore(TEXTS, counts=counts)
+    retriever = make_retriever(store)
+    assert not retriever.is_stale
+    store.passages_by_id["ztest"] = passage("ztest", "Zanzibar zoos", lang="en")
     with pytest.warns(StaleWarning) if counts else nullcontext():
         context = retriever.retrieve("zanzibar zoos")
     assert "ztest" in candidates(context)
     assert (context.trace.phases[0].settings.get("words") == "stale") is counts
-    assert retriever.stale
+    assert retriever.is_stale
     retriever.refresh()
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "ztest" in candidates(retriever.retrieve("zanzibar", sources="lexical"))
 
 
-def test_what_is_replaced_is_shown_as_it_is_now():
-    """The store's own text and metadata, not those that were indexed."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
-    store.held["zebra"] = passage("zebra", "Zebra facts, new edition.", lang="en")
+def test_replaced_passage_is_returned_with_its_new_content():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
+    store.passages_by_id["zebra"] = passage("zebra", "Zebra facts, new edition.", lang="en")
     context = retriever.retrieve("zebra facts", sources="lexical")
     assert context.passages[0].passage.text == "Zebra facts, new edition."
 
 
-def test_it_is_said_once_until_the_words_have_caught_up():
-    """The trace says it every time."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
+def test_stale_warning_comes_once_until_refresh():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
     for n in range(2):
-        store.held[f"new{n}"] = passage(f"new{n}", "something new")
-        with pytest.warns(StaleWarning, match=f"the {3 + n} whose words") as caught:
+        store.passages_by_id[f"new{n}"] = passage(f"new{n}", "something new")
+        with pytest.warns(StaleWarning, match=f"the {3 + n} in the keyword index") as caught:
             told = [retriever.retrieve("blue").trace.phases[0].settings["words"] for _ in range(3)]
         assert (len(caught), told) == (1, ["stale"] * 3)
         retriever.refresh()
         assert "words" not in retriever.retrieve("blue").trace.phases[0].settings
 
 
-def test_a_text_that_was_replaced_shows_when_it_is_found():
-    """Its old words are indexed still."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
-    store.held["zebra"] = passage("zebra", "Zoos have zebra facts.", lang="de")
-    assert not retriever.stale
+def test_replaced_text_makes_the_index_stale_once_found():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
+    store.passages_by_id["zebra"] = passage("zebra", "Zoos have zebra facts.", lang="de")
+    assert not retriever.is_stale
     retriever.retrieve("zebra facts zoos")
-    assert retriever.stale
+    assert retriever.is_stale
 
 
-def test_what_changes_during_a_refresh_is_not_lost():
-    """Also a change that the reading of the store came too early for."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
-    whole = store.everything
+def test_changes_during_a_refresh_are_kept():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
+    whole = store.list_passages
 
-    def everything():
+    def list_passages():
         listed = list(whole())
-        del store.held["sky"]
-        retriever.forget(["sky"])
-        store.held["yak"] = passage("yak", "yaks yawn")
-        retriever.index([store.held["yak"]])
+        del store.passages_by_id["sky"]
+        retriever.unindex(["sky"])
+        store.passages_by_id["yak"] = passage("yak", "yaks yawn")
+        retriever.index([store.passages_by_id["yak"]])
         return listed
 
-    store.everything = everything
+    store.list_passages = list_passages
     assert retriever.refresh() == 3
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "yak" in candidates(retriever.retrieve("yawn", sources="lexical"))
 
 
-def test_queries_go_on_while_the_store_is_read_anew():
-    """Over what was indexed before, without a warning."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
+def test_queries_use_the_old_index_during_a_refresh():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
     begun, go_on = threading.Event(), threading.Event()
-    whole = store.everything
+    whole = store.list_passages
 
-    def everything():
+    def list_passages():
         begun.set()
         assert go_on.wait(30)
         return whole()
 
-    store.everything = everything
+    store.list_passages = list_passages
     reading = threading.Thread(target=retriever.refresh)
     reading.start()
     assert begun.wait(30)
@@ -226,86 +221,80 @@ def test_queries_go_on_while_the_store_is_read_anew():
     reading.join()
 
 
-def test_a_passage_without_text_is_counted_and_never_returned():
-    store = Shelf([*TEXTS, passage("blank", "  ")])
-    retriever = over(store)
-    assert not retriever.stale
+def test_passage_without_text_is_known_and_never_returned():
+    store = FakeStore([*TEXTS, passage("blank", "  ")])
+    retriever = make_retriever(store)
+    assert not retriever.is_stale
     assert "blank" not in candidates(retriever.retrieve("blue", threshold=0.0, fallback_floor=0.0))
 
 
-def test_changes_that_are_told_keep_both_sides_in_step():
-    """`index` and `forget`, for whoever writes to both."""
-    store = Shelf()
-    retriever = over(store)
-    store.held = {p.id: p for p in TEXTS}
+def test_index_and_unindex_keep_the_index_fresh():
+    store = FakeStore()
+    retriever = make_retriever(store)
+    store.passages_by_id = {p.id: p for p in TEXTS}
     retriever.index(TEXTS)
-    assert not retriever.stale
+    assert not retriever.is_stale
     assert "zebra" in candidates(retriever.retrieve("zebra", sources="lexical"))
-    del store.held["zebra"]
-    retriever.forget(["zebra", "never there"])
-    assert not retriever.stale
+    del store.passages_by_id["zebra"]
+    retriever.unindex(["zebra", "never there"])
+    assert not retriever.is_stale
     assert candidates(retriever.retrieve("zebra", sources="lexical")) == set()
 
 
-def test_a_store_whose_words_are_not_indexed_is_asked_by_vectors_alone():
-    """The trace says that there is no fallback; to ask words alone is an error."""
-    retriever = over(Shelf(TEXTS), read=False)
+def test_without_a_keyword_index_only_vectors_are_searched():
+    retriever = make_retriever(FakeStore(TEXTS), read=False)
     context = retriever.retrieve("quite something else", candidates=1)
     assert {c.origin for c in context.trace.candidates} == {"dense"}
     assert context.trace.phases[2].skipped == "no fallback source"
-    assert not retriever.stale
+    assert not retriever.is_stale
     with pytest.raises(ConfigurationError, match=r"needs a keyword index of the shelf: call refresh"):
         retriever.retrieve("zebra", sources="lexical")
 
 
-def test_a_store_that_fails_is_named():
-    """Its own error is the cause."""
-
-    class Broken(Shelf):
+def test_failing_store_is_named_in_the_error():
+    class Broken(FakeStore):
         def nearest(self, query, k, where):
             raise OSError("gone")
 
-        def everything(self):
+        def list_passages(self):
             raise OSError("gone too")
 
-    class Forgetful(Shelf):
-        def present(self, ids, where):
+    class Forgetful(FakeStore):
+        def fetch(self, ids, where):
             raise OSError("gone by id")
 
-    class Uncountable(Shelf):
+    class Uncountable(FakeStore):
         def size(self):
             raise OSError("gone to count")
 
     with pytest.raises(RetrievalError, match=r"searching the shelf failed: OSError: gone"):
-        over(Broken(TEXTS), read=False).retrieve("blue")
+        make_retriever(Broken(TEXTS), read=False).retrieve("blue")
     with pytest.raises(RetrievalError, match=r"reading all of the shelf failed: OSError: gone too"):
-        over(Broken(TEXTS))
+        make_retriever(Broken(TEXTS))
     with pytest.raises(RetrievalError, match=r"reading from the shelf failed: OSError: gone by id"):
-        over(Forgetful(TEXTS)).retrieve("blue")
+        make_retriever(Forgetful(TEXTS)).retrieve("blue")
     with pytest.raises(RetrievalError, match=r"counting what the shelf holds failed: OSError: gone to count"):
-        over(Uncountable(TEXTS)).retrieve("blue")
+        make_retriever(Uncountable(TEXTS)).retrieve("blue")
 
 
-def test_what_was_found_before_is_not_embedded_again():
-    """However many questions bring it; what the store replaced is."""
-    store = Shelf(TEXTS)
+def test_known_passages_are_embedded_once():
+    store = FakeStore(TEXTS)
     counted = CountedEmbedder(WordEmbedder())
     retriever = StoreRetriever(store, Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter()))
     retriever.refresh()
     for question in ("blue sky", "zebra facts", "blue sky"):
         retriever.retrieve(question, mode="no_verification")
     assert sorted(counted.calls.passages) == sorted(p.content for p in TEXTS)
-    store.held["zebra"] = passage("zebra", "Zoos have zebras.")
+    store.passages_by_id["zebra"] = passage("zebra", "Zoos have zebras.")
     retriever.retrieve("zebra facts", mode="no_verification")
     assert counted.calls.passages[3:] == ["Zoos have zebras."]
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-def test_only_what_may_stand_in_the_context_is_embedded(hops):
-    """Vectors tell which of those repeat another; a verifier that reads texts needs none for the rest."""
+def test_only_accepted_passages_are_embedded(hops):
     counted = CountedEmbedder(WordEmbedder())
     engine = Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter())
-    retriever = StoreRetriever(Shelf(TEXTS), engine)
+    retriever = StoreRetriever(FakeStore(TEXTS), engine)
     retriever.refresh()
     context = retriever.retrieve("the sky is blue", hops=hops, fallback_k=0)
     assert candidates(context) == {"sky", "sea", "zebra"}
@@ -316,20 +305,19 @@ def test_only_what_may_stand_in_the_context_is_embedded(hops):
     assert len(every.calls.passages) == 3
 
 
-def test_the_paper_s_keyword_search_is_refused():
+def test_rank_bm25_over_a_store_raises_error():
     with pytest.raises(ConfigurationError, match="rank_bm25"):
-        over(Shelf(TEXTS)).retrieve("blue", lexical="rank_bm25")
+        make_retriever(FakeStore(TEXTS)).retrieve("blue", lexical="rank_bm25")
 
 
-def test_twenty_threads_change_and_ask():
-    """No row is lost, none comes twice."""
-    store = Shelf(TEXTS)
-    retriever = over(store)
+def test_concurrent_changes_and_queries_stay_consistent():
+    store = FakeStore(TEXTS)
+    retriever = make_retriever(store)
 
     def work(n):
         mine = passage(f"t{n:02}", f"thread number {n}")
-        with retriever.changing():
-            store.held[mine.id] = mine
+        with retriever.updating():
+            store.passages_by_id[mine.id] = mine
             retriever.index([mine])
         retriever.retrieve(f"thread {n}", sources="lexical")
 
@@ -343,12 +331,10 @@ def test_twenty_threads_change_and_ask():
 
 
 class TestSelect:
-    """Phases 2 to 5 over passages that somebody else found."""
-
     def engine(self):
         return Engine(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
 
-    def test_it_verifies_orders_and_packs(self):
+    def test_select_verifies_orders_and_packs(self):
         context = self.engine().select("blue sky", TEXTS, threshold=0.5)
         assert [p.passage.id for p in context.passages if p.verified] == ["sky"]
         assert [phase.name for phase in context.trace.phases] == [
@@ -356,25 +342,24 @@ class TestSelect:
         ]  # fmt: skip
         assert context.trace.phases[0].returned == 3
 
-    def test_all_are_considered_however_many_candidates_a_source_may_bring(self):
+    def test_select_considers_more_passages_than_the_candidate_limit(self):
         many = [passage(f"p{n:03}", "grass") for n in range(60)] + [passage("last", "blue sky")]
         assert self.engine().select("blue sky", many).passages[0].passage.id == "last"
 
-    def test_of_the_same_id_the_first_counts(self):
+    def test_select_keeps_the_first_of_equal_ids(self):
         twice = [passage("a", "blue sky"), passage("a", "grass")]
         assert self.engine().select("blue sky", twice).text == "blue sky"
 
-    def test_equal_scores_keep_the_order_in_which_they_were_given(self):
-        """Also at the cut; their ids say nothing."""
+    def test_select_keeps_the_given_order_of_equal_scores(self):
         given = [passage(name, "blue sky") for name in "dacbe"]
         context = self.engine().select("blue sky", given, limit=3, redundancy=1.0)
         assert [p.passage.id for p in context.passages] == ["d", "a", "c"]
 
-    def test_nothing_given_nothing_verified(self):
+    def test_select_of_nothing_is_empty(self):
         context = self.engine().select("blue sky", [])
         assert (context.text, context.sufficient) == ("", False)
 
-    def test_bad_input_is_refused(self):
+    def test_select_with_invalid_input_raises_error(self):
         with pytest.raises(QueryError):
             self.engine().select(" ", TEXTS)
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):

@@ -1,9 +1,9 @@
-"""The main job with the real model on real text: parts of the language reference that CPython carries."""
+"""Test retrieval with the models that ship, on parts of the Python language reference."""
 
 import pytest
 
 from meve import Retriever, RetrieverConfig
-from meve.cli._language_reference import QUESTIONS, language_reference
+from meve.cli._language_reference import QUESTIONS, read_language_reference
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import QueryError
 
@@ -15,7 +15,7 @@ def saved(tmp_path_factory):
     """An index of six topics, saved."""
     passages = [
         p
-        for p in language_reference(resolve_tokens(None).count)
+        for p in read_language_reference(resolve_tokens(None).count)
         if str(p.metadata["source"]).removesuffix(".rst") in TOPICS
     ]
     assert len(passages) > 30
@@ -37,19 +37,17 @@ KNOWN = pytest.mark.xfail(strict=True, reason="the verifier that ships gives the
 @pytest.mark.parametrize(
     "question", [pytest.param(q, marks=KNOWN if q.text == MISSED else (), id=q.text) for q in QUESTIONS]
 )
-def test_what_is_answered_there_is_sufficient_and_what_is_not_is_not(retriever, question):
-    """The demo's questions: the four that the reference answers, and the one that it doesn't."""
+def test_context_is_sufficient_only_for_answered_questions(retriever, question):
     context = retriever.retrieve(question.text)
-    assert context.sufficient is question.answered
+    assert context.sufficient is question.answerable
     assert context.tokens <= 512
     assert context.tokens == resolve_tokens(None).count(context.text)
-    if not question.answered:
+    if not question.answerable:
         assert not any(p.verified for p in context.passages)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 50, 130, 200, 333])
-def test_the_budget_holds_exactly(retriever, max_tokens):
-    """Counted on the final text, with citations too."""
+def test_budget_holds_with_citations(retriever, max_tokens):
     for citations in (False, True):
         context = retriever.retrieve(
             "When are default argument values evaluated?",
@@ -61,8 +59,7 @@ def test_the_budget_holds_exactly(retriever, max_tokens):
         assert resolve_tokens(None).count(context.text) == context.tokens <= max_tokens
 
 
-def test_the_budget_holds_in_the_tokens_of_other_models(retriever, shared, monkeypatch):
-    """gpt2 and others merge tokens where texts meet; the final text is what is counted."""
+def test_budget_holds_with_other_tokenizers(retriever, shared, monkeypatch):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "data" / "tokenizers" / "tiktoken_cache"))
     for name in ("gpt2", "cl100k_base", "o200k_base"):
         counter = resolve_tokens(name)
@@ -74,8 +71,7 @@ def test_the_budget_holds_in_the_tokens_of_other_models(retriever, shared, monke
             assert counter.count(context.text) == context.tokens <= max_tokens
 
 
-def test_the_paper_setting_runs_as_published(retriever, shared, monkeypatch):
-    """gpt2 tokens, rank_bm25, everything that the fallback finds let in."""
+def test_paper_config_runs_as_published(retriever, shared, monkeypatch):
     pytest.importorskip("rank_bm25")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "data" / "tokenizers" / "tiktoken_cache"))
     context = retriever.retrieve(QUESTIONS[-1].text, config=RetrieverConfig.paper())
@@ -84,7 +80,6 @@ def test_the_paper_setting_runs_as_published(retriever, shared, monkeypatch):
     assert not context.sufficient
 
 
-def test_a_query_longer_than_the_window_is_refused(retriever):
-    """Never cut unsaid."""
+def test_query_longer_than_the_window_raises_error(retriever):
     with pytest.raises(QueryError, match="384"):
         retriever.retrieve("why " * 300)

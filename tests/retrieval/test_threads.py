@@ -1,4 +1,4 @@
-"""Threads share a retriever: right answers, never a torn one."""
+"""Test that threads can share a retriever."""
 
 import random
 import threading
@@ -24,8 +24,7 @@ def half(pair, side, generation):
 
 
 @pytest.mark.parametrize("dense", ["flat", "hnsw"])
-def test_no_retrieval_sees_half_of_a_change(dense):
-    """Each update replaces both halves of a pair: a reader sees both, and of the same generation."""
+def test_retrieval_never_sees_half_of_a_change(dense):
     passages = [half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
     retriever = Retriever.from_passages(
         passages, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), dense=dense
@@ -47,11 +46,11 @@ def test_no_retrieval_sees_half_of_a_change(dense):
             except Exception as error:
                 faults.append(repr(error))
                 return
-            found = {p.passage.id: p.passage.metadata["generation"] for p in context.passages}
-            if set(found) != {f"{pair:02d}-left", f"{pair:02d}-right"} or len(set(found.values())) != 1:
-                faults.append(f"torn: {found}")
-            elif min(found.values()) < at_least:
-                faults.append(f"stale: {found}, {at_least} had been written before")
+            results = {p.passage.id: p.passage.metadata["generation"] for p in context.passages}
+            if set(results) != {f"{pair:02d}-left", f"{pair:02d}-right"} or len(set(results.values())) != 1:
+                faults.append(f"torn: {results}")
+            elif min(results.values()) < at_least:
+                faults.append(f"stale: {results}, {at_least} had been written before")
             reads[reader] += 1
 
     def write() -> None:
@@ -79,8 +78,7 @@ def test_no_retrieval_sees_half_of_a_change(dense):
     assert len(retriever) == 2 * PAIRS
 
 
-def test_a_waiting_writer_gets_in_before_new_readers():
-    """A steady stream of readers doesn't starve it."""
+def test_waiting_writer_precedes_new_readers():
     lock = ReadWriteLock()
     order: list[str] = []
     first = threading.Event()
@@ -113,8 +111,7 @@ def test_a_waiting_writer_gets_in_before_new_readers():
     assert order == ["writer", "reader"]
 
 
-def test_a_reader_may_read_again_while_a_writer_waits():
-    """A retrieval inside a retrieval doesn't wait for a writer that waits for it."""
+def test_reader_may_read_again_while_a_writer_waits():
     lock = ReadWriteLock()
     done = threading.Event()
 

@@ -8,7 +8,7 @@ import typer
 
 from meve.cli._render import UNPRINTABLE, complain, err, progress_bar, say, show_table, table
 from meve.errors import ConfigurationError
-from meve.retrieval._snapshot import MANIFEST, check_place, read_manifest
+from meve.retrieval._snapshot import MANIFEST, check_index_folder, read_manifest
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,7 +54,7 @@ def index(
 
     find_files(path)  # what can be refused is refused before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
-    check_place(to)
+    check_index_folder(to)
     retriever = _opened(to, embedder, verifier, dense)
     before = dict(retriever.extra)
     with progress_bar() as advance:

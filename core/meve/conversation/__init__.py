@@ -1,1 +1,5 @@
-"""What a conversation is made of, whoever keeps it: turns that matter, and what was said around them."""
+"""Turns of a conversation and the windows of important turns, for memories and dialogues alike."""
+
+from meve.conversation.turn import Turn
+
+__all__ = ["Turn"]

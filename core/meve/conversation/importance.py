@@ -1,4 +1,4 @@
-"""Which turns of a conversation matter: those around one that names something.
+"""Important turns of a conversation: anchors, which name something, and the windows around them.
 
 Source: Design and Verification of a Query-Aware External Memory Pipeline for Small Language Models (Kim et al.), III.A.
 """
@@ -10,35 +10,35 @@ import numpy.typing as npt
 
 from meve.types import Entity
 
-WINDOW = 10
-"""Turns before and after an anchor that stay with it. Source: the paper's ±10."""
+DEFAULT_REACH = 10
+"""Turns before and after an anchor that belong to its window. Source: the paper's ±10."""
 
-Window = tuple[int, int]
-"""The first and the last turn of a stretch, both within it."""
+TurnWindow = tuple[int, int]
+"""Positions of the first and the last turn of a window, both inclusive."""
 
 
-def names_something(entities: Sequence[Entity], speakers: Collection[str] = ()) -> bool:
-    """Whether a turn is an anchor: it has an entity that is more than the name of somebody who is talking.
+def is_anchor(entities: Sequence[Entity], speakers: Collection[str] = ()) -> bool:
+    """Check that a turn names something other than its speakers.
 
     Args:
-        entities: of the turn.
-        speakers: names of those who talk, case folded: to be addressed is no key fact.
+        entities: those of the turn.
+        speakers: case-folded names of the speakers; a turn that only addresses one of them is no anchor.
 
     >>> john = Entity(kind="name", text="John", start=4)
-    >>> names_something([john]), names_something([john], {"john"})
+    >>> is_anchor([john]), is_anchor([john], {"john"})
     (True, False)
     """
     return any(entity.kind != "name" or entity.text.casefold() not in speakers for entity in entities)
 
 
-def windows(anchors: npt.NDArray[np.bool_] | Sequence[bool], reach: int = WINDOW) -> list[Window]:
-    """The stretches within `reach` turns of an anchor; those that touch or overlap are one.
+def find_windows(anchors: npt.NDArray[np.bool_] | Sequence[bool], reach: int = DEFAULT_REACH) -> list[TurnWindow]:
+    """Return the windows around anchors in order; windows that touch or overlap are joined.
 
     Args:
-        anchors: for each turn in order, whether it is one; shape (n,).
-        reach: how many turns before and after stay with it, at least 0.
+        anchors: for each turn in order, whether it is an anchor; shape (n,).
+        reach: turns before and after an anchor that belong to its window, at least 0.
 
-    >>> windows([False] * 3 + [True] + [False] * 9 + [True], reach=2)
+    >>> find_windows([False] * 3 + [True] + [False] * 9 + [True], reach=2)
     [(1, 5), (11, 13)]
     """
     at = np.flatnonzero(np.asarray(anchors, dtype=np.bool_))
@@ -51,14 +51,14 @@ def windows(anchors: npt.NDArray[np.bool_] | Sequence[bool], reach: int = WINDOW
     return list(zip(first[begins].tolist(), last[ends].tolist(), strict=True))
 
 
-def within(stretches: Sequence[Window], count: int) -> npt.NDArray[np.bool_]:
-    """For each of so many turns, whether it lies in one of the stretches; shape (count,).
+def mask_windows(windows: Sequence[TurnWindow], count: int) -> npt.NDArray[np.bool_]:
+    """Return for each of `count` turns whether it lies in one of the windows; shape (count,).
 
-    >>> within([(1, 2)], 4).tolist()
+    >>> mask_windows([(1, 2)], 4).tolist()
     [False, True, True, False]
     """
     steps = np.zeros(count + 1, dtype=np.int64)
-    for first, last in stretches:
+    for first, last in windows:
         steps[first] += 1
         steps[last + 1] -= 1
     return np.asarray(np.cumsum(steps[:-1]) > 0)

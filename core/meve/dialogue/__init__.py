@@ -1,10 +1,21 @@
-"""Small contexts of long dialogues: what a model with a small window needs to answer, and an account of it."""
+"""Small contexts: the few turns of a long dialogue that a model with a small window needs to answer a question."""
 
-from meve.dialogue._cache import Kept
+from meve.conversation import Turn
+from meve.dialogue._cache import DialogueCache
+from meve.dialogue._turn_passages import TurnPassage
 from meve.dialogue.context import SmallContext, SmallTrace
 from meve.dialogue.dialogue import Dialogue
-from meve.dialogue.sessions import Sessions
-from meve.dialogue.small_context import small_context
-from meve.dialogue.turns import Turn
+from meve.dialogue.sessions import DialogueSessions
+from meve.dialogue.small_context import SmallContextOptions, build_small_context
 
-__all__ = ["Dialogue", "Kept", "Sessions", "SmallContext", "SmallTrace", "Turn", "small_context"]
+__all__ = [
+    "Dialogue",
+    "DialogueCache",
+    "DialogueSessions",
+    "SmallContext",
+    "SmallContextOptions",
+    "SmallTrace",
+    "Turn",
+    "TurnPassage",
+    "build_small_context",
+]

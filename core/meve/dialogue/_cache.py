@@ -1,63 +1,63 @@
-"""Dialogues that go on: whoever hands over a whole history each time has none of it read twice."""
+"""A cache of dialogues, for callers that pass the whole history each time."""
 
 import threading
 from collections.abc import Iterable
 
-from meve.dialogue._components import Entities
+from meve.conversation.turn import Turn, TurnRecord, parse_turn
+from meve.dialogue._components import EntityOptions
 from meve.dialogue.dialogue import Dialogue
-from meve.dialogue.turns import Record, Turn, as_turn
 from meve.errors import ConfigurationError
 from meve.pipeline.engine import Tokens
 from meve.ports import Embedder
 
 
-class Kept:
-    """Remembers dialogues by their turns. Threads may share one.
+class DialogueCache:
+    """Keeps the dialogues used last and extends them, so that no turn is read twice. Safe to share between threads.
 
     Args:
-        most: how many dialogues; the one that was asked for longest ago goes first.
-        embedder: as for `Dialogue.from_turns`, and so are the others.
-        entities: what finds entities.
-        tokens: what counts.
+        max_dialogues: how many are kept, at least 1; the least recently used one is dropped first.
+        embedder: as in `Dialogue.from_turns`.
+        entities: as in `Dialogue.from_turns`.
+        tokens: as in `Dialogue.from_turns`.
 
     Raises:
-        ConfigurationError: `most` is below 1.
+        ConfigurationError: `max_dialogues` is below 1.
     """
 
     def __init__(
         self,
-        most: int = 16,
+        max_dialogues: int = 16,
         *,
         embedder: Embedder | str | None = None,
-        entities: Entities | None = None,
+        entities: EntityOptions | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ConfigurationError(f"most is {most!r}: give a whole number of at least 1")
-        self._most = most
-        self._first = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
-        self._held: list[Dialogue] = []
-        self._guard = threading.Lock()
+        if isinstance(max_dialogues, bool) or not isinstance(max_dialogues, int) or max_dialogues < 1:
+            raise ConfigurationError(f"max_dialogues must be a whole number of at least 1, got {max_dialogues!r}")
+        self._max_dialogues = max_dialogues
+        self._empty = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
+        self._dialogues: list[Dialogue] = []
+        """The most recently used one first."""
+        self._lock = threading.Lock()
 
-    def of(self, turns: Iterable[Record]) -> Dialogue:
-        """The dialogue of these turns and no others; what is known of one that they go on from is not read again.
+    def get(self, turns: Iterable[TurnRecord]) -> Dialogue:
+        """Return the dialogue of exactly these turns, built on the longest cached one that they continue.
 
-        Whoever has the same history is handed the same dialogue: ask with a longer history instead of adding turns.
+        Callers with equal histories share a dialogue: pass a longer history instead of adding turns to it.
 
         Raises:
-            ValidationError: a turn that can't be read.
+            ValidationError: a turn in an unknown format.
         """
-        wanted = [as_turn(record, n) for n, record in enumerate(turns)]
-        with self._guard:
-            found = self._longest(wanted)
-            self._held = [dialogue for dialogue in self._held if dialogue is not found]
-            if found is None or len(found) < len(wanted):  # somebody may hold it: what comes next isn't for him
-                found = (found or self._first).fork()
-                found.extend(wanted[len(found) :])
-            self._held = [found, *self._held][: self._most]
-            return found
+        history = [parse_turn(record, n) for n, record in enumerate(turns)]
+        with self._lock:
+            dialogue = self._longest_prefix(history)
+            self._dialogues = [each for each in self._dialogues if each is not dialogue]
+            if dialogue is None or len(dialogue) < len(history):  # another caller may hold it and must not see more
+                dialogue = (dialogue or self._empty).fork()
+                dialogue.extend(history[len(dialogue) :])
+            self._dialogues = [dialogue, *self._dialogues][: self._max_dialogues]
+            return dialogue
 
-    def _longest(self, wanted: list[Turn]) -> Dialogue | None:
-        """Of those that these turns go on from, the one with most of them; None for none."""
-        begun = [d for d in self._held if 0 < len(d) <= len(wanted) and list(d.turns) == wanted[: len(d)]]
-        return max(begun, key=len, default=None)
+    def _longest_prefix(self, history: list[Turn]) -> Dialogue | None:
+        prefixes = [d for d in self._dialogues if 0 < len(d) <= len(history) and list(d.turns) == history[: len(d)]]
+        return max(prefixes, key=len, default=None)

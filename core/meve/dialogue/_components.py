@@ -1,4 +1,4 @@
-"""What embeds, finds entities and counts: loaded once, when first asked for, however many dialogues share it."""
+"""The embedder, entity detector and token counter that dialogues share, loaded on first use."""
 
 import threading
 from collections.abc import Sequence
@@ -10,35 +10,37 @@ from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import Tokens
 from meve.ports import Embedder, EntityDetector, TokenCounter
 
-Entities: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
-"""A detector, the name of one, or a list of these."""
+EntityOptions: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
+"""A detector, the name of one, or a list of both."""
 
 
-class Loaded(NamedTuple):
-    """Ready parts."""
+class LoadedComponents(NamedTuple):
+    """Components that are ready for use."""
 
     embedder: Embedder
     entities: EntityDetector
     tokens: TokenCounter
 
 
-class Parts:
-    """Parts by their names, until they are needed. Threads may share them."""
+class DialogueComponents:
+    """Loads components by their names, once. Safe to share between threads."""
 
-    def __init__(self, embedder: Embedder | str | None, entities: Entities | None, tokens: Tokens | None) -> None:
-        self._given = (embedder, entities, tokens)
-        self._loaded: Loaded | None = None
+    def __init__(self, embedder: Embedder | str | None, entities: EntityOptions | None, tokens: Tokens | None) -> None:
+        self._names = (embedder, entities, tokens)
+        self._loaded: LoadedComponents | None = None
         self._lock = threading.Lock()
 
-    def load(self) -> Loaded:
-        """All three.
+    def load(self) -> LoadedComponents:
+        """Return all three components, loading them first if necessary.
 
         Raises:
-            ConfigurationError: a part that can't be.
-            ModelError: a model that can't be had.
+            ConfigurationError: an unknown or unsuitable component.
+            ModelError: a model that can't be loaded.
         """
         with self._lock:
             if self._loaded is None:
-                embedder, entities, tokens = self._given
-                self._loaded = Loaded(resolve_embedder(embedder), resolve_entities(entities), resolve_tokens(tokens))
+                embedder, entities, tokens = self._names
+                self._loaded = LoadedComponents(
+                    resolve_embedder(embedder), resolve_entities(entities), resolve_tokens(tokens)
+                )
             return self._loaded

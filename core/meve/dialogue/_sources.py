@@ -1,4 +1,4 @@
-"""A dialogue as a source of the five phases: turns around anchors, or all of them; and orders that need no vector."""
+"""Sources of turns for the retrieval phase: the nearest or latest ones in windows, and matches of names and words."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -7,167 +7,141 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meve._formulas import unit
-from meve.dialogue._hybrid_scorer import ASKED, EVIDENCE
-from meve.dialogue._word_index import words_of
-from meve.dialogue.dialogue import Read
-from meve.dialogue.turns import Said
+from meve._formulas import normalize
+from meve.dialogue._name_index import join_names
+from meve.dialogue._scorers import EVIDENCE_TURNS, NAME_WEIGHT
+from meve.dialogue.dialogue import DialogueSnapshot
 from meve.errors import ConfigurationError
-from meve.types import Candidate, FloatArray, Passage, Query
+from meve.types import Candidate, FloatArray, Query
 
-FEW = 8
-"""Of which share of a dialogue, one in so many, the vectors are compared by themselves."""
-SPARE = 4
-"""Of what is brought, one in so many places is left to turns that are brought for their words."""
-ALIKE = 16
-"""How many turns are brought for one word, the nearest to the question."""
+_SPARSE = 8
+"""Rows are copied before they are compared if they are fewer than 1 in 8 of the dialogue."""
+_MATCH_SHARE = 4
+"""One candidate in 4 may be a match of names or words."""
+_MATCHES_PER_WORD = 16
+
+_Row = tuple[int, float]
+"""Position of a passage and its cosine with the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Namesakes:
-    """Turns that name what the question names, or what the turns nearest to it do, or hold other words of the question.
+class EntityMatches:
+    """Finds turns by names in the question, then by names in the evidence, then by other words of the question.
 
-    In a long dialogue the nearest to a question of two steps are those that are worded like it, and the turn that only
-    shares a name with the first step's is not among them.
+    In a long dialogue the turns nearest to a question of two steps are worded like the question. The turn of the second
+    step is not among them: it only shares a name with the first step's turn.
     """
 
-    read: Read
-    wanted: AbstractSet[str]
-    """The words of the question."""
-    asked: AbstractSet[str]
-    """The words of the names in the question."""
-    said: AbstractSet[str]
-    """Those of who talks, which are passed over."""
+    snapshot: DialogueSnapshot
+    query_words: AbstractSet[str]
+    query_names: AbstractSet[str]
+    """Words of the names in the question."""
+    speaker_words: AbstractSet[str]
+    """Words of the speakers' names, which are ignored."""
     threshold: float
-    """The least cosine of a near turn whose names count."""
+    """Minimum cosine of a turn that counts as evidence."""
 
-    def rows(
-        self, query: FloatArray, near: Sequence[tuple[int, float]], inside: npt.NDArray[np.bool_], most: int
-    ) -> list[tuple[int, float]]:
-        """At most so many pieces with their cosines: for names of the question, of its evidence, for its other words.
-
-        The rarest words come first, of each word the nearest pieces.
+    def find_rows(
+        self, query: FloatArray, near: Sequence[_Row], inside: npt.NDArray[np.bool_], limit: int
+    ) -> list[_Row]:
+        """Return at most `limit` passages; rarest words first, and of each word the nearest passages.
 
         Args:
-            query: its vector, of length 1.
-            near: the nearest pieces, each with its cosine.
-            inside: of each piece, whether it may come.
-            most: at most so many, and none of the nearest but the last so many.
+            query: the question's vector, of length 1.
+            near: the nearest passages; only the last `limit` of them may be returned again.
+            inside: for each passage, whether it may be returned; shape (m,).
+            limit: maximum number of passages.
         """
-        there = {row for row, _ in near[: len(near) - most]}
-        first = self._holding(self.asked - self.said, query, there, inside, most)
-        known = dict([*near, *first])
+        known = {row for row, _ in near[: len(near) - limit]}
+        matches = self._find_words(self.query_names - self.speaker_words, query, known, inside, limit)
+        cosines = dict([*near, *matches])
         evidence = sorted(
-            (row for row in known if known[row] >= self.threshold), key=lambda row: -self._score(row, known)
+            (row for row in cosines if cosines[row] >= self.threshold), key=lambda row: -self._score(row, cosines)
         )
-        words = frozenset[str]().union(*map(self._words, evidence[:EVIDENCE]))
-        found = first
-        for more in (words - self.asked, self.wanted - self.asked - words):
-            there.update(row for row, _ in found)
-            found = found + self._holding(more - self.said, query, there, inside, most - len(found))
-        return found
+        names = frozenset[str]().union(*map(self._names, evidence[:EVIDENCE_TURNS]))
+        for words in (names - self.query_names, self.query_words - self.query_names - names):
+            known.update(row for row, _ in matches)
+            rest = limit - len(matches)
+            matches = matches + self._find_words(words - self.speaker_words, query, known, inside, rest)
+        return matches
 
-    def _holding(
+    def _find_words(
         self,
         words: AbstractSet[str],
         query: FloatArray,
-        there: AbstractSet[int],
+        known: AbstractSet[int],
         inside: npt.NDArray[np.bool_],
-        most: int,
-    ) -> list[tuple[int, float]]:
-        """At most so many that are not there yet and hold one of the words."""
-        held = [self.read.index.holding(word, len(self.read.pieces)) for word in sorted(words)]
-        made: dict[int, float] = {}
-        for rows in sorted(held, key=len):
-            fresh = [row for row in rows if row not in there and row not in made and inside[row]]
-            if len(made) < most and fresh:
-                near = self.read.vectors[fresh] @ query
-                made |= {fresh[n]: float(near[n]) for n in np.argsort(-near, kind="stable")[:ALIKE].tolist()}
-        return list(made.items())[:most]
+        limit: int,
+    ) -> list[_Row]:
+        """Return at most `limit` passages that contain one of the words and aren't known."""
+        postings = [self.snapshot.index.find_rows(word, len(self.snapshot.passages)) for word in sorted(words)]
+        matches: dict[int, float] = {}
+        for rows in sorted(postings, key=len):
+            new = [row for row in rows if row not in known and row not in matches and inside[row]]
+            if len(matches) < limit and new:
+                near = self.snapshot.vectors[new] @ query
+                best = np.argsort(-near, kind="stable")[:_MATCHES_PER_WORD].tolist()
+                matches |= {new[n]: float(near[n]) for n in best}
+        return list(matches.items())[:limit]
 
-    def _score(self, row: int, near: Mapping[int, float]) -> float:
-        return near[row] + ASKED * len(self._words(row) & self.asked) / max(1, len(self.asked))
+    def _score(self, row: int, cosines: Mapping[int, float]) -> float:
+        shared = len(self._names(row) & self.query_names)
+        return cosines[row] + NAME_WEIGHT * shared / max(1, len(self.query_names))
 
-    def _words(self, row: int) -> frozenset[str]:
-        return words_of(self.read.index.names[row])
+    def _names(self, row: int) -> frozenset[str]:
+        return join_names(self.snapshot.index.names[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportanceWindow:
-    """Phase 1 over a dialogue: what lies in some stretches of it, nearest to the question first."""
+class DialogueSource:
+    """Retrieves turns of a dialogue that lie in certain windows, the nearest to the question first."""
 
-    read: Read
+    snapshot: DialogueSnapshot
     inside: npt.NDArray[np.bool_]
-    """Of each piece, whether it may come; shape (m,)."""
+    """For each passage, whether it may be returned; shape (m,)."""
     latest: bool = False
-    """Whether the latest come first, and not the nearest."""
-    namesakes: Namesakes | None = None
-    """What is brought for its words besides, however far it is from the question; None for nothing."""
+    """Whether to return the latest turns instead of the nearest."""
+    matches: EntityMatches | None = None
+    """Adds turns by names and words, however far they are from the question."""
     name: str = "importance"
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The places of the pieces that may come, in order."""
+        """Positions of the passages that may be returned, in order."""
         return np.flatnonzero(self.inside)
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k turns, or pieces of long ones: the nearest, equal ones by their place, then namesakes; or the last.
+        """Return at most k turns, or parts of long ones: the nearest, then matches by name; or the latest in order.
 
         Raises:
             ConfigurationError: the query has no vector.
         """
         if query.vector is None:
-            raise ConfigurationError("a search in a dialogue needs the query's vector: give the dialogue an embedder")
+            raise ConfigurationError("the query has no vector, and a dialogue is searched by vector: set embedder")
         rows = self.rows[-k:] if self.latest else self.rows
         if not rows.size:
             return []
-        vector = unit(query.vector)
-        best = self._nearest(vector, rows, k)
-        if self.namesakes and len(best) < rows.size:
-            others = self.namesakes.rows(vector, best, self.inside, k // SPARE)
-            best = list((dict(best[: k - len(others)]) | dict(others)).items())
+        vector = normalize(query.vector)
+        best = self._find_nearest(vector, rows, k)
+        if self.matches and len(best) < rows.size:
+            matches = self.matches.find_rows(vector, best, self.inside, k // _MATCH_SHARE)
+            best = list((dict(best[: k - len(matches)]) | dict(matches)).items())
         return [
             Candidate(
-                passage=self.read.pieces[row], origin=self.name, scores={self.name: near}, place=row,
-                vector=self.read.vectors[row], tokens=self.read.tokens[row],
+                passage=self.snapshot.passages[row], origin=self.name, scores={self.name: cosine}, place=row,
+                vector=self.snapshot.vectors[row], tokens=self.snapshot.tokens[row],
             )
-            for row, near in best
+            for row, cosine in best
         ]  # fmt: skip
 
-    def _nearest(self, vector: FloatArray, rows: npt.NDArray[np.int64], k: int) -> list[tuple[int, float]]:
-        vectors = self.read.vectors
-        few = rows.size * FEW < len(vectors)  # to copy rows costs more than to multiply them
-        near = vectors[rows] @ vector if few else (vectors @ vector)[rows]
+    def _find_nearest(self, vector: FloatArray, rows: npt.NDArray[np.int64], k: int) -> list[_Row]:
+        vectors = self.snapshot.vectors
+        sparse = rows.size * _SPARSE < len(vectors)  # to copy rows costs more than to multiply them
+        cosines = vectors[rows] @ vector if sparse else (vectors @ vector)[rows]
         if self.latest:
-            return list(zip(rows.tolist(), near.tolist(), strict=True))
-        if k < near.size:  # all that tie with the last one stay till they are in order
-            enough = np.flatnonzero(near >= np.partition(near, -k)[-k])
-            rows, near = rows[enough], near[enough]
-        best = np.argsort(-near, kind="stable")[:k]
-        return list(zip(rows[best].tolist(), near[best].tolist(), strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
-    """Orders turns by their place, the latest first; for where no similarity is looked at."""
-
-    count: int
-    """How many turns there are."""
-    name: str = "latest"
-    reads_vectors: bool = False
-
-    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
-        """From 0 for the first turn up to 1, shape (n,)."""
-        places = [turn_of(candidate.passage) for candidate in candidates]
-        return np.asarray([place / max(1, self.count) for place in places], dtype=np.float32)
-
-
-def turn_of(passage: Passage) -> int:
-    """The place of the turn that a passage is, or is a piece of.
-
-    Raises:
-        ConfigurationError: it is no turn of a dialogue.
-    """
-    if not isinstance(passage, Said):
-        raise ConfigurationError(f"passage {passage.id!r} is no turn of a dialogue")
-    return passage.turn
+            return list(zip(rows.tolist(), cosines.tolist(), strict=True))
+        if k < cosines.size:  # all that tie with the last one stay until they are sorted
+            enough = np.flatnonzero(cosines >= np.partition(cosines, -k)[-k])
+            rows, cosines = rows[enough], cosines[enough]
+        best = np.argsort(-cosines, kind="stable")[:k]
+        return list(zip(rows[best].tolist(), cosines[best].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""A dialogue that stays outside the prompt: its turns, and what was made of them when a question first asked for it."""
+"""A dialogue that stays outside the prompt: its turns, and the vectors and entities that its questions need."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -8,271 +8,273 @@ from typing import Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from meve._formulas import unit
-from meve._vectors import checked_vectors
-from meve.conversation.importance import Window, names_something, windows, within
-from meve.dialogue._components import Entities, Loaded, Parts
-from meve.dialogue._word_index import Names, WordIndex, names_of
-from meve.dialogue.turns import Record, Said, Turn, as_turn, pieces
-from meve.errors import ConfigurationError, ModelError, ValidationError, foreign
+from meve._formulas import normalize
+from meve._growable_array import GrowableArray
+from meve._vectors import validate_vectors
+from meve.conversation.importance import TurnWindow, find_windows, is_anchor, mask_windows
+from meve.conversation.turn import Turn, TurnRecord, parse_turn
+from meve.dialogue._components import DialogueComponents, EntityOptions, LoadedComponents
+from meve.dialogue._name_index import NameIndex, NameWords, extract_names
+from meve.dialogue._turn_passages import TurnPassage, split_turn
+from meve.errors import ConfigurationError, ModelError, ValidationError, wrap_errors
 from meve.pipeline.engine import Tokens
 from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many turns are read, and how many there are to read."""
+"""Called with the number of new turns that are read, and the number of all new turns."""
 
-BATCH = 1_024
-"""Pieces that are read between two reports of progress."""
+_BATCH = 1_024
+"""Turns that are read between two reports of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A dialogue as far as it had been read when it was asked: arrays and lists that only ever grow elsewhere."""
+class DialogueSnapshot:
+    """A dialogue as it was read at one moment; turns that are added later don't change it."""
 
     turns: Sequence[Turn]
-    pieces: Sequence[Said]
+    passages: Sequence[TurnPassage]
     owners: npt.NDArray[np.int64]
-    """Of each piece, its turn's place; shape (m,)."""
+    """For each passage, the position of its turn; shape (m,)."""
     vectors: FloatArray
-    """Of each piece, of length 1 or zero; shape (m, d)."""
+    """For each passage, a vector of length 1, or zero if it has neither letters nor digits; shape (m, d)."""
     entities: Sequence[tuple[Entity, ...]]
-    """Of each piece, what it names."""
-    index: WordIndex
-    """Of each piece, and perhaps of more, the names and the words, and where these stand."""
+    """For each passage, its entities."""
+    index: NameIndex
+    """Names and words of each passage, and possibly of later ones."""
     tokens: Sequence[int]
-    """Of each piece as it is shown."""
+    """For each passage, its tokens as it is shown."""
     speakers: frozenset[str]
-    """Who talks, case folded."""
+    """Names of the speakers, case-folded."""
     anchors: npt.NDArray[np.bool_]
-    """Of each turn, whether it names something; shape (n,)."""
+    """For each turn, whether it names something; shape (n,)."""
 
-    def row(self, piece: str) -> int:
-        """A piece's place among all of them, by its id."""
-        turn, _, part = piece.partition(".")
+    def row(self, passage_id: str) -> int:
+        """Return the position of a passage among all of them."""
+        turn, _, part = passage_id.partition(".")
         return int(np.searchsorted(self.owners, int(turn))) + int(part or 0)
 
-    def named(self, passage: Passage) -> Names:
-        """The names in a piece; none in what is none of them."""
-        return self.index.names[passage.row] if isinstance(passage, Said) else ()
+    def names_of(self, passage: Passage) -> NameWords:
+        """Return the names in a dialogue passage; empty for other passages."""
+        return self.index.names[passage.row] if isinstance(passage, TurnPassage) else ()
 
-    def worded(self, passage: Passage) -> frozenset[str]:
-        """The words of a piece; none of what is none of them."""
-        return self.index.words[passage.row] if isinstance(passage, Said) else frozenset()
+    def words_of(self, passage: Passage) -> frozenset[str]:
+        """Return the words of a dialogue passage; empty for other passages."""
+        return self.index.words[passage.row] if isinstance(passage, TurnPassage) else frozenset()
 
-    def windows(self, reach: int) -> list[Window]:
-        """The stretches around anchors."""
-        return windows(self.anchors, reach)
+    def find_windows(self, reach: int) -> list[TurnWindow]:
+        """Return the windows around anchors."""
+        return find_windows(self.anchors, reach)
 
-    def inside(self, stretches: Sequence[Window]) -> npt.NDArray[np.bool_]:
-        """Of each piece, whether its turn lies in one of them; shape (m,)."""
-        return np.asarray(within(stretches, len(self.turns))[self.owners])
+    def mask_passages(self, windows: Sequence[TurnWindow]) -> npt.NDArray[np.bool_]:
+        """Return for each passage whether its turn lies in one of the windows; shape (m,)."""
+        return np.asarray(mask_windows(windows, len(self.turns))[self.owners])
 
 
 class Dialogue:
-    """Turns, in their order. Threads may share one; turns may be added at any time.
+    """An ordered list of turns that can be searched. Safe to share between threads; turns can be added at any time.
 
-    Nothing is computed before a question comes. What is computed then of turns (entities, vectors) is kept; meanwhile
-    turns can be added, for the next question.
-    Args are parts; `from_turns` takes their names.
+    Nothing is computed before the first question. Entities and vectors are computed once for each turn; turns that are
+    added meanwhile count for the next question. The arguments are those of `from_turns`.
     """
 
     def __init__(
         self,
         *,
         embedder: Embedder | str | None = None,
-        entities: Entities | None = None,
+        entities: EntityOptions | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        self._parts = Parts(embedder, entities, tokens)
+        self._components = DialogueComponents(embedder, entities, tokens)
         self._turns: list[Turn] = []
-        self._pieces: list[Said] = []
+        self._passages: list[TurnPassage] = []
         self._entities: list[tuple[Entity, ...]] = []
-        self._index = WordIndex()
+        self._index = NameIndex()
         self._owners: list[int] = []
         self._tokens: list[int] = []
-        self._vectors = np.zeros((0, 0), dtype=np.float32)
+        self._vectors = GrowableArray(np.zeros((0, 0), dtype=np.float32))
         self._speakers: set[str] = set()
-        self._named: list[bool] = []
-        self._read = 0
-        self._known: Read | None = None
+        self._is_anchor: list[bool] = []
+        """For each passage, as far as known with the speakers so far."""
+        self._read_count = 0
+        self._snapshot: DialogueSnapshot | None = None
         self._adding, self._reading = threading.Lock(), threading.RLock()
 
     @classmethod
     def from_turns(
         cls,
-        turns: Iterable[Record],
+        turns: Iterable[TurnRecord],
         *,
         embedder: Embedder | str | None = None,
-        entities: Entities | None = None,
+        entities: EntityOptions | None = None,
         tokens: Tokens | None = None,
     ) -> Self:
-        """A dialogue of these turns.
+        """Create a dialogue of these turns.
 
         Args:
-            turns: in their order. Each a mapping with `text` (or `content`), `speaker` (or `role`) and `time`, of which
-                only the text must be there; a pair (speaker, text); or a text.
-            embedder: as for `meve.Retriever`: None for the one that ships.
-            entities: what finds entities: None for patterns; see `meve.components.entities.resolve_entities`.
-            tokens: what counts, as for `meve.Retriever`.
+            turns: in order. Each is a mapping with `text` (or `content`) and optionally `speaker` (or `role`) and
+                `time`; a pair (speaker, text); or a text.
+            embedder: as in `meve.Retriever`; None for the built-in one.
+            entities: entity detector; None for patterns, see `meve.components.entities.resolve_entities`.
+            tokens: token counter, as in `meve.Retriever`.
 
         Raises:
-            ValidationError: a turn that can't be read; the message says which.
+            ValidationError: a turn in an unknown format; the message gives its position.
         """
-        made = cls(embedder=embedder, entities=entities, tokens=tokens)
-        made.extend(turns)
-        return made
+        dialogue = cls(embedder=embedder, entities=entities, tokens=tokens)
+        dialogue.extend(turns)
+        return dialogue
 
     def __len__(self) -> int:
-        """How many turns."""
+        """Return the number of turns."""
         return len(self._turns)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """All of them, in order."""
+        """All turns in order."""
         return tuple(self._turns)
 
-    def append(self, turn: Record) -> None:
-        """Add one at the end; the next question sees it.
+    def append(self, turn: TurnRecord) -> None:
+        """Add a turn at the end; the next question sees it.
 
         Raises:
-            ValidationError: it can't be read; nothing was added.
+            ValidationError: an unknown format; nothing is added.
         """
         self.extend([turn])
 
-    def extend(self, turns: Iterable[Record]) -> None:
-        """Add some at the end.
+    def extend(self, turns: Iterable[TurnRecord]) -> None:
+        """Add turns at the end.
 
         Raises:
-            ValidationError: one can't be read; none was added.
+            ValidationError: a turn in an unknown format; nothing is added.
         """
         if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) or hasattr(turns, "keys"):
-            raise ValidationError(f"turns are {turns!r:.80}: give a list of turns")
-        given = list(turns)  # whoever makes them may add some, too
+            raise ValidationError(f"turns must be a list of turns, got {turns!r:.80}")
+        records = list(turns)  # before the lock: a generator may itself add turns
         with self._adding:
-            made = [as_turn(record, len(self._turns) + n) for n, record in enumerate(given)]
-            self._turns.extend(made)
+            first = len(self._turns)
+            self._turns.extend([parse_turn(record, first + n) for n, record in enumerate(records)])
 
     @property
-    def parts(self) -> Loaded:
-        """What embeds, finds entities and counts; loaded when first asked for.
+    def components(self) -> LoadedComponents:
+        """The embedder, entity detector and token counter; loaded on first use.
 
         Raises:
-            ConfigurationError: a part that can't be.
-            ModelError: a model that can't be had.
+            ConfigurationError: an unknown or unsuitable component.
+            ModelError: a model that can't be loaded.
         """
-        return self._parts.load()
+        return self._components.load()
 
     def fork(self) -> Self:
-        """Another with the same turns and parts, and what was read of them; what is added to one isn't in the other."""
-        made = type(self)()
-        made._parts = self._parts
-        read, made._turns = self._known, self._turns[:]
-        if read is not None:
-            made._pieces, made._entities, made._tokens = list(read.pieces), list(read.entities), list(read.tokens)
-            made._index = read.index.fork(len(read.pieces))
-            made._owners, made._vectors = read.owners.tolist(), read.vectors
-            made._speakers, made._read, made._known = set(read.speakers), len(read.turns), read
-        return made
+        """Return an independent copy that keeps what was computed so far."""
+        copy = type(self)()
+        copy._components = self._components
+        snapshot, copy._turns = self._snapshot, self._turns[:]
+        if snapshot is not None:
+            copy._passages, copy._tokens = list(snapshot.passages), list(snapshot.tokens)
+            copy._entities = list(snapshot.entities)
+            copy._index = snapshot.index.fork(len(snapshot.passages))
+            copy._owners, copy._vectors = snapshot.owners.tolist(), GrowableArray(snapshot.vectors)
+            copy._speakers, copy._read_count = set(snapshot.speakers), len(snapshot.turns)
+            copy._snapshot = snapshot
+        return copy
 
     def entities(self, n: int) -> tuple[Entity, ...]:
-        """What the turn at a place names, from 0: of a long one, what each of its pieces names, with places in these.
-
-        Raises:
-            ValidationError: no such turn.
-        """
-        if not 0 <= n < len(self._turns):
-            raise ValidationError(f"there is no turn {n!r}: the dialogue has {len(self._turns)}, from 0 on")
-        read = self.read()
-        first, last = (int(np.searchsorted(read.owners, n, side)) for side in ("left", "right"))
-        return tuple(entity for mine in read.entities[first:last] for entity in mine)
-
-    def read(self, progress: Progress | None = None) -> Read:
-        """Find entities in what is new, and embed it.
+        """Return the entities of a turn; in a long one, their offsets count within its passages.
 
         Args:
-            progress: told how many of the new turns are read, and of how many.
+            n: position of the turn, from 0.
 
         Raises:
-            ModelError: a part failed; what was read before stays.
+            ValidationError: no turn at this position.
+        """
+        if not 0 <= n < len(self._turns):
+            raise ValidationError(f"there is no turn {n!r}: the dialogue has {len(self._turns)} turns, from 0 on")
+        snapshot = self.read()
+        first, last = (int(np.searchsorted(snapshot.owners, n, side)) for side in ("left", "right"))
+        return tuple(entity for entities in snapshot.entities[first:last] for entity in entities)
+
+    def read(self, progress: Progress | None = None) -> DialogueSnapshot:
+        """Find the entities and vectors of new turns and return the state of the dialogue.
+
+        Args:
+            progress: called with the number of new turns that are read, and of all new turns.
+
+        Raises:
+            ModelError: a component failed; what was computed before is kept.
         """
         with self._reading:
-            count, before = len(self._turns), self._read
-            if self._known is not None and self._read == count:
-                return self._known
-            while self._read < count:
-                self._read_some(count)
+            count, before = len(self._turns), self._read_count
+            if self._snapshot is not None and before == count:
+                return self._snapshot
+            while self._read_count < count:
+                self._read_batch(count)
                 if progress:
-                    progress(self._read - before, count - before)
-            self._known = Read(
+                    progress(self._read_count - before, count - before)
+            self._snapshot = DialogueSnapshot(
                 turns=self._turns[:count],
-                pieces=self._pieces[:],
+                passages=self._passages[:],
                 owners=np.asarray(self._owners, dtype=np.int64),
-                vectors=self._vectors[: len(self._pieces)],
+                vectors=self._vectors.values,
                 entities=self._entities[:],
                 index=self._index,
                 tokens=self._tokens[:],
                 speakers=frozenset(self._speakers),
-                anchors=self._anchors(count),
+                anchors=self._find_anchors(count),
             )
-            return self._known
+            return self._snapshot
 
-    def _read_some(self, count: int) -> None:
-        end = min(self._read + BATCH, count)
-        made = [piece for n in range(self._read, end) for piece in pieces(self._turns[n], n)]
-        made = [replace(piece, row=len(self._pieces) + n) for n, piece in enumerate(made)]
-        embedder, detector, counter = self.parts
-        texts = [piece.text for piece in made]
-        with foreign(ModelError, f"finding entities with {detector.name!r}"):
-            entities = [tuple(found) for found in detector.detect(texts)]
-            names = list(map(names_of, entities))
+    def _read_batch(self, count: int) -> None:
+        end = min(self._read_count + _BATCH, count)
+        passages = [passage for n in range(self._read_count, end) for passage in split_turn(self._turns[n], n)]
+        passages = [replace(passage, row=len(self._passages) + n) for n, passage in enumerate(passages)]
+        embedder, detector, counter = self.components
+        texts = [passage.text for passage in passages]
+        with wrap_errors(ModelError, f"finding entities with {detector.name!r}"):
+            entities = [tuple(each) for each in detector.detect(texts)]
+            names = list(map(extract_names, entities))
         if len(entities) != len(texts):
-            raise ModelError(f"detector {detector.name!r} answered for {len(entities)} texts of {len(texts)}")
-        with foreign(ModelError, f"embedding turns with {embedder.name!r}"):
-            vectors = embedder.embed_passages([piece.content for piece in made])
-        with foreign(ModelError, f"counting tokens with {counter.name!r}"):
-            counts = counter.count_many([piece.shown for piece in made])
-        vectors = checked_vectors(vectors, (len(made), embedder.dimension), f"embedder {embedder.name!r}")
-        vectors = unit(vectors)
-        vectors[[not any(map(str.isalnum, text)) for text in texts]] = 0  # a question mark is like any question
-        self._keep(vectors)
-        self._pieces += made
+            raise ModelError(
+                f"entity detector {detector.name!r} must return one list per text, got {len(entities)} for "
+                f"{len(texts)} texts"
+            )
+        with wrap_errors(ModelError, f"embedding turns with {embedder.name!r}"):
+            embeddings = embedder.embed_passages([passage.content for passage in passages])
+        with wrap_errors(ModelError, f"counting tokens with {counter.name!r}"):
+            counts = counter.count_many([passage.prompt_text for passage in passages])
+        vectors = validate_vectors(embeddings, (len(passages), embedder.dimension), f"embedder {embedder.name!r}")
+        vectors = normalize(vectors)
+        vectors[[not any(map(str.isalnum, text)) for text in texts]] = 0  # a question mark is near any question
+        if self._passages:
+            self._vectors.put(len(self._passages), vectors)
+        else:
+            self._vectors = GrowableArray(vectors)  # the width is known from here on
+        self._passages += passages
         self._tokens += counts
         self._entities += entities
-        for text, found in zip(texts, names, strict=True):
-            self._index.add(text, found)
-        self._owners += [piece.turn for piece in made]
-        speakers = {turn.speaker.casefold() for turn in self._turns[self._read : end] if turn.speaker}
+        for text, text_names in zip(texts, names, strict=True):
+            self._index.add(text, text_names)
+        self._owners += [passage.turn for passage in passages]
+        speakers = {turn.speaker.casefold() for turn in self._turns[self._read_count : end] if turn.speaker}
         if speakers - self._speakers:
-            self._named.clear()  # whose names say nothing has changed
+            self._is_anchor.clear()  # turns that name a new speaker may no longer be anchors
         self._speakers |= speakers
-        self._read = end
+        self._read_count = end
 
-    def _keep(self, vectors: FloatArray) -> None:
-        """Room grows by doubling: one turn more copies nothing of the others, most times."""
-        used = len(self._pieces)
-        if used + len(vectors) > len(self._vectors):
-            room = np.zeros((max(2 * len(self._vectors), used + len(vectors), BATCH), vectors.shape[1]), np.float32)
-            if used:  # before, there is no width
-                room[:used] = self._vectors[:used]
-            self._vectors = room
-        if len(vectors):
-            self._vectors[used : used + len(vectors)] = vectors
-
-    def _anchors(self, count: int) -> npt.NDArray[np.bool_]:
-        fresh = self._entities[len(self._named) :]
-        self._named += [bool(entities) and names_something(entities, self._speakers) for entities in fresh]
-        made = np.zeros(count, dtype=np.bool_)
-        made[np.asarray(self._owners, dtype=np.int64)[np.asarray(self._named, dtype=np.bool_)]] = True
-        return made
+    def _find_anchors(self, count: int) -> npt.NDArray[np.bool_]:
+        new = self._entities[len(self._is_anchor) :]
+        self._is_anchor += [bool(entities) and is_anchor(entities, self._speakers) for entities in new]
+        anchors = np.zeros(count, dtype=np.bool_)
+        anchors[np.asarray(self._owners, dtype=np.int64)[np.asarray(self._is_anchor, dtype=np.bool_)]] = True
+        return anchors
 
 
-def checked_dialogue(dialogue: object) -> Dialogue:
-    """A dialogue, if it is one.
+def check_dialogue(dialogue: object) -> Dialogue:
+    """Return the argument if it is a dialogue.
 
     Raises:
-        ConfigurationError: something else.
+        ConfigurationError: anything else.
     """
     if not isinstance(dialogue, Dialogue):
-        raise ConfigurationError(f"dialogue is {dialogue!r:.60}: give Dialogue.from_turns(…)")
+        raise ConfigurationError(f"dialogue must come from Dialogue.from_turns(…), got {dialogue!r:.60}")
     return dialogue

@@ -1,92 +1,88 @@
-"""Dialogues of many sessions, side by side under one bound."""
+"""Dialogues of many sessions side by side, limited by their total number of turns."""
 
 import threading
 from collections.abc import Iterable
 
-from meve.dialogue._components import Entities, Loaded
+from meve.conversation.turn import TurnRecord
+from meve.dialogue._components import EntityOptions, LoadedComponents
 from meve.dialogue.dialogue import Dialogue
-from meve.dialogue.turns import Record, Turn
 from meve.errors import ConfigurationError
 from meve.pipeline.engine import Tokens
 from meve.ports import Embedder
 
 
-class Sessions:
-    """A dialogue for each session; what one says, no other is told. Threads may share them.
+class DialogueSessions:
+    """Keeps a separate dialogue for each session. Safe to share between threads.
 
     Args:
-        most_turns: how many turns are kept in all; beyond, whole sessions go, the one that was told or asked longest
-            ago first, and of the only one left its older half.
-        embedder: as for `Dialogue.from_turns`, loaded once for all, and so are the others.
-        entities: what finds entities.
-        tokens: what counts.
+        max_turns: number of turns that are kept in all sessions together, at least 1. Beyond it the least recently used
+            sessions are dropped, and of a single session its older half.
+        embedder: as in `Dialogue.from_turns`, loaded once for all sessions.
+        entities: as in `Dialogue.from_turns`.
+        tokens: as in `Dialogue.from_turns`.
 
     Raises:
-        ConfigurationError: `most_turns` is below 1.
+        ConfigurationError: `max_turns` is below 1.
     """
 
     def __init__(
         self,
-        most_turns: int = 100_000,
+        max_turns: int = 100_000,
         *,
         embedder: Embedder | str | None = None,
-        entities: Entities | None = None,
+        entities: EntityOptions | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        if isinstance(most_turns, bool) or not isinstance(most_turns, int) or most_turns < 1:
-            raise ConfigurationError(f"most_turns is {most_turns!r}: give a whole number of at least 1")
-        self._most = most_turns
-        self._first = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
-        self._held: dict[str, Dialogue] = {}
-        """The one that was told or asked longest ago first."""
-        self._guard = threading.Lock()
+        if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
+            raise ConfigurationError(f"max_turns must be a whole number of at least 1, got {max_turns!r}")
+        self._max_turns = max_turns
+        self._empty = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
+        self._dialogues: dict[str, Dialogue] = {}
+        """By session, the least recently used one first."""
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many sessions are kept."""
-        return len(self._held)
+        """Return the number of sessions."""
+        return len(self._dialogues)
 
     @property
-    def parts(self) -> Loaded:
-        """As `Dialogue.parts`, for all of them."""
-        return self._first.parts
+    def components(self) -> LoadedComponents:
+        """The components of all dialogues, as `Dialogue.components`."""
+        return self._empty.components
 
-    def of(self, session: str) -> Dialogue:
-        """A session's dialogue; an empty one, which isn't kept, if nothing was said in it or it is gone."""
-        with self._guard:
-            found = self._held.pop(session, None)
-            if found is None:
-                return self._first.fork()
-            self._held[session] = found
-            return found
+    def get(self, session: str) -> Dialogue:
+        """Return a session's dialogue; an empty one, which isn't kept, for an unknown or dropped session."""
+        with self._lock:
+            dialogue = self._dialogues.pop(session, None)
+            if dialogue is None:
+                return self._empty.fork()
+            self._dialogues[session] = dialogue
+            return dialogue
 
-    def extend(self, session: str, turns: Iterable[Record]) -> None:
+    def extend(self, session: str, turns: Iterable[TurnRecord]) -> None:
         """Add turns to a session.
 
         Raises:
-            ValidationError: one can't be read; none was added.
+            ValidationError: a turn in an unknown format; nothing is added.
         """
-        with self._guard:
-            dialogue = self._held.get(session) or self._first.fork()
+        with self._lock:
+            dialogue = self._dialogues.get(session) or self._empty.fork()
             dialogue.extend(turns)
-            self._held.pop(session, None)
+            self._dialogues.pop(session, None)
             if len(dialogue):
-                self._held[session] = dialogue
+                self._dialogues[session] = dialogue
             self._shrink()
 
     def forget(self, session: str) -> None:
-        """Let go of all that was said in a session; nothing happens if it isn't known."""
-        with self._guard:
-            self._held.pop(session, None)
+        """Drop a session's dialogue; unknown sessions are ignored."""
+        with self._lock:
+            self._dialogues.pop(session, None)
 
     def _shrink(self) -> None:
-        count = sum(map(len, self._held.values()))
-        while count > self._most and len(self._held) > 1:
-            count -= len(self._held.pop(next(iter(self._held))))
-        if count > self._most:
-            ((session, dialogue),) = self._held.items()
-            self._held[session] = self._first.fork()
-            self._held[session].extend(_later(dialogue.turns, self._most))
-
-
-def _later(turns: tuple[Turn, ...], most: int) -> tuple[Turn, ...]:
-    return turns[-max(1, most // 2) :]
+        count = sum(map(len, self._dialogues.values()))
+        while count > self._max_turns and len(self._dialogues) > 1:
+            count -= len(self._dialogues.pop(next(iter(self._dialogues))))
+        if count > self._max_turns:
+            ((session, dialogue),) = self._dialogues.items()
+            self._dialogues[session] = self._empty.fork()
+            self._dialogues[session].extend(dialogue.turns[-max(1, self._max_turns // 2) :])

@@ -1,4 +1,4 @@
-"""From a long dialogue and a question to what fits into a small model's window, with an account of it.
+"""Builds a small context of a long dialogue for a question, with its trace.
 
 Source: Design and Verification of a Query-Aware External Memory Pipeline for Small Language Models (Kim et al.).
 """
@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.components.lexical.analyzers import content_words
-from meve.conversation.importance import WINDOW, Window
-from meve.dialogue._composition import compose, last_said, room_for_facts
-from meve.dialogue._hybrid_scorer import WordsToo
-from meve.dialogue._sources import ImportanceWindow, Latest, Namesakes
-from meve.dialogue._word_index import names_of, spoken, words_of
-from meve.dialogue.context import SmallContext, accounted
-from meve.dialogue.dialogue import Dialogue, Progress, Read, checked_dialogue
-from meve.dialogue.turns import Said
-from meve.errors import ConfigurationError, ModelError, foreign
+from meve.conversation.importance import DEFAULT_REACH, TurnWindow
+from meve.dialogue._context_text import compose_text, count_room_for_facts, fit_recent
+from meve.dialogue._name_index import extract_names, join_names, speaker_words
+from meve.dialogue._scorers import HybridScorer, LatestScorer
+from meve.dialogue._sources import DialogueSource, EntityMatches
+from meve.dialogue._turn_passages import TurnPassage
+from meve.dialogue.context import SmallContext, assemble_context
+from meve.dialogue.dialogue import Dialogue, DialogueSnapshot, Progress, check_dialogue
+from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.prioritize import Relation
@@ -27,196 +27,206 @@ from meve.pipeline.pipeline import Pipeline, check_query
 from meve.ports import Scorer, TokenCounter
 from meve.types import Passage, Query
 
-THRESHOLD = 0.30
-"""The least cosine of a turn with the question. Source: the paper's τ, for all-MiniLM-L6-v2."""
-REPEATED = 0.95
-"""The cosine above which two turns are looked at, whether they say the same in the same words."""
-MORE = 2_048
-"""Where nothing is compared: how many turns are looked at beyond those that could stand in the text."""
+DEFAULT_THRESHOLD = 0.30
+"""Minimum cosine of a turn with the question. Source: the paper's τ, for all-MiniLM-L6-v2."""
+_REDUNDANCY = 0.95
+"""Cosine above which two turns are compared word by word."""
+_SPARE = 2_048
+"""Without a threshold, how many turns are ranked beyond those that could fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Small:
-    """How a small context is made. Checked when made.
+class SmallContextOptions:
+    """Options of `build_small_context`, checked when created.
 
     Raises:
         ConfigurationError: a value of the wrong type or out of range.
     """
 
     max_tokens: int = 2_048
-    """The most tokens that the text may have."""
-    window: int | None = WINDOW
-    """How many turns before and after one that names something are looked at; None to look at all turns."""
-    threshold: float | None = THRESHOLD
-    """The least cosine with the question, in [0, 1]; None to compare nothing, and take the latest first."""
+    """Maximum tokens of the text, the question included."""
+    window: int | None = DEFAULT_REACH
+    """How many turns before and after an anchor, a turn that names something, are searched; None for all turns."""
+    threshold: float | None = DEFAULT_THRESHOLD
+    """Minimum score of a turn, in [0, 1]; None to compare nothing and take the latest turns first."""
     words: bool = True
-    """Whether words that the question and its evidence hold, names above all, count beside the cosine."""
+    """Whether shared words and names, not only the cosine, count for the score."""
     recent: int = 2
-    """How many of the last turns stand in it whatever they say, as far as they fit."""
+    """How many of the last turns are included whatever they say, as far as they fit."""
     candidates: int = 256
-    """How many turns at most are looked at one by one, the nearest to the question."""
+    """Maximum number of turns to rank, the nearest to the question."""
 
     def __post_init__(self) -> None:
         for name, value in (("window", 0 if self.window is None else self.window), ("recent", self.recent)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least 0")
+                raise ConfigurationError(f"{name} must be a whole number of at least 0, got {value!r}")
         if not isinstance(self.words, bool):
-            raise ConfigurationError(f"words is {self.words!r}: give True or False")
-        self.config(self.max_tokens, self.candidates)
+            raise ConfigurationError(f"words must be True or False, got {self.words!r}")
+        self.to_config(self.max_tokens, self.candidates)
 
-    def config(self, max_tokens: int, candidates: int) -> RetrieverConfig:
-        """The same for the five phases."""
+    def to_config(self, max_tokens: int, candidates: int) -> RetrieverConfig:
+        """Return the settings of the five phases."""
         return RetrieverConfig(
             candidates=candidates,
             threshold=0.0 if self.threshold is None else self.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=REPEATED,
+            redundancy=_REDUNDANCY,
             max_tokens=max_tokens,
             separator="\n",
         )
 
 
-def small_context(
+def build_small_context(
     dialogue: Dialogue,
     query: str,
     max_tokens: int = 2_048,
     *,
-    window: int | None = WINDOW,
-    threshold: float | None = THRESHOLD,
+    window: int | None = DEFAULT_REACH,
+    threshold: float | None = DEFAULT_THRESHOLD,
     words: bool = True,
     recent: int = 2,
     candidates: int = 256,
     progress: Progress | None = None,
 ) -> SmallContext:
-    """What a small model needs of a long dialogue: the question, what was said last, and the facts in their order.
+    """Return the question, the last turns, and the facts that bear on the question, under a token limit.
 
-    Priorities under the limit: the question, never cut; the last turns, of which the oldest goes first; then the turns
-    around those that name something, as far as they are like the question, the likest first. These stand in the order
-    in which they were said.
+    The question is never cut. Facts are cut before the last turns, the least relevant first; of the last turns the
+    oldest is cut first. Facts are turns near one that names something; the text has them in the order of the dialogue.
 
     Args:
-        dialogue: what was said.
+        dialogue: the dialogue to search.
         query: the question.
-        max_tokens: the most tokens that the text may have, the question's included.
-        window: how many turns before and after one that names something are looked at; None for all turns.
-        threshold: the least cosine of a turn with the question, in [0, 1]; None for comparing nothing.
-        words: whether words that the question and its evidence hold, names above all, count beside the cosine: a turn
-            may reach the threshold by them, too.
-        recent: how many of the last turns stand in it whatever they say.
-        candidates: how many turns at most are looked at one by one, the nearest to the question.
-        progress: told, while new turns are read, how many are, and of how many.
+        max_tokens: maximum tokens of the text, the question included.
+        window: turns before and after an anchor that are searched; None for all turns.
+        threshold: minimum score of a turn, in [0, 1]; None to compare nothing and take the latest turns first.
+        words: whether shared words and names, not only the cosine, count for the score.
+        recent: how many of the last turns are included whatever they say.
+        candidates: maximum number of turns to rank, the nearest to the question.
+        progress: called while new turns are read, as in `Dialogue.read`.
 
     Raises:
         QueryError: a blank question, or one that alone exceeds the limit.
-        ConfigurationError: no dialogue, or a value out of range.
+        ConfigurationError: not a dialogue, or a value out of range.
         ModelError: a model failed.
     """
-    how = Small(
+    options = SmallContextOptions(
         max_tokens=max_tokens, window=window, threshold=threshold, words=words, recent=recent, candidates=candidates
     )
-    return made_small(checked_dialogue(dialogue), query, how, progress=progress)
+    return build_from_options(check_dialogue(dialogue), query, options, progress=progress)
 
 
-def made_small(
-    dialogue: Dialogue, query: str, how: Small, *, scorer: Scorer | None = None, progress: Progress | None = None
+def build_from_options(
+    dialogue: Dialogue,
+    query: str,
+    options: SmallContextOptions,
+    *,
+    scorer: Scorer | None = None,
+    progress: Progress | None = None,
 ) -> SmallContext:
-    """The same with settings as one value, and with a scorer of one's own.
+    """Build a small context from an options object, optionally with another scorer.
 
     Args:
-        dialogue: what was said.
+        dialogue: the dialogue to search.
         query: the question.
-        how: the settings.
-        scorer: gives turns the score that orders them, in place of cosine or recency.
-        progress: as for `small_context`.
+        options: the settings.
+        scorer: ranks turns instead of cosine, words and recency.
+        progress: as in `build_small_context`.
 
     Raises:
         QueryError: a blank question, or one that alone exceeds the limit.
         ModelError: a model failed.
     """
     check_query(query)
-    tokens = dialogue.parts.tokens
-    read = dialogue.read(progress)
-    with _counting(tokens):
-        recent, crowded = last_said(query, _last(read, how.recent), tokens, how.max_tokens)
-        room = room_for_facts(query, recent, tokens, how.max_tokens)
-    stretches = _stretches(read, how)
-    source, order, listed = _sought(dialogue, query, how, read, stretches, room, scorer)
-    standing = {piece.id for piece in recent}
+    tokens = dialogue.components.tokens
+    snapshot = dialogue.read(progress)
+    with _map_count_errors(tokens):
+        last_turns = _last_passages(snapshot, options.recent)
+        recent, crowded = fit_recent(query, last_turns, tokens, options.max_tokens)
+        room = count_room_for_facts(query, recent, tokens, options.max_tokens)
+    windows = _find_windows(snapshot, options)
+    source, order, limit = _choose_parts(dialogue, query, options, snapshot, windows, room, scorer)
+    recent_ids = {passage.id for passage in recent}
     pipeline = Pipeline(
         sources=[source],
         scorer=order,
         fallback=None,
         tokens=tokens,
-        embedder=dialogue.parts.embedder,
-        relate=_relation,
-        shown=lambda passage: passage.id in standing,
-        verifier_name="" if how.threshold is None else "cosine",
+        embedder=dialogue.components.embedder,
+        relate=_relate,
+        already_shown=lambda passage: passage.id in recent_ids,
+        verifier_name="" if options.threshold is None else "cosine",
     )
-    context = pipeline.run(Query(text=query), how.config(max(1, room), max(1, listed + len(recent))))
-    facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, Said)]
-    with _counting(tokens):
-        made = compose(query, recent, facts, tokens, how.max_tokens)
-    return accounted(context, made, read, stretches, source.inside, crowded, how.max_tokens)
+    context = pipeline.run(Query(text=query), options.to_config(max(1, room), max(1, limit + len(recent))))
+    facts = [(p, p.passage) for p in context.passages if isinstance(p.passage, TurnPassage)]
+    with _map_count_errors(tokens):
+        text = compose_text(query, recent, facts, tokens, options.max_tokens)
+    return assemble_context(context, text, snapshot, windows, source.inside, crowded, options.max_tokens)
 
 
-def _counting(tokens: TokenCounter) -> AbstractContextManager[None]:
-    return foreign(ModelError, f"counting tokens with {tokens.name!r}")
+def _map_count_errors(tokens: TokenCounter) -> AbstractContextManager[None]:
+    return wrap_errors(ModelError, f"counting tokens with {tokens.name!r}")
 
 
-def _sought(
+def _choose_parts(
     dialogue: Dialogue,
     query: str,
-    how: Small,
-    read: Read,
-    stretches: Sequence[Window],
+    options: SmallContextOptions,
+    snapshot: DialogueSnapshot,
+    windows: Sequence[TurnWindow],
     room: int,
-    given: Scorer | None,
-) -> tuple[ImportanceWindow, Scorer, int]:
-    """Where turns come from, what gives them their score, and how many are looked at one by one."""
-    name = "dialogue" if how.window is None else "importance"
-    source = ImportanceWindow(read=read, inside=read.inside(stretches), name=name)
-    if given is not None:
-        return source, given, len(read.pieces)
-    if how.threshold is None:
-        return replace(source, latest=True), Latest(count=len(read.turns)), _listed(read, source.rows, room)
-    if not how.words:
-        return source, SimilarityScorer(), how.candidates
-    detector = dialogue.parts.entities
-    with foreign(ModelError, f"finding entities with {detector.name!r}"):
-        (found,) = detector.detect([query])
-        asked, said = words_of(names_of(found)), spoken(read.speakers)
-    wanted = frozenset(content_words(query))
-    namesakes = Namesakes(read=read, wanted=wanted, asked=asked, said=said, threshold=how.threshold)
-    scorer = WordsToo(
-        worded=read.worded, wanted=wanted, named=read.named, asked=asked, said=said, threshold=how.threshold
-    )
-    return replace(source, namesakes=namesakes), scorer, how.candidates
+    scorer: Scorer | None,
+) -> tuple[DialogueSource, Scorer, int]:
+    """Return the source of turns, their scorer, and how many turns to rank."""
+    name = "dialogue" if options.window is None else "importance"
+    source = DialogueSource(snapshot=snapshot, inside=snapshot.mask_passages(windows), name=name)
+    if scorer is not None:
+        return source, scorer, len(snapshot.passages)
+    if options.threshold is None:
+        limit = _count_latest(snapshot, source.rows, room)
+        return replace(source, latest=True), LatestScorer(count=len(snapshot.turns)), limit
+    if not options.words:
+        return source, SimilarityScorer(), options.candidates
+    detector = dialogue.components.entities
+    with wrap_errors(ModelError, f"finding entities with {detector.name!r}"):
+        (entities,) = detector.detect([query])
+        query_names = join_names(extract_names(entities))
+    query_words, speakers = frozenset(content_words(query)), speaker_words(snapshot.speakers)
+    matches = EntityMatches(
+        snapshot=snapshot, query_words=query_words, query_names=query_names, speaker_words=speakers,
+        threshold=options.threshold,
+    )  # fmt: skip
+    hybrid = HybridScorer(
+        words_of=snapshot.words_of, query_words=query_words, names_of=snapshot.names_of, query_names=query_names,
+        speaker_words=speakers, threshold=options.threshold,
+    )  # fmt: skip
+    return replace(source, matches=matches), hybrid, options.candidates
 
 
-def _stretches(read: Read, how: Small) -> list[Window]:
-    if how.window is not None:
-        return read.windows(how.window)
-    return [(0, len(read.turns) - 1)] if read.turns else []
+def _find_windows(snapshot: DialogueSnapshot, options: SmallContextOptions) -> list[TurnWindow]:
+    if options.window is not None:
+        return snapshot.find_windows(options.window)
+    return [(0, len(snapshot.turns) - 1)] if snapshot.turns else []
 
 
-def _last(read: Read, count: int) -> Sequence[Said]:
-    """The pieces of the last turns that say something, in order."""
-    if not count or not read.pieces:
+def _last_passages(snapshot: DialogueSnapshot, count: int) -> Sequence[TurnPassage]:
+    """Return the passages of the last `count` turns that aren't blank, in order."""
+    passages = snapshot.passages
+    if not count or not passages:
         return []
-    first, turns = len(read.pieces), 0
-    while first and (turns < count or read.pieces[first - 1].turn == read.pieces[first].turn):
+    first, turns = len(passages), 0
+    while first and (turns < count or passages[first - 1].turn == passages[first].turn):
         first -= 1
-        turns += read.pieces[first].begins
-    return read.pieces[first:]
+        turns += passages[first].begins
+    return passages[first:]
 
 
-def _listed(read: Read, rows: npt.NDArray[np.int64], room: int) -> int:
-    """How many of the latest could stand in so many tokens if each fitted, and some more for what is said twice."""
-    grows = np.cumsum(np.asarray(read.tokens, dtype=np.int64)[rows][::-1])
-    return int(np.searchsorted(grows, room, "right")) + MORE
+def _count_latest(snapshot: DialogueSnapshot, rows: npt.NDArray[np.int64], room: int) -> int:
+    """Return how many of the latest passages fit into `room` tokens, plus a reserve for repeated ones."""
+    sums = np.cumsum(np.asarray(snapshot.tokens, dtype=np.int64)[rows][::-1])
+    return int(np.searchsorted(sums, room, "right")) + _SPARE
 
 
-def _relation(one: Passage, other: Passage) -> Relation:
-    """The same words by the same speaker, on the same day, say the same."""
-    return "same" if one.shown.casefold().split() == other.shown.casefold().split() else ""
+def _relate(one: Passage, other: Passage) -> Relation:
+    """Return "same" for the same words of the same speaker on the same day."""
+    return "same" if one.prompt_text.casefold().split() == other.prompt_text.casefold().split() else ""

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from meve.errors import IngestError, foreign
+from meve.errors import IngestError, wrap_errors
 
 
 @lru_cache(maxsize=32)
@@ -21,5 +21,5 @@ def grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, which has
     )
     if find_spec(f"tree_sitter_{module}") is None:
         return None
-    with foreign(IngestError, f"loading the grammar of {language}"):
+    with wrap_errors(IngestError, f"loading the grammar of {language}"):
         return getattr(import_module(f"tree_sitter_{module}"), function)()

@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import Any
 
 from meve.errors import ConfigurationError, missing_extra
-from meve.pipeline.config import check_names
+from meve.pipeline.config import check_option_names
 
-NOTHING = "Nothing that was found answers this. Say so rather than guess."
+NO_RESULT_MESSAGE = "Nothing that was found answers this. Say so rather than guess."
 """What a tool tells a model where nothing qualifies."""
-DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
+TOOL_DESCRIPTION = "Searches the documents and returns only passages that were verified to answer the question."
 """What a model is told of the tool."""
 _IMMUTABLE = (str, int, float, type(None))
 
 
-def lazily(package: str, where: Mapping[str, str], *, needs: str, extra: str) -> Callable[[str], Any]:
+def lazy_exports(package: str, where: Mapping[str, str], *, needs: str, extra: str) -> Callable[[str], Any]:
     """A package's `__getattr__`, which loads a name's module when it is first asked for.
 
     Args:
@@ -42,10 +42,10 @@ def lazily(package: str, where: Mapping[str, str], *, needs: str, extra: str) ->
     return load
 
 
-def overrides(names: Mapping[str, str], *given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_options(names: Mapping[str, str], *given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by MeVe's names, of those that are set; the later given wins.
 
-    >>> overrides({"k": "limit"}, {"k": 3, "threshold": None}, {"k": 5})
+    >>> merge_options({"k": "limit"}, {"k": 3, "threshold": None}, {"k": 5})
     {'limit': 5}
     """
     made: dict[str, Any] = {}
@@ -54,13 +54,13 @@ def overrides(names: Mapping[str, str], *given: Mapping[str, Any]) -> dict[str, 
     return made
 
 
-def renamed(names: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
+def translate_options(names: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
     """What a call was given, by MeVe's names; None included.
 
     Raises:
         ConfigurationError: a name that means nothing, or two that mean the same.
 
-    >>> renamed({"k": "limit"}, {"k": 3})
+    >>> translate_options({"k": "limit"}, {"k": 3})
     {'limit': 3}
     """
     made: dict[str, Any] = {}
@@ -69,14 +69,14 @@ def renamed(names: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, A
         if mine in made:
             raise ConfigurationError(f"{name} is given beside {mine}, which says the same: give one of them")
         made[mine] = value
-    check_names(made)
+    check_option_names(made)
     return made
 
 
-def plain_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
+def json_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     """Of metadata, what JSON can hold: what filters go by.
 
-    >>> plain_metadata({"year": 2001, "when": object(), "tags": ["a", "b"], "score": float("nan")})
+    >>> json_metadata({"year": 2001, "when": object(), "tags": ["a", "b"], "score": float("nan")})
     {'year': 2001, 'tags': ['a', 'b']}
     """
     return {str(name): value for name, value in metadata.items() if _plain(value)}
@@ -92,7 +92,7 @@ def _plain(value: object) -> bool:
     return value is None or isinstance(value, str | int)
 
 
-def copied(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that shares nothing with the original but what can't be copied."""
     made = {}
     for name, value in metadata.items():

@@ -1,10 +1,56 @@
-"""Governed memory: what an agent remembers, for how long, what it may recall, and an account of all of it."""
+"""Governed memory for agents: stores records by policy, recalls them by relevance, and logs every access and change."""
 
-from meve.memory._feedback.reflector import Reflected
+from meve.conversation import Turn
+from meve.memory._audit.audit_log import AuditLog
+from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
+from meve.memory._audit.subject_access import Explanation
+from meve.memory._classify.tags import PolicyTagger, Tagger
+from meve.memory._contradiction.nli import NliContradiction
+from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._feedback.reflector import ReflectionResult
+from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge, UsageVerdict
+from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
+from meve.memory._recall.formatting import format_recall
+from meve.memory._recall.prompt import Prompt, PromptBudget
 from meve.memory._recall.searcher import Recall
+from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.writer import Erased
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
 from meve.memory.records import MemoryRecord
+from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
-__all__ = ["ClassRule", "Erased", "GovernedMemory", "MemoryRecord", "Policy", "Recall", "Reflected"]
+__all__ = [
+    "Action",
+    "AuditEvent",
+    "AuditHead",
+    "AuditLog",
+    "AuditVerification",
+    "ClassRule",
+    "Classifier",
+    "Contradiction",
+    "Erased",
+    "Explanation",
+    "ExtractiveSummariser",
+    "GovernedMemory",
+    "MemoryRecord",
+    "NliContradiction",
+    "Policy",
+    "PolicyTagger",
+    "Prompt",
+    "PromptBudget",
+    "Recall",
+    "RecordedTurns",
+    "ReflectionResult",
+    "RuleContradiction",
+    "RuleUsageJudge",
+    "SourceClassifier",
+    "Summariser",
+    "Tagger",
+    "Turn",
+    "TurnRules",
+    "UsageJudge",
+    "UsageVerdict",
+    "format_recall",
+    "record_turns",
+]

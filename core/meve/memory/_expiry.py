@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from meve.errors import ValidationError
 from meve.memory._timestamps import checked_moment
-from meve.memory.policy import CHAT, Policy, PolicyClass, Source
+from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 
 if TYPE_CHECKING:
     from meve.memory._runtime import Kit
@@ -47,7 +47,7 @@ def expiry_of(
             raise ValidationError(f"ttl must be a timedelta above zero, got {ttl!r}")
         return after(now, ttl)
     ttl = policy.rule(policy_class).ttl
-    if source in CHAT and policy.chat_ttl is not None:
+    if source in CHAT_SOURCES and policy.chat_ttl is not None:
         ttl = policy.chat_ttl if ttl is None else min(ttl, policy.chat_ttl)
     return None if ttl is None else after(now, ttl)
 

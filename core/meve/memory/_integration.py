@@ -1,113 +1,113 @@
-"""What every skin of a memory does: recall once for a turn, hold it until the answer, and go on where memory fails."""
+"""What the framework wrappers share: recalls that wait for their answer, tolerance of failures, and option checks."""
 
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Literal, TypeAlias, get_args
 
+from cachetools import LRUCache
+
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
-from meve.memory import GovernedMemory
 from meve.memory._recall.query import SearchOptions, asked
 from meve.memory._recall.searcher import Recall
-from meve.memory.conversation.turns import TurnRules
-from meve.pipeline.config import check_names
+from meve.memory.memory import GovernedMemory
+from meve.memory.turns import TurnRules
+from meve.pipeline.config import check_option_names
 
 OnError: TypeAlias = Literal["warn", "raise"]
-HELD = 256
-"""Recalls that wait for their answer; beyond, the oldest goes, and no answer is held against it."""
-_FORGIVEN = (StorageError, ModelError, QueryError, PassageError)
-"""What may keep memory from its work; never what keeps users apart."""
-_TOLD = frozenset({"query", "user_id", "without"})
-"""What the conversation tells a search."""
-_OPTIONS = tuple(name for name in SearchOptions.__annotations__ if name not in _TOLD)
+MAX_PENDING_RECALLS = 256
+"""Recalls that wait for their answer; the answer to an older one adjusts no scores."""
+_TOLERATED = (StorageError, ModelError, QueryError, PassageError)
+"""Failures without which the conversation can go on; those that keep users apart are always raised."""
+_RESERVED_OPTIONS = frozenset({"query", "user_id", "without"})
+"""Options of a search that the conversation determines."""
+_OPTIONS = tuple(name for name in SearchOptions.__annotations__ if name not in _RESERVED_OPTIONS)
 
 
-class Held:
-    """The recalls of turns that aren't answered yet. Safe to share between threads."""
+class PendingRecalls:
+    """The recalls of turns without an answer so far. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._recalls: OrderedDict[tuple[Any, ...], Recall] = OrderedDict()
-        self._guard = Lock()
+        self._recalls: LRUCache[tuple[Any, ...], Recall] = LRUCache(MAX_PENDING_RECALLS)
+        self._lock = Lock()
 
-    def find(self, key: tuple[Any, ...]) -> Recall | None:
-        """That of a turn."""
-        with self._guard:
+    def get(self, key: tuple[Any, ...]) -> Recall | None:
+        """Return the recall of a turn."""
+        with self._lock:
             return self._recalls.get(key)
 
-    def keep(self, key: tuple[Any, ...], recall: Recall) -> None:
-        """Hold one."""
-        with self._guard:
+    def put(self, key: tuple[Any, ...], recall: Recall) -> None:
+        """Store the recall of a turn."""
+        with self._lock:
             self._recalls[key] = recall
-            while len(self._recalls) > HELD:
-                self._recalls.popitem(last=False)
 
-    def take(self, key: tuple[Any, ...]) -> Recall | None:
-        """That of a turn, and hold it no more."""
-        with self._guard:
+    def pop(self, key: tuple[Any, ...]) -> Recall | None:
+        """Remove and return the recall of a turn."""
+        with self._lock:
             return self._recalls.pop(key, None)
 
 
 @contextmanager
-def forgiving(on_error: OnError, doing: str) -> Iterator[None]:
-    """Go on with a warning where memory couldn't do its work, if that is wanted."""
+def tolerate_failures(on_error: OnError, doing: str) -> Iterator[None]:
+    """Turn failures of the memory into warnings, unless `on_error` is "raise"."""
     try:
         yield
-    except _FORGIVEN as error:
+    except _TOLERATED as error:
         if on_error == "raise":
             raise
-        told = f"{doing} failed, and the conversation goes on without: {error}"
-        warnings.warn(told, MemoryLostWarning, stacklevel=4)
+        message = f"{doing} failed, and the conversation goes on without: {error}"
+        warnings.warn(message, MemoryLostWarning, stacklevel=4)
 
 
-def checked_memory(memory: object) -> GovernedMemory:
-    """A governed memory.
+def check_memory(memory: object) -> GovernedMemory:
+    """Return the argument if it is a governed memory.
 
     Raises:
-        ConfigurationError: something else.
+        ConfigurationError: anything else.
     """
     if not isinstance(memory, GovernedMemory):
-        raise ConfigurationError(f"memory is {memory!r:.60}: give what GovernedMemory.open(…) returns")
+        raise ConfigurationError(f"memory must be a GovernedMemory, got {memory!r:.60}: use GovernedMemory.open(…)")
     return memory
 
 
-def checked_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of `GovernedMemory.search` for every recall.
+def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options of `GovernedMemory.search` for every recall, checked against the policy.
 
     Raises:
-        ConfigurationError: one that there isn't, or that the program tells at each call.
-        ValidationError: a value that can't be.
+        ConfigurationError: an unknown option, or one that the integration sets.
+        ValidationError: an invalid value.
     """
-    given = dict(options or {})
-    told = sorted(given.keys() & _TOLD)
-    if told:
-        raise ConfigurationError(f"search holds {', '.join(map(repr, told))}: the conversation tells it, leave it out")
-    check_names(given, _OPTIONS, "search")
-    values = {name: value for name, value in given.items() if (name, value) != ("max_tokens", None)}  # the policy's
+    search = dict(options or {})
+    reserved = sorted(search.keys() & _RESERVED_OPTIONS)
+    if reserved:
+        names = ", ".join(map(repr, reserved))
+        raise ConfigurationError(f"{names} is set by the integration: remove it from search")
+    check_option_names(search, _OPTIONS, "search")
+    values = {name: value for name, value in search.items() if (name, value) != ("max_tokens", None)}  # the policy's
     asked("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
-    return given
+    return search
 
 
-def checked_rules(remember: TurnRules | None) -> TurnRules:
-    """Which turns are remembered; None for none.
+def check_rules(remember: TurnRules | None) -> TurnRules:
+    """Return the rules of which turns are stored; None stores no turn.
 
     Raises:
-        ConfigurationError: something else.
+        ConfigurationError: anything else.
     """
     if remember is None:
         return TurnRules(sources={})
     if not isinstance(remember, TurnRules):
-        raise ConfigurationError(f"remember is {remember!r:.60}: give TurnRules(…), or None to write nothing")
+        raise ConfigurationError(f"remember must be TurnRules(…), or None to store nothing, got {remember!r:.60}")
     return remember
 
 
-def checked_on_error(on_error: OnError) -> OnError:
-    """What to do where memory fails.
+def check_on_error(on_error: OnError) -> OnError:
+    """Return the argument if it is a known way to handle failures.
 
     Raises:
-        ConfigurationError: neither.
+        ConfigurationError: anything else.
     """
     if on_error not in get_args(OnError):
-        raise ConfigurationError(f"on_error is {on_error!r:.40}: choose one of {', '.join(get_args(OnError))}")
+        raise ConfigurationError(f"on_error must be one of {', '.join(get_args(OnError))}, got {on_error!r:.40}")
     return on_error

@@ -7,18 +7,18 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, foreign
-from meve.memory._audit.chain import Action, Chain, Event
+from meve.errors import ModelError, wrap_errors
+from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
-from meve.memory._recall.scoring import shown
+from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, StoredRecord, checked_text
@@ -69,7 +69,7 @@ class Kit:
     """The probability from which on the verifier lets a memory through, in [0, 1]."""
     tokens: TokenCounter
     clock: Clock
-    chain: Chain
+    chain: AuditChain
     contradiction: Contradiction
     usage: UsageJudge
     classifier: Classifier
@@ -91,7 +91,7 @@ class Kit:
         embedder = resolve_embedder(get("embedder"))
         policy = get("policy") or Policy()
         contradiction = get("contradiction") or RuleContradiction()
-        chain = Chain(get("audit_key"))
+        chain = AuditChain(get("audit_key"))
         store = RecordStore.open(backend, chain)
         store.claim_embedder(embedder.name, embedder.dimension)
         return cls(
@@ -128,12 +128,12 @@ class Kit:
         d = self.embedder.dimension
         vectors = np.zeros((len(records), d), dtype=np.float32)
         if with_text:
-            with foreign(ModelError, f"embedding a memory with {self.embedder.name!r}"):
+            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
                 embedded = self.embedder.embed_passages([r.text for r in with_text])
-            vectors[[bool(r.text) for r in records]] = checked_vectors(
+            vectors[[bool(r.text) for r in records]] = validate_vectors(
                 embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
             )
-        tokens = iter(self.tokens.count_many([shown(r.text, r.source, r.created_at) for r in with_text]))
+        tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
             StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
             for record, vector in zip(records, vectors, strict=True)
@@ -146,9 +146,9 @@ class Kit:
             QueryError: the query is longer than the model's window.
             ModelError: the embedder failed.
         """
-        with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
             vector = self.embedder.embed_query(query)
-        return checked_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
+        return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
 
     def event(
         self,
@@ -158,7 +158,7 @@ class Kit:
         reason: str,
         now: datetime,
         **detail: Any,  # noqa: ANN401
-    ) -> Event:
+    ) -> EventDraft:
         """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash.
 
         Raises:
@@ -166,8 +166,8 @@ class Kit:
         """
         all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
         because = checked_text(reason, "reason")  # anything else would be read back as something else
-        return Event(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
+        return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:
         """Return a text's keyed hash under a name; nothing without a key, since a bare hash can be guessed."""
-        return {name: self.chain.content(text)} if self.chain.keyed else {}
+        return {name: self.chain.hash_content(text)} if self.chain.keyed else {}

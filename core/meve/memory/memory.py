@@ -1,20 +1,28 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
-from meve.memory._async_runner import Aside
+from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.audit_log import AuditLog
-from meve.memory._audit.subject_access import Explained, explained, exported
-from meve.memory._feedback.reflector import Reflected, Reflector
+from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
+from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Keeper
 from meve.memory._maintenance.plan import Upkept
-from meve.memory._recall.prompt import Budget, Prompt, Turn, checked_turns, composed, in_brief, room_for_facts
+from meve.memory._recall.prompt import (
+    Prompt,
+    PromptBudget,
+    compose_prompt,
+    count_fact_tokens,
+    parse_history,
+    summarise_turns,
+)
 from meve.memory._recall.query import SearchOptions, SentenceHashes, asked
 from meve.memory._recall.searcher import Load, Recall, RecallCache, Searcher
 from meve.memory._recall.user_index import Shelves
@@ -58,8 +66,8 @@ class GovernedMemory:
         self._background: builtins.list[Background] = []
         self._closed = False
         self._sentences = SentenceHashes()
-        self.aside = Aside()
-        """For async callers: `await memory.aside(memory.search, …)` runs it in a thread."""
+        self.run_async = AsyncRunner()
+        """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
 
     @classmethod
     def open(
@@ -153,11 +161,11 @@ class GovernedMemory:
         )  # fmt: skip
         return self._searcher.search(checked)
 
-    def reflect(self, recall: Recall, *, answer: str) -> Reflected:
+    def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
         """Move the scores of recalled memories by what the answer made of them: used, unused, contradicted.
 
-        While more searches run than the policy's `limits.busy`, this is deferred (`Reflected.deferred`) to the next
-        call without such a load, to `maintain`, or to `close`.
+        While more searches run than the policy's `limits.busy`, this is deferred (`ReflectionResult.deferred`) to the
+        next call without such a load, to `maintain`, or to `close`.
 
         Args:
             recall: the result of `search`.
@@ -278,11 +286,11 @@ class GovernedMemory:
 
         Expired and erased records aren't among them.
         """
-        return exported(self._kit, user_key(user_id), user_id)
+        return export_user(self._kit, user_key(user_id), user_id)
 
     def explain(
         self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
-    ) -> builtins.list[Explained]:
+    ) -> builtins.list[Explanation]:
         """Return what is remembered about something, private records included, each with its entries of the audit log.
 
         Args:
@@ -299,17 +307,17 @@ class GovernedMemory:
             max_tokens=_NO_BUDGET,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
-        return explained(self._kit, query.user, self._searcher.look(query), archived)[:limit]
+        return explain_recall(self._kit, query.user, self._searcher.look(query), archived)[:limit]
 
     def prompt(
         self,
         query: str,
         *,
         user_id: UserId,
-        history: Sequence[Turn | Mapping[str, str] | str] = (),
+        history: Sequence[TurnRecord] = (),
         system: str = "",
         max_tokens: int = 2_048,
-        budget: Budget | None = None,
+        budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
         """Return a prompt within a budget: facts from memory, older turns in brief, the last ones verbatim, the query.
@@ -327,12 +335,12 @@ class GovernedMemory:
             ConfigurationError: system text and query alone exceed the budget.
             ValidationError: a turn is invalid.
         """
-        shared = replace(budget or Budget(), max_tokens=max_tokens)
-        turns = checked_turns(history)
+        shared = replace(budget or PromptBudget(), max_tokens=max_tokens)
+        turns = parse_history(history)
         parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
-        earlier = in_brief(turns, summariser=self._kit.summariser, **parts)
-        recall = self.search(query, user_id=user_id, max_tokens=room_for_facts(**parts), **search)
-        return composed(recall, turns, earlier=earlier, **parts)
+        summary = summarise_turns(turns, summariser=self._kit.summariser, **parts)
+        recall = self.search(query, user_id=user_id, max_tokens=count_fact_tokens(**parts), **search)
+        return compose_prompt(recall, turns, summary=summary, **parts)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
         """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.
@@ -347,7 +355,7 @@ class GovernedMemory:
             ModelError: a component that compares or summarises failed; all else is done, for every user.
         """
         if not dry_run:
-            self._reflector.catch_up()
+            self._reflector.run_deferred()
         return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
     def maintain_every(self, seconds: float) -> Background:
@@ -375,9 +383,9 @@ class GovernedMemory:
         """Stop background work, and close the store."""
         for each in self._background:
             each.stop()
-        self.aside.close()
+        self.run_async.close()
         try:
-            self._reflector.catch_up()
+            self._reflector.run_deferred()
         finally:
             self._closed = True
             self._kit.store.close()

@@ -1,1 +1,1 @@
-"""The five phases in a row: retrieve, verify, fall back, prioritise, budget; with their settings, context and trace."""
+"""Run the five phases: retrieve, verify, fall back, prioritise, budget; with settings, context and trace."""

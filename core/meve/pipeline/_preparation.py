@@ -1,4 +1,4 @@
-"""Before passages enter a corpus: texts become passages, and each is embedded and counted, once."""
+"""Prepare passages for a corpus: check, embed and count them."""
 
 import json
 import threading
@@ -8,24 +8,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.components.tokenizers import resolve_tokens
-from meve.errors import ModelError, PassageError, ValidationError, foreign
+from meve.errors import ModelError, PassageError, ValidationError, wrap_errors
 from meve.ports import Embedder, TokenCounter
 from meve.types import FloatArray, Passage
 
 BATCH = 64
-"""Passages that are embedded between two reports of progress."""
+"""Texts that are embedded between two progress reports."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many passages are done, and how many there are."""
+"""A function that is called with the number of finished passages, and of all."""
 
 
-def checked(passages: Sequence[Passage]) -> None:
-    """Refuse passages that couldn't be found or saved.
+def check_passages(passages: Sequence[Passage]) -> None:
+    """Check that passages can be retrieved and saved.
 
     Raises:
-        PassageError: no `Passage`, blank text or id, or metadata that JSON can't hold.
+        PassageError: an item that is no `Passage`, a blank text or id, or metadata that isn't JSON data.
     """
     for n, passage in enumerate(passages):
         _check_passage(n, passage)
@@ -33,16 +33,20 @@ def checked(passages: Sequence[Passage]) -> None:
 
 def _check_passage(n: int, passage: object) -> None:
     if not isinstance(passage, Passage):
-        raise PassageError(f"item {n} is {type(passage).__name__}, not a Passage: use Passage(id=…, text=…)")
+        raise PassageError(f"item {n} must be a Passage, got {type(passage).__name__}: use Passage(id=…, text=…)")
     if not isinstance(passage.id, str) or not passage.id:
-        raise PassageError(f"item {n} has the id {passage.id!r}: give a text that isn't empty; nothing was changed")
+        raise PassageError(f"the id of item {n} must be a non-empty string, got {passage.id!r}; nothing was changed")
     if not isinstance(passage.text, str) or not passage.text.strip():
-        raise PassageError(f"passage {passage.id!r} has no text: leave it out; nothing was changed")
+        raise PassageError(
+            f"the text of passage {passage.id!r} must not be blank: leave the passage out; nothing was changed"
+        )
     if not isinstance(passage.title, str):
-        raise PassageError(f"passage {passage.id!r} has the title {passage.title!r}: give text; nothing was changed")
+        raise PassageError(
+            f"the title of passage {passage.id!r} must be a string, got {passage.title!r}; nothing was changed"
+        )
     if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
         raise PassageError(
-            f"passage {passage.id!r} has the metadata {passage.metadata!r:.80}: give a mapping from names to values; "
+            f"the metadata of passage {passage.id!r} must map names to values, got {passage.metadata!r:.80}; "
             "nothing was changed"
         )
     try:
@@ -51,69 +55,67 @@ def _check_passage(n: int, passage: object) -> None:
             json.dumps(dict(passage.metadata), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as cause:
         raise PassageError(
-            f"passage {passage.id!r} can't be saved as JSON in UTF-8: {cause}; nothing was changed"
+            f"passage {passage.id!r} must be valid JSON in UTF-8: {cause}; nothing was changed"
         ) from cause
 
 
-def embedded(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
-    """The vectors of n texts, shape (n, d), in the order given. Texts of like length are read together.
+def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
+    """Embed n texts, as an array of shape (n, d), in the order given. Texts of similar length share a batch.
 
     Raises:
         ModelError: the embedder failed.
-        VectorError: it returned something else than n finite vectors of its dimension.
+        VectorError: the embedder didn't return n finite vectors of its dimension.
     """
-    made = np.empty((len(texts), embedder.dimension), dtype=np.float32)
+    embedded = np.empty((len(texts), embedder.dimension), dtype=np.float32)
     order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
     for start in range(0, len(texts), BATCH):
         chosen = order[start : start + BATCH]
         batch = [texts[n] for n in chosen]
-        with foreign(ModelError, f"embedding {len(batch)} passages with {embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding {len(batch)} passages with {embedder.name!r}"):
             vectors = embedder.embed_passages(batch)
         shape = (len(batch), embedder.dimension)
-        made[chosen] = checked_vectors(vectors, shape, f"embedder {embedder.name!r}")
+        embedded[chosen] = validate_vectors(vectors, shape, f"embedder {embedder.name!r}")
         if progress:
             progress(start + len(batch), len(texts))
-    return made
+    return embedded
 
 
-def counted(texts: Sequence[str], tokens: TokenCounter) -> list[int]:
-    """The token counts of n texts.
+def count_tokens(texts: Sequence[str], tokens: TokenCounter) -> list[int]:
+    """Return the token counts of n texts.
 
     Raises:
         ModelError: the tokenizer failed, or returned another number of counts.
     """
-    with foreign(ModelError, f"counting tokens with {tokens.name!r}"):
+    with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
         counts = list(tokens.count_many(texts))
     if len(counts) != len(texts):
         raise ModelError(f"tokenizer {tokens.name!r} returned {len(counts)} counts for {len(texts)} texts")
     return counts
 
 
-class Counters:
-    """The tokenizers in use: the corpus's own, whose counts are stored, and those named for single calls."""
+class TokenCounters:
+    """The tokenizers in use: the engine's own, and those that single calls name."""
 
     def __init__(self, own: TokenCounter) -> None:
         self._own = own
         self._others: dict[str, TokenCounter] = {}
         self._lock = threading.Lock()
 
-    def named(self, name: str | None) -> TokenCounter:
-        """The tokenizer of that name; the corpus's own for None.
+    def get(self, name: str | None) -> TokenCounter:
+        """Return the tokenizer of that name; the engine's own for None.
 
         Raises:
-            TokenizerUnavailableError: it can't be had here.
+            TokenizerUnavailableError: the tokenizer isn't available.
         """
         if name is None or name == self._own.name:
             return self._own
         with self._lock:
             if name not in self._others:
-                self._others[name] = _Remembering(resolve_tokens(name))
+                self._others[name] = _CachedCounter(resolve_tokens(name))
             return self._others[name]
 
 
-class _Remembering:
-    """A tokenizer that remembers its last counts: for one that the corpus keeps no counts of."""
-
+class _CachedCounter:
     def __init__(self, inner: TokenCounter) -> None:
         self.name = inner.name
         self.count = lru_cache(maxsize=16_384)(inner.count)
@@ -122,24 +124,26 @@ class _Remembering:
         return [self.count(text) for text in texts]
 
 
-def as_passages(
+def make_passages(
     texts: Iterable[str],
     *,
     ids: Sequence[str] | None = None,
     titles: Sequence[str] | None = None,
     metadatas: Sequence[Mapping[str, Any] | None] | None = None,
 ) -> list[Passage]:
-    """Texts as passages.
+    """Make passages of texts.
 
     Raises:
-        ValidationError: lists of different lengths, or one text where a list was meant.
+        ValidationError: lists of different lengths, or a single text instead of a list.
     """
     if isinstance(texts, str):
-        raise ValidationError(f"texts is one text ({texts!r:.40}): give a list of texts")
+        raise ValidationError(f"texts must be a list of texts, got a single text {texts!r:.40}")
     listed = list(texts)
     for name, others in (("ids", ids), ("titles", titles), ("metadatas", metadatas)):
         if others is not None and len(others) != len(listed):
-            raise ValidationError(f"{len(listed)} texts and {len(others)} {name}: give as many of the one as the other")
+            raise ValidationError(
+                f"{name} must have as many items as texts, got {len(others)} {name} for {len(listed)} texts"
+            )
     return [
         Passage(
             id=ids[n] if ids else default_id(n),

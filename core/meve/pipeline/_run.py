@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from meve.pipeline._trace_builder import PhaseResult, Recorder
+from meve.pipeline._trace_builder import PhaseResult, TraceBuilder
 from meve.pipeline.config import PHASES, RetrieverConfig
 from meve.types import Candidate, Dropped, Query
 
@@ -16,7 +16,7 @@ class Run:
 
     query: Query
     config: RetrieverConfig
-    trace: Recorder
+    trace: TraceBuilder
     candidates: list[Candidate] = field(default_factory=list)
     """What the last phase kept, in its order."""
     judged: dict[str, Candidate] = field(default_factory=dict)

@@ -16,7 +16,7 @@ class PhaseResult:
         self.selection = Selection(kept=())
 
 
-class Recorder:
+class TraceBuilder:
     """Collects the phases of one retrieval and the fate of each candidate; the last fate counts."""
 
     def __init__(self, clock: Clock, observer: Observer | None = None) -> None:

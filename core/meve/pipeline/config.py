@@ -1,4 +1,4 @@
-"""Every setting of a retrieval, frozen and checked, in one place. Phases get theirs by name."""
+"""Define the settings of a retrieval and the modes that choose its phases."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from meve.errors import ConfigurationError
 from meve.types import LexicalKind
 
 Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag"]
-"""The five modes of the MeVe paper: `full` runs every phase, the others leave some out, to see what they are worth."""
+"""The five modes of the MeVe paper: `full` runs every phase, the others are its ablations."""
 
 PHASES: Mapping[Mode, tuple[str, ...]] = {
     "full": ("retrieve", "verify", "follow", "fallback", "prioritize", "condense", "budget"),
@@ -22,14 +22,14 @@ PHASES: Mapping[Mode, tuple[str, ...]] = {
 """The phases that each mode runs; `follow` and `condense` only where `hops` and `packing` ask for them."""
 
 Sources = Literal["dense", "lexical", "hybrid"]
-"""Where candidates come from: vectors, words, or both, as many from each."""
+"""Where candidates come from: vectors, keywords, or both with as many from each."""
 
 Packing = Literal["passages", "sentences"]
-"""What is packed: passages as they are, or of each its title and the sentences that carry evidence."""
+"""What is packed: whole passages, or the title and the evidence sentences of each."""
 
 
 class Overrides(TypedDict, total=False):
-    """What `retrieve` takes by name, to override the retriever's configuration for one call."""
+    """The keyword arguments of `retrieve` that override the configuration for one call."""
 
     candidates: int
     sources: Sources
@@ -57,10 +57,10 @@ class Overrides(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrieverConfig:
-    """How a retrieval decides. Checked when made; each value can be overridden for one call, by name.
+    """The settings of a retrieval. Each can be overridden for one call, by name.
 
     Raises:
-        ConfigurationError: a value of the wrong type or out of range; the message says which, and what would do.
+        ConfigurationError: a value of the wrong type or out of range.
 
     Source: MeVe (Ottem 2025), appendix A.4, with the corrections that `docs/architecture.md` lists.
 
@@ -69,91 +69,76 @@ class RetrieverConfig:
     """
 
     candidates: int = 20
-    """Phase 1: how many candidates a source may bring (the paper's k)."""
+    """Phase 1: the most candidates per source (the paper's k)."""
     sources: Sources = "hybrid"
-    """Phase 1: candidates by their vectors, by their words, or by both, which are all verified. Where words were asked
-    already, the fallback brings back the best of those that were turned down."""
+    """Phase 1: search by vectors, by keywords, or by both. If keywords were searched, the fallback reconsiders the best
+    rejected candidates instead of searching again."""
     limit: int | None = None
-    """Phase 5: how many passages the context may hold; None for as many as the budget takes."""
+    """Phase 5: the most passages in the context; None for as many as the budget admits."""
     threshold: float = 0.5
-    """Phase 2: the probability from which on a candidate is verified (τ), in [0, 1]."""
+    """Phase 2: the least probability of a verified candidate (τ), in [0, 1]."""
     exact: bool = True
-    """Phase 2: score every candidate. False leaves out copies of one that is verified, and, where a prior is at hand,
-    those that stand no chance; the trace names them."""
+    """Phase 2: score every candidate. False skips duplicates of verified candidates, and those that a prior predicts to
+    fail; the trace names them."""
     hops: int = 1
-    """Phase 2: with 2 or more, the sources are asked again beside what is verified, so many times in all, to complete
-    it: for questions that need several passages together."""
+    """Phase 2: how many searches in all. From 2 on, the sources are searched again with the question and verified
+    passages together: for questions that need several passages."""
     evidence: int = 2
-    """Phase 2: in a further hop, how many verified passages to go on from, the best first, each by itself."""
+    """Phase 2: how many verified passages a further hop extends, the best first, each by itself."""
     evidence_words: int = 60
-    """Phase 2: in a further hop, how many words of such a passage stand beside the question."""
+    """Phase 2: how many words of such a passage follow the question."""
     follow_k: int = 10
-    """Phase 2: in a further hop, how many candidates a source may bring for each such passage."""
+    """Phase 2: the most candidates per source and such passage."""
     min_verified: int = 3
-    """Phase 3: with fewer verified candidates than this, the fallback runs (N_min)."""
+    """Phase 3: the fallback runs with fewer verified candidates than this (N_min)."""
     fallback_k: int = 5
-    """Phase 3: how many candidates the fallback may bring."""
+    """Phase 3: the most candidates that the fallback adds."""
     fallback_floor: float = 0.1
-    """Phase 3: the probability that a fallback candidate must reach to be let in, in [0, 1]; 0 lets all in."""
+    """Phase 3: the least probability of a fallback candidate, in [0, 1]; 0 admits all."""
     redundancy: float = 0.85
     """Phase 4: drop a candidate whose cosine with a better one exceeds this (θ), in [0, 1]; 1 drops none."""
     max_tokens: int = 512
-    """Phase 5: the most tokens that the context's text may have (T_max)."""
+    """Phase 5: the most tokens of the context's text (T_max)."""
     packing: Packing = "passages"
-    """Phase 5: pack whole passages, or of each its title and the sentences that carry evidence."""
+    """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float = 0.5
-    """Phase 5: the probability from which on a sentence stays, in [0, 1]; a passage's best one stays in any case."""
+    """Phase 5: the least probability of a sentence, in [0, 1]; the best sentence of a passage always stays."""
     sufficiency_threshold: float | None = None
-    """From which estimate on a context is called sufficient, in [0, 1]; None for the estimator's own."""
+    """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
     mode: Mode = "full"
     separator: str = "\n\n"
-    """Phase 5: stands between passages; its tokens count."""
+    """Phase 5: separates passages; its tokens count."""
     citations: bool = False
     """Phase 5: put [1], [2], … before the passages; their tokens count."""
     tokens: str | None = None
-    """Phase 5: count with this tokenizer (a tiktoken encoding, say) and not with the retriever's own."""
+    """Phase 5: the name of a tokenizer, such as a tiktoken encoding; None for the retriever's own."""
     lexical: LexicalKind | None = None
-    """Phases 1 and 3: ask this keyword index, the inverted `bm25` or the paper's `rank_bm25`, and no other."""
+    """Phases 1 and 3: the keyword index, `bm25` or the paper's `rank_bm25`; None for the retriever's own."""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("candidates", 1),
-            ("limit", 1),
-            ("min_verified", 0),
-            ("fallback_k", 0),
-            ("max_tokens", 1),
-            ("hops", 1),
-            ("evidence", 1),
-            ("evidence_words", 1),
-            ("follow_k", 1),
-        ):
+        for name, least in _INTEGERS.items():
             if name != "limit" or self.limit is not None:
-                object.__setattr__(self, name, _integer(name, getattr(self, name), least))
-        for name in ("threshold", "sentence_threshold", "fallback_floor", "redundancy"):
-            object.__setattr__(self, name, _fraction(name, getattr(self, name)))
-        if self.sufficiency_threshold is not None:
-            value = _fraction("sufficiency_threshold", self.sufficiency_threshold)
-            object.__setattr__(self, "sufficiency_threshold", value)
-        _choice("mode", self.mode, get_args(Mode))
-        _choice("sources", self.sources, get_args(Sources))
-        _choice("packing", self.packing, get_args(Packing))
-        _kind("separator", self.separator, str, "text")
-        _kind("citations", self.citations, bool, "True or False")
-        _kind("exact", self.exact, bool, "True or False")
-        if self.tokens is not None:
-            _kind("tokens", self.tokens, str, "a tokenizer's name, or None for the retriever's own")
-        if self.lexical is not None:
-            _choice("lexical", self.lexical, get_args(LexicalKind))
+                object.__setattr__(self, name, _check_integer(name, getattr(self, name), least))
+        for name in _PROBABILITIES:
+            if name != "sufficiency_threshold" or self.sufficiency_threshold is not None:
+                object.__setattr__(self, name, _check_probability(name, getattr(self, name)))
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            _check(name, value, value in choices, f"one of {', '.join(map(str, choices))}")
+        _check("separator", self.separator, isinstance(self.separator, str), "a string")
+        _check("citations", self.citations, isinstance(self.citations, bool), "True or False")
+        _check("exact", self.exact, isinstance(self.exact, bool), "True or False")
+        _check("tokens", self.tokens, isinstance(self.tokens, str | None), "the name of a tokenizer, or None")
 
     @classmethod
     def paper(cls) -> Self:
-        """The published setting, whatever the defaults become: k 20, τ 0.5, N_min 3, θ 0.85, T_max 512.
+        """Return the published settings: k 20, τ 0.5, N_min 3, θ 0.85, T_max 512.
 
-        Budgets are counted in gpt2 tokens, the fallback is rank_bm25 over lower-cased whitespace tokens and lets all
-        of its hits in. The models are parts, not settings: embedder `sentence-transformers/multi-qa-mpnet-base-dot-v1`,
+        Budgets are counted in gpt2 tokens. The fallback is rank_bm25 over lower-cased whitespace tokens and admits all
+        of its hits. The paper's models are no settings: embedder `sentence-transformers/multi-qa-mpnet-base-dot-v1`,
         verifier `cross-encoder/ms-marco-MiniLM-L-6-v2`.
 
-        Source: MeVe (Ottem 2025), appendices A.2 and A.4. How many hits the fallback adds is not published; 5 here.
+        Source: MeVe (Ottem 2025), appendices A.2 and A.4. The number of fallback hits is not published; 5 here.
         """
         return cls(
             candidates=20,
@@ -176,18 +161,18 @@ class RetrieverConfig:
         )
 
     def override(self, **changes: Unpack[Overrides]) -> Self:
-        """A copy with some values changed.
+        """Return a copy with some values changed.
 
         Raises:
             ConfigurationError: an unknown name, or a value out of range.
         """
         if not changes:
             return self
-        check_names(changes)
+        check_option_names(changes)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready; `from_dict` reads it back."""
+        """Return JSON-ready data; `from_dict` reads it."""
         return asdict(self)
 
     @classmethod
@@ -197,35 +182,37 @@ class RetrieverConfig:
         Raises:
             ConfigurationError: an unknown name, or a value out of range.
         """
-        check_names(data)
+        check_option_names(data)
         return cls(**data)
 
 
-def checked_config(config: object) -> RetrieverConfig:
-    """The configuration that was given, if it is one; the defaults for None.
+def validate_config(config: object) -> RetrieverConfig:
+    """Return the given configuration, or the defaults for None.
 
     Raises:
-        ConfigurationError: something else.
+        ConfigurationError: anything else.
     """
     if config is None:
         return RetrieverConfig()
     if not isinstance(config, RetrieverConfig):
-        raise ConfigurationError(f"config is {config!r:.80}: give a RetrieverConfig, or RetrieverConfig.from_dict(…)")
+        raise ConfigurationError(
+            f"config must be a RetrieverConfig, got {config!r:.80}: RetrieverConfig.from_dict reads a mapping"
+        )
     return config
 
 
-def check_names(names: Iterable[str], known: Collection[str] = (), of: str = "") -> None:
-    """Refuse options that don't exist, and say which one was probably meant.
+def check_option_names(names: Iterable[str], known: Collection[str] = (), of: str = "") -> None:
+    """Check option names, and suggest the nearest valid one.
 
     Args:
-        names: those that are given.
-        known: those that there are; `RetrieverConfig`'s if empty.
-        of: what they are options of, for the message.
+        names: the given names.
+        known: the valid names; those of `RetrieverConfig` if empty.
+        of: what has these options, for the message.
 
     Raises:
-        ConfigurationError: a name that isn't known.
+        ConfigurationError: an unknown name.
 
-    >>> check_names(["limt"], ["limit", "tags"], "search")
+    >>> check_option_names(["limt"], ["limit", "tags"], "search")
     Traceback (most recent call last):
     meve.errors.ConfigurationError: unknown option 'limt' of search: did you mean 'limit'?
     """
@@ -237,23 +224,39 @@ def check_names(names: Iterable[str], known: Collection[str] = (), of: str = "")
             raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}")
 
 
-def _integer(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least {least}")
+_INTEGERS = {
+    "candidates": 1,
+    "limit": 1,
+    "hops": 1,
+    "evidence": 1,
+    "evidence_words": 1,
+    "follow_k": 1,
+    "min_verified": 0,
+    "fallback_k": 0,
+    "max_tokens": 1,
+}
+"""The least value of each integer setting."""
+_PROBABILITIES = ("threshold", "sentence_threshold", "fallback_floor", "redundancy", "sufficiency_threshold")
+_CHOICES = {
+    "mode": get_args(Mode),
+    "sources": get_args(Sources),
+    "packing": get_args(Packing),
+    "lexical": (*get_args(LexicalKind), None),
+}
+
+
+def _check(name: str, value: object, is_valid: bool, valid: str) -> None:
+    if not is_valid:
+        raise ConfigurationError(f"{name} must be {valid}, got {value!r}")
+
+
+def _check_integer(name: str, value: Any, least: int) -> int:  # noqa: ANN401
+    is_valid = isinstance(value, Integral) and not isinstance(value, bool) and value >= least  # type: ignore[operator]
+    _check(name, value, is_valid, f"an integer of at least {least}")
     return int(value)
 
 
-def _fraction(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ConfigurationError(f"{name} is {value!r}: give a number from 0 to 1")
+def _check_probability(name: str, value: Any) -> float:  # noqa: ANN401
+    is_valid = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
+    _check(name, value, is_valid, "between 0 and 1")
     return float(value)
-
-
-def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{name} is {value!r}: choose one of {', '.join(choices)}")
-
-
-def _kind(name: str, value: object, kind: type, wanted: str) -> None:
-    if not isinstance(value, kind):
-        raise ConfigurationError(f"{name} is {value!r}: give {wanted}")

@@ -1,4 +1,4 @@
-"""What a retrieval hands over: the text for the prompt, and everything that explains it."""
+"""Define the result of a retrieval: the text for the prompt, its passages and its trace."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,24 +9,24 @@ from meve.types import ContextPassage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Text for a prompt, with its account."""
+    """The text for a prompt, with its passages and its trace."""
 
     query: str
     text: str
-    """The passages, best first, joined; empty when nothing qualified."""
+    """The joined passages, best first; empty if none qualified."""
     tokens: int
-    """Of the whole text, separators and citations included; never above `max_tokens`."""
+    """The tokens of the whole text, separators and citations included; at most `max_tokens`."""
     max_tokens: int
     sufficient: bool
-    """Whether it can carry an answer: by the estimate, or where there is none, whether something verified stands in it.
-    Where False, an application does better to abstain than to answer."""
+    """Whether the context suffices for an answer, by the estimate; without one, whether a passage is verified.
+    If False, an application should abstain."""
     sufficiency: float | None
-    """The estimated probability of that, in [0, 1]; None where no estimator was at hand."""
+    """The estimated probability of that, in [0, 1]; None without an estimator."""
     passages: tuple[ContextPassage, ...]
     trace: Trace
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data: query, text, passages and trace."""
+        """Return JSON-ready data: query, text, passages and trace."""
         return {
             "query": self.query,
             "text": self.text,

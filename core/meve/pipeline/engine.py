@@ -12,9 +12,9 @@ from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.pipeline._preparation import Counters, checked
+from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
-from meve.pipeline.config import Overrides, RetrieverConfig, checked_config
+from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
@@ -62,12 +62,12 @@ class Engine:
     """Predicts hopeless candidates, for `exact=False`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
-    _counters: Counters = field(init=False, repr=False)
+    _counters: TokenCounters = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "config", checked_config(self.config))
+        object.__setattr__(self, "config", validate_config(self.config))
         object.__setattr__(self, "_cached_embedder", CachedEmbedder(self.embedder))
-        object.__setattr__(self, "_counters", Counters(self.tokens))
+        object.__setattr__(self, "_counters", TokenCounters(self.tokens))
 
     def select(
         self,
@@ -96,7 +96,7 @@ class Engine:
             ModelError: a model failed.
         """
         check_query(query)
-        checked(passages)
+        check_passages(passages)
         settings = self.resolve_config(config, overrides)
         first: dict[str, Passage] = {}
         for passage in passages:
@@ -110,7 +110,7 @@ class Engine:
         Raises:
             ConfigurationError: an unknown option, or a value out of range.
         """
-        return checked_config(self.config if config is None else config).override(**overrides)
+        return validate_config(self.config if config is None else config).override(**overrides)
 
     def counter(self, settings: RetrieverConfig) -> TokenCounter:
         """Return the token counter that the settings name, else the engine's own.
@@ -118,7 +118,7 @@ class Engine:
         Raises:
             TokenizerUnavailableError: the named tokenizer isn't available here.
         """
-        return self._counters.named(settings.tokens)
+        return self._counters.get(settings.tokens)
 
     def run(
         self,
@@ -175,7 +175,7 @@ def make_engine(
         ConfigurationError: components that don't work together, or an extra that isn't installed.
         ModelError: a model or a tokenizer that isn't available.
     """
-    config = checked_config(config)
+    config = validate_config(config)
     resolved = resolve_embedder(embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
     if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
-from meve.errors import ConfigurationError, ModelError, QueryError, foreign
+from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.pipeline._run import Run
 from meve.pipeline._scorers import SimilarityScorer
-from meve.pipeline._trace_builder import Recorder
+from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.phases import (
@@ -21,20 +21,20 @@ from meve.pipeline.phases import (
     condense,
     fallback,
     follow,
-    judge,
     prioritize,
     reconsider,
     retrieve,
+    score_candidates,
     verify,
 )
 from meve.pipeline.phases.condense import Split
-from meve.pipeline.phases.follow import with_evidence
+from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.phases.prioritize import Relate
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Passage, Query, Selection
 
-TURNED_DOWN = "turned down"
+REJECTED = "rejected"
 """Where the fallback looks when phase 1 asked its source already, for as many or more."""
 
 
@@ -61,7 +61,7 @@ class Pipeline:
     """Which candidates stand no chance, for a verification that need not be exact."""
     relate: Relate | None = None
     """What two passages whose embeddings are close are to each other; None for taking them for the same."""
-    shown: Callable[[Passage], bool] | None = None
+    already_shown: Callable[[Passage], bool] | None = None
     """Whether a passage stands before the reader already; the first phase drops it then. None for none."""
     split: Split | None = None
     """Into sentences; only needed where sentences are packed."""
@@ -82,7 +82,7 @@ class Pipeline:
             ModelError: a model failed.
         """
         check_query(query.text)
-        run = Run(query=query, config=config, trace=Recorder(self.clock, self.observer))
+        run = Run(query=query, config=config, trace=TraceBuilder(self.clock, self.observer))
         self._embed_query(run)
         self._retrieve(run)
         self._verify(run)
@@ -111,7 +111,7 @@ class Pipeline:
     def _verify(self, run: Run) -> None:
         if not run.includes("verify"):
             run.skip("verify")
-            run.candidates = judge(run.query, run.candidates, SimilarityScorer())
+            run.candidates = score_candidates(run.query, run.candidates, SimilarityScorer())
             run.judged = {c.id: c for c in run.candidates}
             return
         config = run.config
@@ -171,7 +171,7 @@ class Pipeline:
                 k=config.follow_k,
                 threshold=config.threshold,
                 words=config.evidence_words,
-                spared=run.unscored,
+                unscored=run.unscored,
             )
             phase.selection, run.judged = followed.selection, dict(followed.judged)
 
@@ -186,7 +186,7 @@ class Pipeline:
             "min_verified": config.min_verified,
             "fallback_k": config.fallback_k,
             "fallback_floor": config.fallback_floor,
-            "source": TURNED_DOWN if was_asked else self.fallback.name,
+            "source": REJECTED if was_asked else self.fallback.name,
         }
         has_verdicts = run.includes("verify")
         with run.phase("fallback", settings) as phase:
@@ -233,7 +233,7 @@ class Pipeline:
             raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
         queries = [(run.query, "")]
         for piece in [c for c in run.candidates if c.verified][: config.evidence] if config.hops > 1 else []:
-            text = with_evidence(run.query.text, [piece.passage.content], config.evidence_words)
+            text = extend_query(run.query.text, [piece.passage.content], config.evidence_words)
             queries.append((replace(run.query, text=text), piece.id))
         threshold = config.sentence_threshold
         with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
@@ -244,7 +244,7 @@ class Pipeline:
         settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
         with (
             run.phase("budget", settings) as phase,
-            foreign(ModelError, f"counting tokens with {self.tokens.name!r}"),
+            wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"),
         ):
             composed = budget(
                 run.candidates,
@@ -289,13 +289,13 @@ class Pipeline:
             return has_verified, {}
         threshold = run.config.sufficiency_threshold
         threshold = self.estimator.threshold if threshold is None else threshold
-        with foreign(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
+        with wrap_errors(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
             estimate = float(self.estimator.estimate(run.query.text, passages))
         account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
         return has_verified and estimate >= threshold, account
 
     def _without_shown(self, candidates: list[Candidate]) -> Selection:
-        shown = self.shown or (lambda _: False)
+        shown = self.already_shown or (lambda _: False)
         old = {c.id for c in candidates if shown(c.passage)}
         return Selection(
             kept=[c for c in candidates if c.id not in old],
@@ -312,10 +312,10 @@ class Pipeline:
     def _with_query_vector(self, query: Query) -> Query:
         if self.embedder is None:
             return query
-        with foreign(ModelError, f"embedding the query with {self.embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
             vector = self.embedder.embed_query(query.text)
         shape = (self.embedder.dimension,)
-        return replace(query, vector=checked_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
+        return replace(query, vector=validate_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
 
     def _with_vectors(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """Embed the candidates that come without a vector, in one batch."""
@@ -326,7 +326,7 @@ class Pipeline:
             raise ConfigurationError(
                 f"{len(bare)} candidates of source {bare[0].origin!r} have no vector: give the pipeline an embedder"
             )
-        with foreign(ModelError, f"embedding {len(bare)} passages with {self.embedder.name!r}"):
+        with wrap_errors(ModelError, f"embedding {len(bare)} passages with {self.embedder.name!r}"):
             embedded = self.embedder.embed_passages([c.passage.content for c in bare])
         vectors = dict(zip((c.id for c in bare), embedded, strict=True))
         return [c if c.vector is not None else replace(c, vector=vectors[c.id]) for c in candidates]

@@ -1,4 +1,4 @@
-"""The account of one retrieval: each phase, each candidate, each reason. Data first; pictures are made from it."""
+"""Define the trace of a retrieval: each phase, each candidate, each reason."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -9,29 +9,29 @@ from meve.types import Origin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseTrace:
-    """What one phase did."""
+    """The record of one phase."""
 
     name: str
-    """`retrieve`, `verify`, `fallback`, `prioritize` or `budget`; `follow` in a further hop, `condense`."""
+    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `prioritize`, `condense` or `budget`."""
     ms: float
     received: int
-    """Candidates that came in."""
+    """The number of candidates before the phase."""
     returned: int
-    """Candidates that went on."""
+    """The number of candidates after the phase."""
     skipped: str = ""
-    """Why the phase didn't run; empty when it did."""
+    """Why the phase didn't run; empty if it did."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The thresholds, counts and models that it decided by."""
+    """The thresholds, limits and models of the phase."""
 
 
 Observer: TypeAlias = Callable[[str, PhaseTrace | None], None]
-"""Told of each phase while it happens: its name and None when it begins, its name and what it did when it ends; only
-the latter of one that didn't run."""
+"""A function called with a phase's name and None when the phase begins, and with its record when it ends or is
+skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTrace:
-    """What became of one candidate."""
+    """The fate of one candidate."""
 
     id: str
     origin: Origin
@@ -41,43 +41,42 @@ class CandidateTrace:
     phase: str
     """The phase that decided."""
     reason: str
-    """Why it was dropped; for a kept one, why it was let in: `verified`, `fallback` or `unverified`."""
+    """Why it was dropped; for a kept candidate `verified`, `fallback` or `unverified`."""
     tokens: int | None
     rank: int | None
-    """Its place in the context, from 1; None when dropped."""
+    """The position in the context, from 1; None if dropped."""
     sentences: tuple[int, ...] | None = None
-    """Which of its sentences stand in the context, counted from 0; None for all."""
+    """The indices of its sentences in the context, from 0; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The account of one retrieval."""
+    """The record of one retrieval: phases, candidates and reasons."""
 
     mode: str
     embedder: str
     verifier: str
     tokens: str
-    """The name of the tokenizer that the budget was counted with."""
+    """The name of the tokenizer that counted the budget."""
     ms: float
-    """The whole retrieval, the query's embedding included."""
+    """The milliseconds of the whole retrieval, the embedding of the query included."""
     embed_ms: float
-    """The query's embedding."""
+    """The milliseconds of embedding the query."""
     phases: tuple[PhaseTrace, ...]
     sufficiency: Mapping[str, Any]
-    """What the context was called sufficient by: the estimator's name, its estimate and the threshold; empty where no
-    estimator was at hand, and what is verified decides."""
+    """The estimator's name, its estimate and the threshold; empty without an estimator."""
     candidates: tuple[CandidateTrace, ...]
-    """Kept ones first, in the context's order; then dropped ones, by the phase that dropped them."""
+    """The kept ones in the order of the context, then the dropped ones by phase."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data. Holds ids and scores, but no text of queries or passages."""
-        made = {name: getattr(self, name) for name in _TRACE}
-        made["phases"] = tuple(asdict(phase) for phase in self.phases)
-        made["sufficiency"] = dict(self.sufficiency)
-        made["candidates"] = tuple(  # asdict would copy each number of each
+        """Return JSON-ready data: ids and scores, but no text of queries or passages."""
+        data = {name: getattr(self, name) for name in _TRACE}
+        data["phases"] = tuple(asdict(phase) for phase in self.phases)
+        data["sufficiency"] = dict(self.sufficiency)
+        data["candidates"] = tuple(  # asdict would copy each number of each
             {name: getattr(c, name) for name in _CANDIDATE} | {"scores": dict(c.scores)} for c in self.candidates
         )
-        return made
+        return data
 
 
 _TRACE, _CANDIDATE = (tuple(field.name for field in fields(kind)) for kind in (Trace, CandidateTrace))

@@ -1,4 +1,4 @@
-"""Passages with their vectors, words and token counts, kept in step: what a retriever searches."""
+"""Keep passages, their vectors, keyword index and token counts consistent: what a retriever searches."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,29 +10,38 @@ import numpy as np
 
 from meve._locks import ReadWriteLock
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
-from meve.filters import Filter, Where, admitted
+from meve.filters import Filter, Where, call_filter
 from meve.pipeline._preparation import default_id
 from meve.ports import DenseIndex, LexicalIndex
 from meve.types import FloatArray, Passage, RowArray
 
-TIES = 16
-"""How many more hits than asked for are looked at first, to break ties at the cut by id."""
+TIE_MARGIN = 16
+"""Hits beyond the limit that are fetched at first, to break ties at the limit by id."""
 
 Search = Callable[[int], tuple[RowArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A passage as the corpus keeps it."""
+class StoredPassage:
+    """A passage with its token count."""
 
     passage: Passage
     tokens: int
 
 
 class Corpus:
-    """The one object that holds the heavy state. Every change is whole, or didn't happen.
+    """All passages and indexes of a retriever. Every change happens as a whole or not at all.
 
     A row is the number under which the indexes know a passage; rows are never used twice.
+
+    Args:
+        dense: vectors under the rows of the entries.
+        lexical: keyword index under the same rows.
+        entries: passages by row; none by default.
+        choose: makes a dense index for so many passages; called whenever the first ones are added.
+
+    Raises:
+        ConfigurationError: an index that holds other rows than the entries.
     """
 
     def __init__(
@@ -40,64 +49,52 @@ class Corpus:
         *,
         dense: DenseIndex,
         lexical: LexicalIndex,
-        entries: Mapping[int, Entry] | None = None,
+        entries: Mapping[int, StoredPassage] | None = None,
         choose: Callable[[int], DenseIndex] | None = None,
     ) -> None:
-        """Over indexes that hold just these entries.
-
-        Args:
-            dense: vectors under the rows of the entries.
-            lexical: their words.
-            entries: passages by row; none by default.
-            choose: makes a dense index for so many passages; asked whenever the first ones come in.
-
-        Raises:
-            ConfigurationError: an index that holds something else.
-        """
         self.dense = dense
         self._choose = choose
-        self.entries: dict[int, Entry] = dict(entries or {})
+        self.entries: dict[int, StoredPassage] = dict(entries or {})
         for kind, index in ((dense.kind, dense), (lexical.kind, lexical)):
             if len(index) != len(self.entries):
                 raise ConfigurationError(
-                    f"the {kind} index holds {len(index)} entries already, where {len(self.entries)} belong: "
-                    "give an empty one"
+                    f"the {kind} index must hold {len(self.entries)} entries, got {len(index)}: give an empty one"
                 )
         self.rows: dict[str, int] = {entry.passage.id: row for row, entry in self.entries.items()}
         self.next_row = max(self.entries, default=-1) + 1
         self.next_id = self.next_row
-        self._naming = threading.Lock()
+        self._id_lock = threading.Lock()
         self.lock = ReadWriteLock()
         self._lexical: dict[str, LexicalIndex] = {lexical.kind: lexical}
-        self._making = threading.Lock()
-        self._allowed: dict[str, RowArray] = {}
-        self._leaving: list[dict[int, str]] = []
+        self._lexical_lock = threading.Lock()
+        self._filtered: dict[str, RowArray] = {}
+        self._removals: list[dict[int, str]] = []
 
     def __len__(self) -> int:
         return len(self.entries)
 
     @property
     def lexical_kinds(self) -> list[str]:
-        """The keyword indexes that it keeps, the one that it was made with first."""
+        """The kinds of keyword index at hand, the primary one first."""
         return list(self._lexical)
 
     @property
     def primary_lexical(self) -> LexicalIndex:
-        """The keyword index that it was made with."""
+        """The keyword index that the corpus was made with."""
         return self._lexical[self.lexical_kinds[0]]
 
     def lexical(self, kind: str, make: Callable[[], LexicalIndex]) -> LexicalIndex:
-        """The keyword index of that kind; made of the passages when first asked for, and kept in step from then on."""
-        with self._making:
+        """Return the keyword index of that kind; on first use build it from the passages, and keep it up to date."""
+        with self._lexical_lock:
             if kind not in self._lexical:
                 index = make()
                 rows = sorted(self.entries)
-                index.add(as_row_array(rows), [self.entries[row].passage.content for row in rows])
+                index.add(to_row_array(rows), [self.entries[row].passage.content for row in rows])
                 self._lexical[kind] = index
             return self._lexical[kind]
 
     def check(self, add: Sequence[Passage], remove: Sequence[str]) -> None:
-        """Refuse a change whose ids don't fit, before anything is spent on it.
+        """Check the ids of a change before any work is done.
 
         Raises:
             DuplicateIdError: an id given twice, or taken and not removed in the same change.
@@ -107,13 +104,13 @@ class Corpus:
         if unknown:
             raise UnknownIdError(f"no passage has the id {unknown[0]!r}{_more(unknown)}: nothing was changed")
         if len(set(remove)) < len(remove):
-            raise DuplicateIdError("an id to remove is given twice: nothing was changed")
+            raise DuplicateIdError("remove must not repeat an id: nothing was changed")
         seen: set[str] = set()
-        leaving = set(remove)
+        removed = set(remove)
         for passage in add:
             if passage.id in seen:
                 raise DuplicateIdError(f"the id {passage.id!r} is given twice: ids must be unique; nothing was changed")
-            if passage.id in self.rows and passage.id not in leaving:
+            if passage.id in self.rows and passage.id not in removed:
                 raise DuplicateIdError(
                     f"the id {passage.id!r} is taken: remove it in the same update to replace it; nothing was changed"
                 )
@@ -122,7 +119,7 @@ class Corpus:
     def change(
         self, *, add: Sequence[Passage], vectors: FloatArray, tokens: Sequence[int], remove: Sequence[str]
     ) -> None:
-        """Remove and add as one step, visible to the very next search.
+        """Remove and add passages in one step, visible to the next search.
 
         Args:
             add: n passages.
@@ -131,33 +128,33 @@ class Corpus:
             remove: ids.
 
         Raises:
-            ValidationError: as `check`, or vectors that can't be used; nothing was changed.
+            ValidationError: as `check`, or invalid vectors; nothing was changed.
         """
         with self.lock.writing():
             self.check(add, remove)
-            self._settle()
+            self._purge()
             start = self.next_row
-            coming = {
-                start + n: Entry(passage=passage, tokens=count)
+            added = {
+                start + n: StoredPassage(passage=passage, tokens=count)
                 for n, (passage, count) in enumerate(zip(add, tokens, strict=True))
             }
-            leaving = {self.rows[i]: i for i in remove}
+            removed = {self.rows[i]: i for i in remove}
             try:
-                self._index(as_row_array(list(coming)), [p.content for p in add], vectors)
-                self._switch(coming, leaving)
+                self._index(to_row_array(list(added)), [p.content for p in add], vectors)
+                self._apply(added, removed)
             except BaseException:
-                if leaving in self._leaving or (coming and start in self.entries):
-                    self._switch(coming, leaving)  # it was interrupted; each of its steps can be taken again
+                if removed in self._removals or (added and start in self.entries):
+                    self._apply(added, removed)  # interrupted midway; every step can be repeated
                 else:
-                    self._take_back(as_row_array(list(coming)))
+                    self._unindex(to_row_array(list(added)))
                 raise
-            self._settle()
+            self._purge()
 
-    def settle(self) -> None:
-        """Finish what an interrupted removal left in the indexes, where no retrieval sees it."""
-        if self._leaving:
+    def finish_removals(self) -> None:
+        """Remove from the indexes what an interrupted change left there; no retrieval sees those rows."""
+        if self._removals:
             with self.lock.writing():
-                self._settle()
+                self._purge()
 
     def _index(self, rows: RowArray, texts: Sequence[str], vectors: FloatArray) -> None:
         if not len(rows):
@@ -168,32 +165,32 @@ class Corpus:
             index.add(rows, texts)
         self.dense.add(rows, vectors)
 
-    def _take_back(self, rows: RowArray) -> None:
+    def _unindex(self, rows: RowArray) -> None:
         indexes: list[DenseIndex | LexicalIndex] = [self.dense, *self._lexical.values()]
         for index in indexes:
-            with suppress(UnknownIdError):  # each took all of them in, or none
+            with suppress(UnknownIdError):  # each index holds all of the rows, or none
                 index.remove(rows)
 
-    def _switch(self, coming: Mapping[int, Entry], leaving: dict[int, str]) -> None:
-        if leaving and leaving not in self._leaving:
-            self._leaving.append(leaving)
-        for row, passage_id in leaving.items():
+    def _apply(self, added: Mapping[int, StoredPassage], removed: dict[int, str]) -> None:
+        if removed and removed not in self._removals:
+            self._removals.append(removed)
+        for row, passage_id in removed.items():
             self.entries.pop(row, None)
             if self.rows.get(passage_id) == row:
                 del self.rows[passage_id]
-        self.entries.update(coming)
-        self.rows.update({entry.passage.id: row for row, entry in coming.items()})
-        self.next_row = max(self.next_row, *(row + 1 for row in coming)) if coming else self.next_row
+        self.entries.update(added)
+        self.rows.update({entry.passage.id: row for row, entry in added.items()})
+        self.next_row = max(self.next_row, *(row + 1 for row in added)) if added else self.next_row
         self.next_id = max(self.next_id, self.next_row)
-        self._allowed.clear()
+        self._filtered.clear()
 
-    def _settle(self) -> None:
-        while self._leaving:
-            self._take_back(as_row_array(list(self._leaving[0])))
-            del self._leaving[0]
+    def _purge(self) -> None:
+        while self._removals:
+            self._unindex(to_row_array(list(self._removals[0])))
+            del self._removals[0]
 
-    def allowed(self, where: Where | None) -> RowArray | None:
-        """The rows whose metadata has what `where` asks for; None when it asks for nothing.
+    def filter_rows(self, where: Where | None) -> RowArray | None:
+        """Return the rows whose metadata matches `where`; None for no constraint.
 
         Raises:
             ConfigurationError: `where` is neither a mapping from names to JSON-plain values or lists of them nor a
@@ -201,23 +198,23 @@ class Corpus:
         """
         if where is None or where == {}:
             return None
-        if callable(where):  # asked each time: what it says may change
-            kept = [row for row, e in sorted(self.entries.items()) if admitted(where, e.passage.metadata)]
-            return as_row_array(kept)
+        if callable(where):  # never cached: its answer may change
+            kept = [row for row, e in sorted(self.entries.items()) if call_filter(where, e.passage.metadata)]
+            return to_row_array(kept)
         wanted = Filter(where)
-        rows = self._allowed.get(wanted.key)
+        rows = self._filtered.get(wanted.key)
         if rows is None:
-            rows = as_row_array(
-                [row for row, entry in sorted(self.entries.items()) if wanted.admits(entry.passage.metadata)]
+            rows = to_row_array(
+                [row for row, entry in sorted(self.entries.items()) if wanted.matches(entry.passage.metadata)]
             )
-            if len(self._allowed) >= 64:
-                self._allowed.clear()
-            self._allowed[wanted.key] = rows
+            if len(self._filtered) >= 64:
+                self._filtered.clear()
+            self._filtered[wanted.key] = rows
         return rows
 
     def new_ids(self, count: int) -> list[str]:
-        """Ids for texts that have none: taken by nobody, and given out once."""
-        with self._naming:
+        """Return unused ids for texts that come without; each is given out once."""
+        with self._id_lock:
             ids: list[str] = []
             while len(ids) < count:
                 candidate = default_id(self.next_id)
@@ -227,7 +224,7 @@ class Corpus:
             return ids
 
     def get(self, passage_id: str) -> Passage:
-        """The passage of that id.
+        """Return the passage of that id.
 
         Raises:
             UnknownIdError: there is none.
@@ -238,32 +235,32 @@ class Corpus:
         return self.entries[row].passage
 
     def passages(self) -> Iterator[Passage]:
-        """Every passage, in the order in which they were added."""
+        """Return every passage, in the order in which they were added."""
         return (self.entries[row].passage for row in sorted(self.entries))
 
-    def top(self, search: Search, k: int) -> list[tuple[int, float]]:
-        """The k best rows, equal scores by passage id, also at the cut."""
-        reach = k + TIES
+    def top_rows(self, search: Search, k: int) -> list[tuple[int, float]]:
+        """Return the k best rows with their scores; ties are broken by passage id, also at the limit."""
+        limit = k + TIE_MARGIN
         while True:
-            rows, scores = search(reach)
-            if len(rows) < reach or scores[-1] < scores[k - 1]:
+            rows, scores = search(limit)
+            if len(rows) < limit or scores[-1] < scores[k - 1]:
                 break
-            reach *= 4
-        found = zip(rows.tolist(), scores.tolist(), strict=True)
-        hits = (hit for hit in found if hit[0] in self.entries)
+            limit *= 4
+        ranked = zip(rows.tolist(), scores.tolist(), strict=True)
+        hits = (hit for hit in ranked if hit[0] in self.entries)
         if (scores[1:] == scores[:-1]).any():
             return sorted(hits, key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))[:k]
         return list(islice(hits, k))
 
     @contextmanager
     def reading(self) -> Iterator["Corpus"]:
-        """One unchanging state, for as long as it's held."""
+        """Hold one unchanging state for a while."""
         with self.lock.reading():
             yield self
 
 
-def as_row_array(rows: Sequence[int]) -> RowArray:
-    """Row keys as an array, shape (n,)."""
+def to_row_array(rows: Sequence[int]) -> RowArray:
+    """Return row keys as an array, shape (n,)."""
     return np.asarray(rows, dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The words of passages that somebody else keeps: indexed here, and known to lag behind."""
+"""Keep a keyword index over the passages of an external store, and notice when the index is stale."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,138 +8,136 @@ import numpy as np
 
 from meve._locks import ReadWriteLock
 from meve.components.lexical import make_lexical
-from meve.pipeline._preparation import checked
+from meve.pipeline._preparation import check_passages
 from meve.ports import LexicalIndex
 from meve.types import Passage
 
 
-class Words:
-    """A keyword index over a store's passages. Threads may share one; searches see it whole, before a change or after.
+class KeywordIndex:
+    """A BM25 index by passage id. Threads may share it; a search sees a change whole or not at all.
 
-    A passage without text is known, and has no words.
+    A passage without text counts as known, and is never found.
     """
 
     def __init__(self) -> None:
-        self.known = False
-        """Whether words were ever indexed."""
+        self.is_built = False
+        """Whether anything was ever indexed."""
         self._state = _State()
         self._lock = ReadWriteLock()
-        self._reading_anew = threading.Lock()
-        self._meanwhile: list[Callable[[_State], None]] | None = None
-        self._strange: set[str] = set()
-        self._changing = 0
+        self._rebuilding = threading.Lock()
+        self._pending: list[Callable[[_State], None]] | None = None
+        self._unknown: set[str] = set()
+        self._updates = 0
 
     def __len__(self) -> int:
-        """How many passages are known."""
-        return len(self._state.known)
+        """Return how many passages are known."""
+        return len(self._state.hashes)
 
-    def find(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The at most k passages that share a word with the text, best first."""
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """Return the ids and scores of at most k passages that share a word with the text, best first."""
         with self._lock.reading():
-            return self._state.find(text, k)
+            return self._state.search(text, k)
 
-    def read(self, everything: Callable[[], Iterable[Passage]]) -> int:
-        """Index all that a store holds, in place of what was indexed; changes that are told meanwhile aren't lost.
+    def rebuild(self, list_passages: Callable[[], Iterable[Passage]]) -> int:
+        """Replace the index by one of the listed passages; changes made meanwhile are applied to it too.
 
         Returns:
-            How many passages.
+            How many passages are known now.
         """
-        with self._reading_anew:
+        with self._rebuilding:
             with self._lock.writing():
-                self._meanwhile = []
+                self._pending = []
             try:
                 fresh = _State()
-                fresh.add(list(everything()))
+                fresh.add(list(list_passages()))
                 with self._lock.writing():
-                    for change in self._meanwhile or ():
+                    for change in self._pending or ():
                         change(fresh)
-                    self._state, self.known = fresh, True
-                    self._strange.clear()
-                    return len(fresh.known)
+                    self._state, self.is_built = fresh, True
+                    self._unknown.clear()
+                    return len(fresh.hashes)
             finally:
-                self._meanwhile = None
+                self._pending = None
 
     def add(self, passages: Sequence[Passage]) -> None:
-        """Take in passages, or what replaces them; of equal ids the last counts."""
+        """Add or replace passages; of equal ids the last counts."""
         self._change(lambda state: state.add(passages))
-        self.known = True
+        self.is_built = True
         with self._lock.writing():
-            self._strange.difference_update(p.id for p in passages)
+            self._unknown.difference_update(p.id for p in passages)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Forget passages; ids that aren't known don't matter."""
+        """Remove passages; unknown ids are ignored."""
         listed = list(ids)
         self._change(lambda state: state.remove(listed))
         with self._lock.writing():
-            self._strange.difference_update(listed)
+            self._unknown.difference_update(listed)
 
-    def noticed(self, passages: Iterable[Passage]) -> None:
-        """The store holds these: one that is unknown, or reads otherwise, shows that others have been at it."""
-        if not self.known:
+    def compare(self, passages: Iterable[Passage]) -> None:
+        """Mark the index as stale if one of these stored passages is unknown or has changed."""
+        if not self.is_built:
             return
         with self._lock.reading():
-            strange = {p.id for p in passages if not self._state.holds(p)}
-        if strange:
+            unknown = {p.id for p in passages if not self._state.contains(p)}
+        if unknown:
             with self._lock.writing():
-                self._strange |= strange
+                self._unknown |= unknown
 
-    def stale(self, size: int | None) -> bool:
-        """Whether the store, which holds so many, is known to hold others; not while a change is announced."""
-        if not self.known or self._changing:
+    def is_stale(self, size: int | None) -> bool:
+        """Return whether a store of that size differs from the index; never during an announced update."""
+        if not self.is_built or self._updates:
             return False
-        return bool(self._strange) or (size is not None and size != len(self))
+        return bool(self._unknown) or (size is not None and size != len(self))
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Announce that store and words are about to change together."""
+    def updating(self) -> Iterator[None]:
+        """Announce that store and index are about to change together."""
         with self._lock.writing():
-            self._changing += 1
+            self._updates += 1
         try:
             yield
         finally:
             with self._lock.writing():
-                self._changing -= 1
+                self._updates -= 1
 
     def _change(self, change: "Callable[[_State], None]") -> None:
         with self._lock.writing():
             change(self._state)
-            if self._meanwhile is not None:
-                self._meanwhile.append(change)
+            if self._pending is not None:
+                self._pending.append(change)
 
 
 class _State:
-    """What is indexed at one moment."""
-
     def __init__(self) -> None:
-        self.known: dict[str, int] = {}  # a hash of its content, by id
+        self.hashes: dict[str, int] = {}  # of each passage's content, by id
         self._index: LexicalIndex = make_lexical("bm25")
         self._rows: dict[str, int] = {}
         self._ids: dict[int, str] = {}
-        self._next = 0
+        self._next_row = 0
 
-    def find(self, text: str, k: int) -> list[tuple[str, float]]:
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
         rows, scores = self._index.search(text, k)
         return [(self._ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
-    def holds(self, passage: Passage) -> bool:
-        return self.known.get(passage.id) == hash(passage.content)
+    def contains(self, passage: Passage) -> bool:
+        return self.hashes.get(passage.id) == hash(passage.content)
 
     def add(self, passages: Sequence[Passage]) -> None:
         latest = {p.id: p for p in passages}
-        spoken = [p for p in latest.values() if p.text.strip()]
-        checked(spoken)
+        with_text = [p for p in latest.values() if p.text.strip()]
+        check_passages(with_text)
         self.remove(latest)
-        self.known.update((p.id, hash(p.content)) for p in latest.values())
-        rows = np.arange(self._next, self._next + len(spoken), dtype=np.int64)
-        self._index.add(rows, [p.content for p in spoken])
-        self._next += len(spoken)
-        for passage, row in zip(spoken, rows.tolist(), strict=True):
+        self.hashes.update((p.id, hash(p.content)) for p in latest.values())
+        rows = np.arange(self._next_row, self._next_row + len(with_text), dtype=np.int64)
+        self._index.add(rows, [p.content for p in with_text])
+        self._next_row += len(with_text)
+        for passage, row in zip(with_text, rows.tolist(), strict=True):
             self._rows[passage.id], self._ids[row] = row, passage.id
 
     def remove(self, ids: Iterable[str]) -> None:
         rows = []
         for passage_id in dict.fromkeys(ids):
-            self.known.pop(passage_id, None)
+            self.hashes.pop(passage_id, None)
             if passage_id in self._rows:
                 rows.append(self._rows.pop(passage_id))
         if rows:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meve._formulas import cosines
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
@@ -22,24 +22,24 @@ from meve.errors import (
     ModelError,
     PassageError,
     ValidationError,
-    foreign,
+    wrap_errors,
 )
-from meve.pipeline.config import RetrieverConfig, checked_config
+from meve.pipeline.config import RetrieverConfig, validate_config
 from meve.pipeline.engine import Engine, Tokens
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
-from meve.retrieval._corpus import Corpus, Entry
+from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
 from meve.types import Passage
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
 
-AGREEMENT = 0.99
-"""The least cosine between a stored vector and the one that the embedder at hand makes of the same passage."""
+MIN_COSINE = 0.99
+"""The least cosine between a stored vector and the given embedder's vector of the same passage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """An index as it was read from disk, its models still to be found."""
+class SavedIndex:
+    """An index read from disk, with the names of its models."""
 
     corpus: Corpus
     config: RetrieverConfig
@@ -88,20 +88,20 @@ def load_corpus(
     path: Path,
     dense: Callable[[str, Path], DenseIndex],
     lexical: Callable[[str, Path], LexicalIndex],
-) -> Saved:
-    """Read what `save_corpus` wrote, checked whole.
+) -> SavedIndex:
+    """Read and check what `save_corpus` wrote.
 
     Args:
         path: the index's folder.
         dense: reads a dense index of that kind from that file.
-        lexical: the same for the keyword index.
+        lexical: reads a keyword index of that kind from that file.
 
     Raises:
         StorageError: as `read_snapshot`.
-        IndexCorruptError: files that don't fit together.
+        IndexCorruptError: files that contradict each other.
     """
 
-    def read(folder: Path, about: dict[str, Any]) -> Saved:
+    def read(folder: Path, about: dict[str, Any]) -> SavedIndex:
         try:
             return _read(folder, about, dense, lexical)
         except MeveError:
@@ -117,7 +117,7 @@ def _read(
     about: Mapping[str, Any],
     read_dense: Callable[[str, Path], DenseIndex],
     read_lexical: Callable[[str, Path], LexicalIndex],
-) -> Saved:
+) -> SavedIndex:
     kinds = {part: str(about[part]["kind"]) for part in ("dense", "lexical")}
     names = {part: f"{part}.{kind}" for part, kind in kinds.items()}
     unchecked = [name for name in (*names.values(), PASSAGES, EXTRA) if name not in about["files"]]
@@ -134,7 +134,7 @@ def _read(
     corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
     corpus.next_row = max(corpus.next_row, int(about["next_row"]))
     corpus.next_id = max(corpus.next_row, int(about["next_id"]))
-    return Saved(
+    return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
         embedder=about["embedder"]["name"],
@@ -149,7 +149,7 @@ def _read(
 
 def load_engine(
     path: Path,
-    saved: Saved,
+    saved: SavedIndex,
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
@@ -173,14 +173,14 @@ def load_engine(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=checked_config(config or saved.config))
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=validate_config(config or saved.config))
 
 
-def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
-    """Make sure that an embedder is the one that an index was made with: by name, dimension, and by trying it.
+def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
+    """Check that an embedder makes the vectors of an index: by name, by dimension, and on one passage.
 
     Raises:
-        IndexMismatchError: another model, or the same name over other weights.
+        IndexMismatchError: another model, or other weights under the same name.
     """
     if (embedder.name, embedder.dimension) != (saved.embedder, saved.dimension):
         raise IndexMismatchError(
@@ -191,17 +191,17 @@ def check_embedder(path: Path, saved: Saved, embedder: Embedder) -> None:
     if row is None:
         return
     stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
-    with foreign(ModelError, f"embedding a passage with {embedder.name!r}"):
+    with wrap_errors(ModelError, f"embedding a passage with {embedder.name!r}"):
         vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
-    made = checked_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
-    if stored.any() and made.any() and float(cosines(stored, made)[0]) < AGREEMENT:
+    fresh = validate_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
+    if stored.any() and fresh.any() and float(cosines(stored, fresh)[0]) < MIN_COSINE:
         raise IndexMismatchError(
-            f"embedder {embedder.name!r} makes other vectors than those in the index at {path}: its weights have "
-            "changed; give the old ones, or index the texts again"
+            f"embedder {embedder.name!r} has other weights than when it made the index at {path}: give the old ones, "
+            "or index the texts again"
         )
 
 
-def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
+def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
     with file.open("w", encoding="utf-8") as out:
         for row in sorted(entries):
             p = entries[row].passage
@@ -211,21 +211,21 @@ def _write_passages(file: Path, entries: Mapping[int, Entry]) -> None:
                     json.dumps({**line, "metadata": dict(p.metadata)}, ensure_ascii=False, allow_nan=False) + "\n"
                 )
             except (TypeError, ValueError) as cause:
-                raise PassageError(f"passage {p.id!r} can't be saved, its metadata was changed: {cause}") from cause
+                raise PassageError(f"metadata of passage {p.id!r} must be JSON data to be saved: {cause}") from cause
 
 
-def _read_passages(file: Path) -> Iterator[tuple[int, Entry]]:
+def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
     with file.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
             data = json.loads(line)
             passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
-            yield data["row"], Entry(passage=passage, tokens=data["tokens"])
+            yield data["row"], StoredPassage(passage=passage, tokens=data["tokens"])
 
 
 def _write_json(file: Path, data: Mapping[str, Any]) -> None:
     try:
         if not isinstance(data, Mapping):
-            raise TypeError(f"it is {type(data).__name__}, not a mapping")
+            raise TypeError(f"expected a mapping, got {type(data).__name__}")
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
-        raise ValidationError(f"extra data can't be saved as JSON: {cause}") from cause
+        raise ValidationError(f"extra must be JSON data: {cause}") from cause

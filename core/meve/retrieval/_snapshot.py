@@ -1,11 +1,11 @@
-"""A folder that holds one generation of files: the old one or the new one, never half of either.
+"""Write and read a folder that holds exactly one complete generation of files.
 
     DIR/meve.json        the manifest: names the generation, and every file in it with size and SHA-256
     DIR/g-<16 hex>/      its files
 
-A save writes a new generation folder, forces it to disk, and then puts the new manifest in the old one's place: one
-rename, which happens or doesn't. Only after that is the old generation deleted. A process killed at any moment leaves
-a manifest whose files are whole; what it left half-written is cleared away by the next save.
+A save writes a new generation folder, syncs it to disk, and renames the new manifest over the old one. Only then it
+deletes the old generation. A process killed at any moment leaves a manifest with complete files; the next save deletes
+what was left half-written.
 """
 
 import hashlib
@@ -42,62 +42,62 @@ T = TypeVar("T")
 def write_snapshot(
     folder: Path, writers: Mapping[str, Writer], about: Mapping[str, Any], *, replacing: str | None = None
 ) -> str:
-    """Put a new generation in the place of whatever the folder holds.
+    """Replace the contents of a folder by a new generation.
 
     Args:
-        folder: made if it isn't there.
-        writers: by file name, what writes that file.
+        folder: created if missing.
+        writers: by file name, the function that writes that file.
         about: JSON data for the manifest.
-        replacing: the generation that may be replaced; None for whatever is there.
+        replacing: the only generation that may be replaced; None for any.
 
     Returns:
         The name of the new generation.
 
     Raises:
         IndexBusyError: another process is saving there, or has saved since `replacing` was read.
-        StorageError: the folder holds something else, or can't be written; what it held before is still there.
+        StorageError: the folder holds something else, or can't be written; its contents are kept.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            check_place(folder)
-            now = _current(folder)
-            if replacing is not None and now is not None and now != replacing:
+            check_index_folder(folder)
+            current = _current(folder)
+            if replacing is not None and current not in (None, replacing):
                 raise IndexBusyError(
-                    f"the index at {folder} was saved by somebody else since it was loaded: load it again and repeat "
+                    f"the index at {folder} was saved by another process since it was loaded: load it again and repeat "
                     "the change, or save to another folder; nothing was written"
                 )
             generation = folder / f"g-{secrets.token_hex(8)}"
             generation.mkdir()
             try:
                 manifest = _write_generation(generation, writers, about)
-                _switch(folder, manifest)
+                _activate(folder, manifest)
             except BaseException:
                 if _current(folder) != generation.name:
                     shutil.rmtree(generation, ignore_errors=True)
                 raise
-            _clear(folder, keep=generation.name)
+            _delete_others(folder, keep=generation.name)
             return generation.name
     except MeveError:
         raise
     except (OSError, ValueError) as cause:
-        raise StorageError(f"the index at {folder} can't be written: {cause}; what it held before is kept") from cause
+        raise StorageError(f"the index at {folder} can't be written: {cause}; its contents are kept") from cause
 
 
 def _check_shape(manifest: Mapping[str, Any]) -> None:
     files = manifest["files"]
     if not GENERATION.fullmatch(manifest["generation"]) or not isinstance(files, dict) or not files:
-        raise ValueError("it names no generation of files")
+        raise ValueError("no valid generation of files")
     for name, facts in files.items():
         if Path(name).name != name or not (isinstance(facts["bytes"], int) and isinstance(facts["sha256"], str)):
-            raise ValueError(f"what it says of {name!r} can't be")
+            raise ValueError(f"invalid entry for file {name!r}")
 
 
-def check_place(folder: Path) -> None:
-    """Refuse a place that can't take an index: a file, or a folder that holds something else.
+def check_index_folder(folder: Path) -> None:
+    """Check that a path can take an index: a new or empty folder, or one that holds an index.
 
     Raises:
-        StorageError: it can't; nothing of what is there is ever overwritten or deleted.
+        StorageError: a file, or a folder with other files, which are never overwritten or deleted.
     """
     if not folder.exists():
         return
@@ -114,18 +114,18 @@ def check_place(folder: Path) -> None:
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """What a folder says of itself, without reading the rest.
+    """Return the manifest of an index folder.
 
     Raises:
         IndexNotFoundError: no index there.
         IndexCorruptError: the manifest can't be read.
-        IndexMismatchError: written in a format that this version doesn't know.
+        IndexMismatchError: a format that this version can't read.
     """
     path = Path(folder) / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        found = manifest["format"]
-        if found == FORMAT:
+        version = manifest["format"]
+        if version == FORMAT:
             _check_shape(manifest)
     except (FileNotFoundError, NotADirectoryError) as cause:
         raise IndexNotFoundError(f"there is no index at {folder}: make one with 'meve index PATH --to {folder}'") from (
@@ -133,23 +133,23 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
         )
     except (OSError, ValueError, KeyError, TypeError) as cause:
         raise IndexCorruptError(f"the manifest {path} can't be read ({cause}): index the texts again") from cause
-    if found != FORMAT:
+    if version != FORMAT:
         raise IndexMismatchError(
-            f"the index at {folder} has format {found!r}, this version of meve reads {FORMAT}: "
+            f"the index at {folder} has format {version!r}, this version of meve reads {FORMAT}: "
             "read it with the version that wrote it, or index the texts again"
         )
     return dict(manifest)
 
 
 def read_snapshot(folder: str | Path, read: Callable[[Path, dict[str, Any]], T]) -> T:
-    """What `read` makes of the present generation's folder and manifest, its files checked whole before.
+    """Check the files of the current generation and return what `read` makes of its folder and manifest.
 
-    Takes no lock: where a save replaces the generation meanwhile, the new one is read instead.
+    Takes no lock: if a save replaces the generation meanwhile, the new one is read instead.
 
     Raises:
         IndexNotFoundError: no index there.
         IndexCorruptError: a file is missing, cut short or altered.
-        IndexMismatchError: written in a format that this version doesn't know.
+        IndexMismatchError: a format that this version can't read.
     """
     root = Path(folder)
     while True:
@@ -177,7 +177,7 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as cause:
-        raise IndexBusyError(f"another process holds the index at {folder}: wait for it, and try again") from cause
+        raise IndexBusyError(f"another process is saving to {folder}: wait, and try again") from cause
     try:
         yield
     finally:
@@ -189,18 +189,18 @@ def _write_generation(generation: Path, writers: Mapping[str, Writer], about: Ma
     for name, write in writers.items():
         path = generation / name
         write(path)
-        _sync(path)
+        _fsync(path)
         files[name] = {"bytes": path.stat().st_size, "sha256": _digest(path)}
-    _sync(generation)
+    _fsync(generation)
     return {"format": FORMAT, "generation": generation.name, **about, "files": files}
 
 
-def _switch(folder: Path, manifest: Mapping[str, Any]) -> None:
-    fresh = folder / f"{MANIFEST}.new"
-    fresh.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
-    _sync(fresh)
-    os.replace(fresh, folder / MANIFEST)
-    _sync(folder)
+def _activate(folder: Path, manifest: Mapping[str, Any]) -> None:
+    new = folder / f"{MANIFEST}.new"
+    new.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+    _fsync(new)
+    os.replace(new, folder / MANIFEST)
+    _fsync(folder)
 
 
 def _current(folder: Path) -> str | None:
@@ -209,7 +209,7 @@ def _current(folder: Path) -> str | None:
     return None
 
 
-def _clear(folder: Path, keep: str) -> None:
+def _delete_others(folder: Path, keep: str) -> None:
     for path in folder.iterdir():
         if GENERATION.fullmatch(path.name) and path.name != keep:
             shutil.rmtree(path, ignore_errors=True)
@@ -237,7 +237,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     if os.name == "nt" and path.is_dir():  # Windows can't open a folder, and doesn't need to
         return
     handle = os.open(path, os.O_RDONLY)

@@ -1,40 +1,40 @@
-"""A corpus as something that candidates come from: by vectors, and by words."""
+"""Search a corpus for candidates, by vectors or by keywords."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meve.errors import ConfigurationError
 from meve.ports import LexicalIndex
-from meve.retrieval._corpus import Corpus, as_row_array
+from meve.retrieval._corpus import Corpus, to_row_array
 from meve.types import Candidate, Query
 
 
 @dataclass(frozen=True, slots=True)
 class DenseSource:
-    """Phase 1 over a corpus: nearest vectors."""
+    """A source of the candidates with the nearest vectors."""
 
     corpus: Corpus
     counted: bool = True
-    """Whether the corpus's token counts are those of the tokenizer in use."""
+    """Whether the stored token counts are those of the tokenizer in use."""
     name: str = "dense"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k candidates with their stored vectors and token counts, best first, equal ones by id.
+        """Return at most k candidates with their stored vectors and token counts, best first, ties by id.
 
         Raises:
             ConfigurationError: the query has no vector.
         """
         vector = query.vector
         if vector is None:
-            raise ConfigurationError("a dense search needs the query's vector: give the pipeline an embedder")
-        allowed = self.corpus.allowed(query.where)
-        hits = self.corpus.top(lambda reach: self.corpus.dense.search(vector, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+            raise ConfigurationError("a dense search needs the vector of the query: give the pipeline an embedder")
+        allowed = self.corpus.filter_rows(query.where)
+        hits = self.corpus.top_rows(lambda limit: self.corpus.dense.search(vector, limit, allowed), k)
+        return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalSource:
-    """Words over a corpus: BM25."""
+    """A source of the candidates that share words with the query."""
 
     corpus: Corpus
     index: LexicalIndex
@@ -42,18 +42,18 @@ class LexicalSource:
     name: str = "lexical"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k candidates that share a word with the query, best first, equal ones by id."""
-        allowed = self.corpus.allowed(query.where)
-        hits = self.corpus.top(lambda reach: self.index.search(query.text, reach, allowed), k)
-        return candidates(self.corpus, hits, name=self.name, counted=self.counted)
+        """Return at most k candidates that share a word with the query, best first, ties by id."""
+        allowed = self.corpus.filter_rows(query.where)
+        hits = self.corpus.top_rows(lambda limit: self.index.search(query.text, limit, allowed), k)
+        return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
 
-def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
-    """Rows and scores as candidates with what is stored of them."""
+def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
+    """Return candidates for rows and scores, with their stored vectors."""
     if not hits:
         return []
     rows = [row for row, _ in hits]
-    found = zip(hits, map(corpus.entries.__getitem__, rows), corpus.dense.vectors(as_row_array(rows)), strict=True)
+    stored = zip(hits, map(corpus.entries.__getitem__, rows), corpus.dense.vectors(to_row_array(rows)), strict=True)
     return [
         Candidate(
             passage=entry.passage,
@@ -62,5 +62,5 @@ def candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, 
             vector=vector,
             tokens=entry.tokens if counted else None,
         )
-        for (_, score), entry, vector in found
+        for (_, score), entry, vector in stored
     ]

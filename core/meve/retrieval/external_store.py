@@ -1,4 +1,4 @@
-"""The five phases over a store that somebody else keeps: it is phase 1, and its words are indexed here."""
+"""Retrieve verified context from a store that others keep, such as a vector database."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,53 +6,53 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, Unpack
 
-from meve.errors import ConfigurationError, RetrievalError, StaleWarning, foreign
+from meve.errors import ConfigurationError, RetrievalError, StaleWarning, wrap_errors
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Source
-from meve.retrieval._keyword_index import Words
+from meve.retrieval._keyword_index import KeywordIndex
 from meve.types import Candidate, Passage, Query
 
-WIDER = 4
-"""By how much the keyword search reaches further when a filter left too few."""
+GROWTH = 4
+"""The factor by which a keyword search grows when the filter left too few hits."""
 
 
-class Store(Protocol):
-    """Somebody else's store of passages, as far as it must be known. Filters are in its own words.
+class ExternalStore(Protocol):
+    """A store of passages that others keep. Filters are in its own language.
 
-    Passages may come without text: nothing is made of those.
+    Passages may come without text; they are never retrieved.
     """
 
     @property
     def name(self) -> str:
-        """What it is called, for messages."""
+        """The store's name in messages."""
         ...
 
-    def canonical(self, passage_id: str) -> str:
-        """An id as the store itself spells it."""
+    def canonical_id(self, passage_id: str) -> str:
+        """Return an id as the store itself spells it."""
         ...
 
     def nearest(self, query: str, k: int, where: Any) -> Sequence[tuple[Passage, float | None]]:  # noqa: ANN401
-        """At most k passages that the filter lets through, best first, each with the store's score if it gives one."""
+        """Return at most k passages that match the filter, best first, each with the store's score if it gives one."""
         ...
 
-    def present(self, ids: Sequence[str], where: Any) -> Sequence[Passage]:  # noqa: ANN401
-        """Which of these it still holds and the filter lets through, as they are now, in any order."""
+    def fetch(self, ids: Sequence[str], where: Any) -> Sequence[Passage]:  # noqa: ANN401
+        """Return those of these passages that the store still holds and the filter admits, in any order."""
         ...
 
-    def everything(self) -> Iterable[Passage]:
-        """All that it holds.
+    def list_passages(self) -> Iterable[Passage]:
+        """Return all passages.
 
         Raises:
-            ConfigurationError: it can't tell.
+            ConfigurationError: the store can't list them.
         """
         ...
 
     def size(self) -> int | None:
-        """How many it holds; None where it can't tell quickly."""
+        """Return how many passages it holds; None if that is costly to count."""
         ...
 
 
@@ -67,16 +67,16 @@ class StoreRetriever:
     goes unnoticed until it is found.
     """
 
-    def __init__(self, store: Store, engine: Engine) -> None:
+    def __init__(self, store: ExternalStore, engine: Engine) -> None:
         self.store = store
         self.engine = engine
-        self._words = Words()
+        self._keywords = KeywordIndex()
         self._warned = False
 
     @classmethod
-    def over(
+    def from_store(
         cls,
-        store: Store,
+        store: ExternalStore,
         *,
         passages: Sequence[Passage] | None = None,
         words: bool = True,
@@ -103,51 +103,51 @@ class StoreRetriever:
         return retriever
 
     @property
-    def stale(self) -> bool:
-        """Whether the store is known to hold passages whose words aren't indexed, or to lack some whose words are.
+    def is_stale(self) -> bool:
+        """Whether the store is known to hold other passages than the keyword index.
 
         Raises:
             RetrievalError: the store failed.
         """
-        if not self._words.known:
+        if not self._keywords.is_built:
             return False
-        with foreign(RetrievalError, f"counting what {self.store.name} holds"):
+        with wrap_errors(RetrievalError, f"counting what {self.store.name} holds"):
             size = self.store.size()
-        return self._words.stale(size)
+        return self._keywords.is_stale(size)
 
     def refresh(self) -> int:
-        """Index the words of all that the store holds now. Queries go on meanwhile, over what was indexed before.
+        """Rebuild the keyword index from all passages of the store. Queries meanwhile use the old one.
 
         Returns:
             How many passages.
 
         Raises:
-            ConfigurationError: the store can't list what it holds.
+            ConfigurationError: the store can't list its passages.
             RetrievalError: the store failed.
         """
-        with foreign(RetrievalError, f"reading all of {self.store.name}"):
-            return self._words.read(self.store.everything)
+        with wrap_errors(RetrievalError, f"reading all of {self.store.name}"):
+            return self._keywords.rebuild(self.store.list_passages)
 
     def index(self, passages: Sequence[Passage]) -> None:
-        """Index the words of these, which the store took in; those of an id that is known are replaced.
+        """Add passages of the store to the keyword index; known ids are replaced.
 
         Raises:
-            PassageError: something that is no passage; nothing was indexed.
+            PassageError: an item that is no `Passage`; nothing was indexed.
         """
-        self._words.add(passages)
+        self._keywords.add(passages)
 
-    def forget(self, ids: Iterable[str]) -> None:
-        """Forget the words of these, which the store let go; ids that aren't known don't matter."""
-        self._words.remove(self.store.canonical(i) for i in ids)
+    def unindex(self, ids: Iterable[str]) -> None:
+        """Remove passages from the keyword index; unknown ids are ignored."""
+        self._keywords.remove(self.store.canonical_id(i) for i in ids)
 
-    def clear(self) -> None:
-        """Forget all words."""
-        self._words.read(lambda: ())
+    def clear_index(self) -> None:
+        """Empty the keyword index."""
+        self._keywords.rebuild(lambda: ())
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Around a change of the store that is told by `index` or `forget`: nobody is warned in between."""
-        with self._words.changing():
+    def updating(self) -> Iterator[None]:
+        """Suspend the `StaleWarning` while the store and the keyword index change together."""
+        with self._keywords.updating():
             yield
 
     def retrieve(
@@ -178,12 +178,12 @@ class StoreRetriever:
         settings = self.engine.resolve_config(config, overrides)
         if settings.lexical not in (None, "bm25"):
             raise ConfigurationError(f"lexical must be 'bm25' or None over an external store, got {settings.lexical!r}")
-        is_indexed, is_stale = self._words.known, self._warn_if_stale()
+        is_indexed, is_stale = self._keywords.is_built, self._warn_if_stale()
         if settings.sources == "lexical" and not is_indexed:
             raise ConfigurationError(
                 f"sources='lexical' needs a keyword index of {self.store.name}: call refresh(), or give the documents"
             )
-        dense, lexical = _Nearest(self._words, self.store, where), _ByWords(self._words, self.store, where)
+        dense, lexical = _Nearest(self._keywords, self.store, where), _ByKeywords(self._keywords, self.store, where)
         hybrid: list[Source] = [dense, lexical] if is_indexed else [dense]
         sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": hybrid}
         return self.engine.run(
@@ -197,10 +197,10 @@ class StoreRetriever:
 
     def _warn_if_stale(self) -> bool:
         """Return whether the keyword index is stale; warn once until it is up to date again."""
-        stale = self.stale
+        stale = self.is_stale
         if stale and not self._warned:
             warnings.warn(
-                f"{self.store.name} holds other passages than the {len(self._words)} whose words are indexed: call "
+                f"{self.store.name} holds other passages than the {len(self._keywords)} in the keyword index: call "
                 "refresh()",
                 StaleWarning,
                 stacklevel=3,
@@ -211,42 +211,42 @@ class StoreRetriever:
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    words: Words
-    store: Store
+    keywords: KeywordIndex
+    store: ExternalStore
     where: Any
     name: str = "dense"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        with foreign(RetrievalError, f"searching {self.store.name}"):
+        with wrap_errors(RetrievalError, f"searching {self.store.name}"):
             hits = self.store.nearest(query.text, k, self.where)
         first: dict[str, tuple[Passage, float | None]] = {}
         for passage, score in hits:
             first.setdefault(passage.id, (passage, score))
-        self.words.noticed(passage for passage, _ in first.values())
+        self.keywords.compare(passage for passage, _ in first.values())
         return [_candidate(*hit, name=self.name) for hit in first.values() if hit[0].text.strip()][:k]
 
 
 @dataclass(frozen=True, slots=True)
-class _ByWords:
-    words: Words
-    store: Store
+class _ByKeywords:
+    keywords: KeywordIndex
+    store: ExternalStore
     where: Any
     name: str = "lexical"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k that share a word, as the store has them now; the search reaches on past those that are no more."""
-        reach = k
-        asked: dict[str, Passage | None] = {}
+        """Return the k best hits that the store still holds; the search grows until there are k or no more."""
+        limit = k
+        fetched: dict[str, Passage | None] = {}
         while True:
-            hits = self.words.find(query.text, reach)
-            fresh = [i for i, _ in hits if i not in asked]
-            with foreign(RetrievalError, f"reading from {self.store.name}"):
-                there = {p.id: p for p in self.store.present(fresh, self.where)} if fresh else {}
-            asked |= {i: there.get(i) for i in fresh}
-            found = [(passage, score) for i, score in hits if (passage := asked[i]) and passage.text.strip()]
-            if len(found) >= k or len(hits) < reach:
-                return [_candidate(passage, score, name=self.name) for passage, score in found[:k]]
-            reach *= WIDER
+            hits = self.keywords.search(query.text, limit)
+            fresh = [i for i, _ in hits if i not in fetched]
+            with wrap_errors(RetrievalError, f"reading from {self.store.name}"):
+                stored = {p.id: p for p in self.store.fetch(fresh, self.where)} if fresh else {}
+            fetched |= {i: stored.get(i) for i in fresh}
+            valid = [(passage, score) for i, score in hits if (passage := fetched[i]) and passage.text.strip()]
+            if len(valid) >= k or len(hits) < limit:
+                return [_candidate(passage, score, name=self.name) for passage, score in valid[:k]]
+            limit *= GROWTH
 
 
 def _candidate(passage: Passage, score: float | None, *, name: str) -> Candidate:

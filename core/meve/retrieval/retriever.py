@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
-from meve.pipeline._preparation import Progress, as_passages, checked, counted, embedded
+from meve.pipeline._preparation import Progress, check_passages, count_tokens, embed_texts, make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -25,8 +25,8 @@ from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Query
 
-RESERVED = "meve."
-"""What names of extra data begin with that are MeVe's own."""
+RESERVED_PREFIX = "meve."
+"""The prefix of MeVe's own names in the extra data."""
 
 
 class RetrieverOptions(EngineOptions, total=False):
@@ -39,10 +39,10 @@ class RetrieverOptions(EngineOptions, total=False):
 
 
 class Retriever:
-    """Five-phase retrieval over passages of its own. Threads may share one.
+    """Five-phase retrieval over passages of your own. Threads may share one.
 
-    A retrieval sees one state of the corpus from beginning to end; a change waits for the retrievals under way, and
-    the next one sees it whole.
+    A retrieval sees one state of the corpus from beginning to end. A change waits for running retrievals, and is
+    visible as a whole to the next one.
 
     >>> from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
     >>> retriever = Retriever.from_texts(
@@ -129,7 +129,7 @@ class Retriever:
         Raises:
             ValidationError: as `from_passages`, or lists of different lengths.
         """
-        passages = as_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
+        passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
 
     @property
@@ -183,7 +183,7 @@ class Retriever:
         check_query(query)
         check_where(where)
         if vector is not None:
-            vector = checked_vectors(vector, (self.embedder.dimension,), "the question")
+            vector = validate_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.reading() as corpus:
             engine = self.engine
             settings = engine.resolve_config(config, overrides)
@@ -197,16 +197,16 @@ class Retriever:
             return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
-        """Take in passages, or texts that get ids of their own; the very next retrieval finds them.
+        """Add passages, or texts that get generated ids; the next retrieval finds them.
 
         Returns:
-            Their ids.
+            The ids.
 
         Raises:
-            ValidationError: an id that is taken or given twice, a blank text; nothing was added.
+            ValidationError: a taken or repeated id, or a blank text; nothing was added.
         """
         if isinstance(passages, str | Passage):
-            raise ValidationError(f"passages is a single {type(passages).__name__}: give a list")
+            raise ValidationError(f"passages must be a list, got a single {type(passages).__name__}")
         listed = list(passages)
         fresh = iter(self._corpus.new_ids(sum(isinstance(p, str) for p in listed)))
         named = [Passage(id=next(fresh), text=p) if isinstance(p, str) else p for p in listed]
@@ -214,32 +214,32 @@ class Retriever:
         return [p.id for p in named]
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Forget passages; the very next retrieval doesn't find them.
+        """Remove passages; the next retrieval doesn't find them.
 
         Raises:
             UnknownIdError: an id that isn't there; nothing was removed.
         """
-        self.update(remove=[ids] if isinstance(ids, str) else _listed("ids", ids))
+        self.update(remove=[ids] if isinstance(ids, str) else _as_list("ids", ids))
 
     def update(
         self, *, add: Sequence[Passage] = (), remove: Sequence[str] = (), progress: Progress | None = None
     ) -> None:
-        """Remove and add in one step: a retrieval sees all of it or nothing. An id that is removed may be added again.
+        """Remove and add in one step: a retrieval sees all of it or nothing. A removed id may be added again.
 
         Raises:
-            ValidationError: ids that are taken, given twice or unknown, blank texts; nothing was changed.
+            ValidationError: taken, repeated or unknown ids, or blank texts; nothing was changed.
             ModelError: the embedder or the tokenizer failed; nothing was changed.
         """
-        add, remove = _listed("add", add), _listed("remove", remove)
-        checked(add)
+        add, remove = _as_list("add", add), _as_list("remove", remove)
+        check_passages(add)
         with self._corpus.reading() as corpus:
             corpus.check(add, remove)
-        vectors = embedded([p.content for p in add], self.embedder, progress)
-        counts = counted([p.shown for p in add], self.tokens)
+        vectors = embed_texts([p.content for p in add], self.embedder, progress)
+        counts = count_tokens([p.prompt_text for p in add], self.tokens)
         self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
 
     def get(self, passage_id: str) -> Passage:
-        """The passage of that id.
+        """Return the passage of that id.
 
         Raises:
             UnknownIdError: there is none.
@@ -248,7 +248,7 @@ class Retriever:
             return corpus.get(passage_id)
 
     def passages(self) -> list[Passage]:
-        """Every passage, in the order in which they were added."""
+        """Return every passage, in the order in which they were added."""
         with self._corpus.reading() as corpus:
             return list(corpus.passages())
 
@@ -267,10 +267,10 @@ class Retriever:
         recall: float | None = None,
         progress: Progress | None = None,
     ) -> CalibrationReport:
-        """Fit the verifier's probabilities on labelled pairs of your own, and the threshold for a target, and use them.
+        """Fit the verifier's probabilities and the threshold to labelled pairs, and use them from now on.
 
         Raises:
-            CalibrationError: too few pairs, pairs of one label only, or a target that can't be reached.
+            CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
         """
         report = calibrate(self.verifier, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
@@ -281,32 +281,32 @@ class Retriever:
         return report
 
     def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
-        """Write everything to a folder, atomically: whatever happens, it holds the old index or the new one.
+        """Write everything to a folder atomically: after a crash it holds the old index or the new one.
 
         Args:
-            path: the folder; made if it isn't there.
-            extra: JSON data to keep with the index, replacing what it kept; read back as `extra`. Names that begin
-                with `meve.` are MeVe's own, and stay.
+            path: the folder; created if missing.
+            extra: JSON data to store with the index in place of the attribute `extra`; names that begin with `meve.`
+                are reserved and stay.
 
         Raises:
-            IndexBusyError: somebody else has saved there since this retriever was loaded from it or saved to it.
-            StorageError: it can't be written there; what was there before is kept.
+            IndexBusyError: another process has saved there since this retriever last loaded or saved it.
+            StorageError: the folder can't be written; its old contents are kept.
         """
         folder = _resolved(path)
-        kept = self._extra_with(extra)
+        extra = self._merge_extra(extra)
         with self._saving:
-            self._corpus.settle()
+            self._corpus.finish_removals()
             with self._corpus.reading() as corpus:
                 replacing = self._generations.get(folder)
-                self._generations[folder] = save_corpus(folder, corpus, self.engine, extra=kept, replacing=replacing)
-            self.extra = kept
+                self._generations[folder] = save_corpus(folder, corpus, self.engine, extra=extra, replacing=replacing)
+            self.extra = extra
 
-    def _extra_with(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _merge_extra(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         if extra is None:
             return dict(self.extra)
         if not isinstance(extra, Mapping):
-            raise ValidationError(f"extra is {type(extra).__name__}: give a mapping from names to JSON data")
-        own = {name: data for name, data in self.extra.items() if str(name).startswith(RESERVED)}
+            raise ValidationError(f"extra must be a mapping from names to JSON data, got {type(extra).__name__}")
+        own = {name: data for name, data in self.extra.items() if str(name).startswith(RESERVED_PREFIX)}
         return {**own, **extra}
 
     @classmethod
@@ -344,7 +344,7 @@ class Retriever:
         return retriever
 
     def info(self) -> dict[str, Any]:
-        """What it holds and what it decides with: JSON-ready."""
+        """Return counts, models and settings as JSON-ready data."""
         return {
             "passages": len(self),
             "embedder": self.embedder.name,
@@ -370,10 +370,10 @@ def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError) as cause:
-        raise StorageError(f"{path!r:.200} is no place for an index: {cause}") from cause
+        raise StorageError(f"path must name a folder for the index, got {path!r:.200}: {cause}") from cause
 
 
-def _listed(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given
+def _as_list(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} is {values!r:.60}: give a list")
+        raise ValidationError(f"{name} must be a list, got {values!r:.60}")
     return list(values)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from meve._extras import needed
-from meve._formulas import unit
+from meve._extras import require_imports
+from meve._formulas import normalize
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
 from meve.ports import DenseIndex
 from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted
 from meve.types import FloatArray, RowArray
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
     from hypothesis import given, settings
     from hypothesis import strategies as st
@@ -32,7 +32,7 @@ def _clustered(count: int, dimension: int, seed: int) -> FloatArray:
     random = np.random.default_rng(seed)
     centres = random.normal(size=(20, dimension))
     vectors = centres[random.integers(0, 20, count)] + 0.7 * random.normal(size=(count, dimension))
-    return unit(vectors)
+    return normalize(vectors)
 
 
 def _nearest(held: dict[int, FloatArray], query: FloatArray, k: int) -> list[int]:

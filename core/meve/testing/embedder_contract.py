@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from meve._extras import needed
-from meve._formulas import unit
+from meve._extras import require_imports
+from meve._formulas import normalize
 from meve.errors import QueryError
 from meve.ports import Embedder
 from meve.testing import NEEDS, SUITE
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
 
 TEXTS = (
@@ -118,7 +118,7 @@ class EmbedderContract:
         if not self.reads_long_passages:
             pytest.skip(f"{embedder.name} declares that it reads the beginning of a passage only")
         body = WORD * self.long_words
-        one, other = unit(embedder.embed_passages([body + TEXTS[0] * 9, body + TEXTS[3] * 9]))
+        one, other = normalize(embedder.embed_passages([body + TEXTS[0] * 9, body + TEXTS[3] * 9]))
         assert float(one @ other) < 1 - 1e-6
 
     def test_eight_threads_get_what_one_gets(self, embedder: Embedder) -> None:

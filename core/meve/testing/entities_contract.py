@@ -2,11 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from meve._extras import needed
+from meve._extras import require_imports
 from meve.ports import EntityDetector
 from meve.testing import NEEDS, SUITE
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st

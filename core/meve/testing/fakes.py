@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.calibration.maps import IsotonicCalibration
 from meve.ports import Calibration, Embedder, TokenCounter
 from meve.types import FloatArray, Similarity
@@ -49,7 +49,7 @@ class WordEmbedder:
             for word in _words(text):
                 axis = ord(word[0]) - ord("a")
                 vectors[i, axis if 0 <= axis < 26 else 26] += 1
-        return unit(vectors)
+        return normalize(vectors)
 
 
 class OverlapVerifier:

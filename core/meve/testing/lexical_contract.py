@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from meve._extras import needed
+from meve._extras import require_imports
 from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, PassageError, UnknownIdError
 from meve.ports import LexicalIndex
 from meve.testing import NEEDS, SUITE
 from meve.testing.interruption import Interruption, interrupted
 from meve.types import RowArray
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
     from hypothesis import given, settings
     from hypothesis import strategies as st

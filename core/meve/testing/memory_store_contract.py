@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from meve._extras import needed
+from meve._extras import require_imports
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
-from meve.memory._audit.chain import Event
+from meve.memory._audit.chain import EventDraft
 from meve.memory.records import SHARED, MemoryRecord, Message, Opinion, StoredRecord, user_key, user_of
 from meve.memory.stores.protocol import MemoryStore, Stretch
 from meve.testing import NEEDS, SUITE
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
 
 ALICE, BOB = user_key("alice"), user_key(7)
@@ -41,9 +41,9 @@ def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  #
     return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5)
 
 
-def event(record_id: str, user: str = ALICE, at: datetime = NOW, **values: Any) -> Event:  # noqa: ANN401
+def event(record_id: str, user: str = ALICE, at: datetime = NOW, **values: Any) -> EventDraft:  # noqa: ANN401
     """An entry for the log."""
-    return Event(at=at, user=user, record=record_id, **{"action": "add", "reason": "a test", **values})
+    return EventDraft(at=at, user=user, record=record_id, **{"action": "add", "reason": "a test", **values})
 
 
 def put(store: MemoryStore, *records: StoredRecord, user: str = ALICE) -> None:

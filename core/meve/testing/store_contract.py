@@ -17,15 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from meve._extras import needed
+from meve._extras import require_imports
 from meve.errors import ConfigurationError, StaleWarning
 from meve.pipeline.engine import Engine
-from meve.retrieval.external_store import Store, StoreRetriever
+from meve.retrieval.external_store import ExternalStore, StoreRetriever
 from meve.testing import NEEDS, SUITE
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Passage
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
     from hypothesis import given, settings
     from hypothesis import strategies as st
@@ -42,7 +42,7 @@ class Attached:
     Its vectors must be those of `meve.testing.fakes.WordEmbedder`, so that a text lies nearest to itself.
     """
 
-    store: Store
+    store: ExternalStore
     """What is under test."""
     put: Callable[[list[Passage]], object]
     """Adds passages as the store's own users do, each with its id, text and metadata; replaces those of taken ids."""
@@ -69,7 +69,7 @@ def _ids(found: Iterable[Passage]) -> list[str]:
 
 
 class StoreContract:
-    """The rules of `meve.retrieval.external_store.Store`. What an implementation can't do it declares below, and it's skipped aloud."""
+    """The rules of `meve.retrieval.external_store.ExternalStore`. What an implementation can't do it declares below, and it's skipped aloud."""
 
     lists = True
     """Whether it can list and count what it holds."""
@@ -100,7 +100,7 @@ class StoreContract:
         """And nothing is there."""
         store = attach().store
         assert list(store.nearest("blue sky", 3, None)) == []
-        assert list(store.present([uid("sky")], None)) == []
+        assert list(store.fetch([uid("sky")], None)) == []
         assert store.size() in (0, None)
 
     def test_passages_come_back_as_they_went_in(self, filled: Attached) -> None:
@@ -108,8 +108,8 @@ class StoreContract:
         given = _passage(TEXTS[0], TEXTS[0])
         ways = [
             [passage for passage, _ in filled.store.nearest(given.text, 1, None)],
-            list(filled.store.present([given.id], None)),
-            [p for p in filled.store.everything() if p.id == given.id] if self.lists else [given],
+            list(filled.store.fetch([given.id], None)),
+            [p for p in filled.store.list_passages() if p.id == given.id] if self.lists else [given],
         ]
         for found in ways:
             assert [(p.id, p.text) for p in found] == [(given.id, given.text)]
@@ -128,10 +128,10 @@ class StoreContract:
     def test_ids_are_spelled_as_the_store_spells_them(self, filled: Attached) -> None:
         """Spelling one again changes nothing, so that what is forgotten is what was found."""
         for passage, _ in filled.store.nearest(TEXTS[0], 50, None):
-            assert filled.store.canonical(passage.id) == passage.id
+            assert filled.store.canonical_id(passage.id) == passage.id
         for unknown in ("", "0", "not an id", uid("sky").replace("-", ""), "²"):
-            once = filled.store.canonical(unknown)
-            assert filled.store.canonical(once) == once
+            once = filled.store.canonical_id(unknown)
+            assert filled.store.canonical_id(once) == once
 
     def test_a_filter_leaves_as_many_as_were_asked_for(self, attach: Attach) -> None:
         """Of many that lie nearer, it lets none through, and those that it lets through are found all the same."""
@@ -145,29 +145,29 @@ class StoreContract:
     def test_it_says_which_of_given_ids_are_there(self, filled: Attached) -> None:
         """Unknown ones, and none at all, are no error."""
         asked = [uid("nobody"), uid("zebra"), uid(TEXTS[1])]
-        assert _ids(filled.store.present(asked, None)) == sorted(asked[1:])
-        assert list(filled.store.present([uid("nobody")], None)) == []
-        assert list(filled.store.present([], None)) == []
-        assert list(filled.store.present([], filled.english)) == []
+        assert _ids(filled.store.fetch(asked, None)) == sorted(asked[1:])
+        assert list(filled.store.fetch([uid("nobody")], None)) == []
+        assert list(filled.store.fetch([], None)) == []
+        assert list(filled.store.fetch([], filled.english)) == []
 
     def test_it_says_which_of_given_ids_a_filter_lets_through(self, filled: Attached) -> None:
         """One that can't tell lets none through, rather than all."""
-        found = _ids(filled.store.present([uid("zebra"), uid(TEXTS[1])], filled.english))
+        found = _ids(filled.store.fetch([uid("zebra"), uid(TEXTS[1])], filled.english))
         assert found == ([uid(TEXTS[1])] if self.admits else [])
 
     def test_what_others_drop_is_gone(self, filled: Attached) -> None:
         """At once, from searches, from what is there, and from the list."""
         filled.drop([uid("zebra")])
         assert uid("zebra") not in _ids(p for p, _ in filled.store.nearest("Zebra facts for you.", 50, None))
-        assert list(filled.store.present([uid("zebra")], None)) == []
+        assert list(filled.store.fetch([uid("zebra")], None)) == []
         if self.lists:
-            assert _ids(filled.store.everything()) == sorted(map(uid, TEXTS))
+            assert _ids(filled.store.list_passages()) == sorted(map(uid, TEXTS))
             assert filled.store.size() == len(TEXTS)
 
     def test_what_others_replace_reads_as_it_does_now(self, filled: Attached) -> None:
         """Text and metadata, under the same id, which is held once."""
         filled.put([_passage("zebra", "Yaks yawn.")])
-        (there,) = filled.store.present([uid("zebra")], None)
+        (there,) = filled.store.fetch([uid("zebra")], None)
         assert (there.text, there.metadata["lang"]) == ("Yaks yawn.", "en")
         nearest, _ = filled.store.nearest("Yaks yawn.", 1, filled.english)[0]
         assert nearest.text == "Yaks yawn."
@@ -179,11 +179,11 @@ class StoreContract:
         made = attach()
         if not self.lists:
             with pytest.raises(ConfigurationError):
-                list(made.store.everything())
+                list(made.store.list_passages())
             pytest.skip(f"{made.store.name} declares that it can't list what it holds")
-        assert list(made.store.everything()) == []
+        assert list(made.store.list_passages()) == []
         made.put([_passage(n, f"Passage number {n}") for n in range(MANY)])
-        assert _ids(made.store.everything()) == sorted(map(uid, range(MANY)))
+        assert _ids(made.store.list_passages()) == sorted(map(uid, range(MANY)))
         assert made.store.size() == MANY
 
     def test_many_may_be_asked_for_at_once(self, attach: Attach) -> None:
@@ -191,9 +191,9 @@ class StoreContract:
         made = attach()
         made.put([_passage(n, f"Passage number {n}", "en" if n % 2 else "de") for n in range(MANY)])
         everyone = list(map(uid, range(MANY)))
-        assert _ids(made.store.present(everyone, None)) == sorted(everyone)
+        assert _ids(made.store.fetch(everyone, None)) == sorted(everyone)
         if self.admits:
-            assert _ids(made.store.present(everyone, made.english)) == sorted(map(uid, range(1, MANY, 2)))
+            assert _ids(made.store.fetch(everyone, made.english)) == sorted(map(uid, range(1, MANY, 2)))
 
     def test_a_passage_without_text_does_no_harm(self, filled: Attached) -> None:
         """It is handed over, counted, or left out; the others come as ever."""
@@ -201,14 +201,14 @@ class StoreContract:
             pytest.skip(f"{filled.store.name} declares that its users can't give it passages without text")
         filled.put([_passage("blank", " ")])
         assert set(map(uid, TEXTS)) <= set(_ids(p for p, _ in filled.store.nearest(TEXTS[0], 50, None)))
-        assert not _retriever(filled, listed=self.lists).stale
+        assert not _retriever(filled, listed=self.lists).is_stale
 
     def test_threads_may_read_at_once(self, filled: Attached) -> None:
         """Searching and looking up in several threads gives what one gets."""
 
         def read(text: str) -> tuple[list[str], list[str]]:
             near = [p.id for p, _ in filled.store.nearest(text, 2, filled.english)]
-            return near, _ids(filled.store.present(near, None))
+            return near, _ids(filled.store.fetch(near, None))
 
         asked = [*TEXTS] * 8
         with ThreadPoolExecutor(4) as pool:
@@ -231,7 +231,7 @@ class StoreContract:
         assert uid("zebra") not in {c.id for c in gone.trace.candidates}
         filled.put([_passage("yak", "Yaks yawn.")])
         assert retriever.refresh() == len(TEXTS) + 1
-        assert not retriever.stale
+        assert not retriever.is_stale
         found = retriever.retrieve("yawn", sources="lexical")
         assert [p.passage.id for p in found.passages] == [uid("yak")]
 
@@ -254,12 +254,12 @@ class StoreContract:
                     made.drop(gone)
                     held = {i: p for i, p in held.items() if i not in gone}
             everyone = [uid(n) for n in range(7)]
-            assert _texts(made.store.present(everyone, None)) == _texts(held.values())
+            assert _texts(made.store.fetch(everyone, None)) == _texts(held.values())
             assert _texts(p for p, _ in made.store.nearest("Story", 50, None)) == _texts(held.values())
             spoken = [p for p in held.values() if p.metadata["lang"] == "en"]
             assert _texts(p for p, _ in made.store.nearest("Story", 50, made.english)) == _texts(spoken)
             if self.lists:
-                assert _texts(made.store.everything()) == _texts(held.values())
+                assert _texts(made.store.list_passages()) == _texts(held.values())
                 assert made.store.size() == len(held)
 
         story()
@@ -273,7 +273,7 @@ def _retriever(attached: Attached, *, listed: bool) -> StoreRetriever:
         made.refresh()
     else:
         ids = [*map(uid, TEXTS), uid("zebra")]
-        made.index(attached.store.present(ids, None))
+        made.index(attached.store.fetch(ids, None))
     return made
 
 

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from meve._extras import needed
+from meve._extras import require_imports
 from meve.calibration.maps import PlattCalibration, calibration_from_dict
 from meve.errors import QueryError
 from meve.ports import VectorVerifier, Verifier
 from meve.testing import NEEDS, SUITE
 
-with needed(SUITE, NEEDS):
+with require_imports(SUITE, NEEDS):
     import pytest
 
 QUERY = "What orbits the Earth?"

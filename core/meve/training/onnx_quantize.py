@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from meve.components.verifiers._onnx_export import export_onnx
-from meve.components.verifiers._onnx_runtime import OnnxRuntime, onnx_file
-from meve.components.verifiers._onnx_telemetry import quiet
-from meve.errors import ModelError, foreign, missing_extra
+from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
+from meve.components.verifiers._onnx_telemetry import disable_telemetry
+from meve.errors import ModelError, wrap_errors, missing_extra
 from meve.training.onnx_graph import EXACT, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
 
 LEAST_AGREEMENT = 0.95
@@ -47,7 +47,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
         ModelError: a graph that can't be quantised, no sample that fits its window, a small graph that can't be run or
             gives no number, or one that orders the probes otherwise; nothing is written.
     """
-    quiet()
+    disable_telemetry()
     try:
         import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -62,11 +62,11 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
             source = export_onnx(folder, whole)
         config = _config(source)
         (small / "onnx").mkdir(parents=True)
-        with foreign(ModelError, f"quantising {folder}"):
+        with wrap_errors(ModelError, f"quantising {folder}"):
             options = FusionOptions("bert")
             options.use_multi_head_attention = True  # its products stand by themselves
             fused = optimize_model(
-                _in_known_opset(onnx_file(source), Path(name) / "converted.onnx"),
+                _in_known_opset(find_onnx_file(source), Path(name) / "converted.onnx"),
                 model_type="bert",
                 num_heads=config["num_attention_heads"],
                 hidden_size=config["hidden_size"],
@@ -115,7 +115,7 @@ def _exact(model: Any) -> list[str]:  # noqa: ANN401 - an onnx.ModelProto
 def _fed(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
     """What the graph is fed for those that fit its window."""
     runtime = OnnxRuntime.from_folder(folder)
-    fed = [runtime.feed([pair]) for pair in samples]
+    fed = [runtime.build_inputs([pair]) for pair in samples]
     fitting = [each for each in fed if each["input_ids"].shape[1] <= runtime.window]
     if not fitting:
         raise ModelError(
@@ -143,7 +143,7 @@ def _in_known_opset(file: Path, converted: Path) -> str:
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     if opset in OPSETS:
         return str(file)
-    with foreign(ModelError, f"converting {file} from opset {opset} to {OPSETS[-1]}"):
+    with wrap_errors(ModelError, f"converting {file} from opset {opset} to {OPSETS[-1]}"):
         onnx.save(version_converter.convert_version(model, OPSETS[-1]), str(converted))
     return str(converted)
 

@@ -13,8 +13,8 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meve.components._model_errors import loading
-from meve.errors import ConfigurationError, ModelError, TrainingError, foreign, missing_extra
+from meve.components._model_errors import map_load_errors
+from meve.errors import ConfigurationError, ModelError, TrainingError, wrap_errors, missing_extra
 from meve.training._batch_order import in_order
 from meve.types import LabelledPair
 
@@ -106,7 +106,7 @@ def fine_tune(
         raise missing_extra(str(cause.name), "train", "training a verifier") from cause
     _claim(to, base, pairs, config)
     set_seed(config.seed)  # a new head begins at random
-    with loading(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
+    with map_load_errors(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
         model, tokenizer = _loaded(str(base), config.dropout)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = in_order(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
@@ -122,7 +122,7 @@ def fine_tune(
         callbacks=_callbacks(progress),
     )
     trainer.remove_callback(PrinterCallback)
-    with foreign(ModelError, f"training {base}"):
+    with wrap_errors(ModelError, f"training {base}"):
         trainer.train(resume_from_checkpoint=_latest(to / CHECKPOINTS))
         model.save_pretrained(to)
     tokenizer.backend_tokenizer.no_truncation()

@@ -1,4 +1,8 @@
-"""All rules of LangGraph stores together, and what they need."""
+"""The contract suite of LangGraph stores: inherit it and give the fixture `store`.
+
+Each test is one rule, which its docstring states, and runs on the sync and the async methods. A store declares what it
+can't do by its own `supports_ttl`, by `searches`, and by `fails`.
+"""
 
 import time
 from asyncio import Runner
@@ -8,81 +12,79 @@ from typing import Any, ClassVar
 import pytest
 from langgraph.store.base import BaseStore
 
-from tests.langchain_integration.graph_store_contract.batches_and_concurrency import TogetherRules
-from tests.langchain_integration.graph_store_contract.filters_and_pages import SearchRules
-from tests.langchain_integration.graph_store_contract.keys_and_values import KeyRules
+from tests.langchain_integration.graph_store_contract.batches_and_concurrency import BatchAndConcurrencyRules
+from tests.langchain_integration.graph_store_contract.filters_and_pages import FilterAndPageRules
+from tests.langchain_integration.graph_store_contract.keys_and_values import KeyAndValueRules
 from tests.langchain_integration.graph_store_contract.namespaces import NamespaceRules
-from tests.langchain_integration.graph_store_contract.semantic_search import QuestionRules
-from tests.langchain_integration.graph_store_contract.store_client import Face
-from tests.langchain_integration.graph_store_contract.ttl import LifeRules
+from tests.langchain_integration.graph_store_contract.semantic_search import SemanticSearchRules
+from tests.langchain_integration.graph_store_contract.store_client import StoreClient
+from tests.langchain_integration.graph_store_contract.ttl import TtlRules
 
 
-class GraphStoreContract(KeyRules, NamespaceRules, SearchRules, QuestionRules, LifeRules, TogetherRules):
+class GraphStoreContract(
+    KeyAndValueRules, NamespaceRules, FilterAndPageRules, SemanticSearchRules, TtlRules, BatchAndConcurrencyRules
+):
     """The rules of `langgraph.store.base.BaseStore`, each sync and async.
 
-    The store must be new and empty for each test. If it searches by vectors, its embedder must be
-    `meve.testing.fakes.WordEmbedder` (wrapped in `MeVeEmbeddings`), or another to which a text is likest itself.
+    The store must be new and empty for each test. If it searches by vectors, each text must be most similar to itself,
+    as with `MeVeEmbeddings(WordEmbedder())`.
     """
 
     root: ClassVar[tuple[Any, ...]] = ()
-    """What every namespace begins with; for a store that asks for it."""
-    sides: ClassVar[tuple[str, ...]] = ("sync", "async")
-    """Which of its methods are tested; a store may have one kind alone."""
+    """The first labels of every namespace, for a store that demands them."""
+    modes: ClassVar[tuple[str, ...]] = ("sync", "async")
+    """Which methods are tested; a store may have only one kind."""
     searches: ClassVar[bool] = True
-    """Whether it searches by vectors."""
+    """Whether the store searches by vectors."""
     fails: ClassVar[Mapping[str, str]] = {}
-    """Rules that it breaks, by the test's name without `test_`, and why: they must fail, or the suite does."""
+    """The rules that the store breaks, by test name without `test_`, and why; these tests must fail."""
 
     @pytest.fixture
     def store(self) -> BaseStore:
-        """A new and empty one. One that needs a running loop is made by `runner.run(…)`."""
+        """Return a new and empty store; open one that needs a running loop by `runner.run(…)`."""
         raise NotImplementedError("give a fixture 'store' that returns a new and empty store")
 
     @pytest.fixture
     def wait(self) -> Callable[[float], None]:
-        """Lets seconds pass; for a store with a clock of its own, by moving that."""
+        """Return a function that lets seconds pass; override it for a store with its own clock."""
         return time.sleep
 
     @pytest.fixture
     def runner(self) -> Iterator[Runner]:
-        """The event loop of one test."""
-        with Runner() as made:
-            yield made
+        """Yield the event loop of one test."""
+        with Runner() as runner:
+            yield runner
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Each rule for each side."""
-        if "face" in metafunc.fixturenames:
-            metafunc.parametrize("face", self.sides, indirect=True)
+        """Run each rule in each mode."""
+        if "client" in metafunc.fixturenames:
+            metafunc.parametrize("client", self.modes, indirect=True)
 
     @pytest.fixture
-    def face(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> Face:
-        """The store, by its sync methods or its async ones."""
-        return Face(store, runner if request.param == "async" else None, self.root)
+    def client(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> StoreClient:
+        """Return a client of the store's sync or async methods."""
+        return StoreClient(store, runner if request.param == "async" else None, self.root)
 
     @pytest.fixture(autouse=True)
-    def _known(self, request: pytest.FixtureRequest) -> None:
-        why = self.fails.get(request.node.originalname.removeprefix("test_"))
-        if why is not None:
-            request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+    def _expect_failure(self, request: pytest.FixtureRequest) -> None:
+        reason = self.fails.get(request.node.originalname.removeprefix("test_"))
+        if reason is not None:
+            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
 
     @pytest.fixture
     def searching(self) -> None:
-        """Skips a store that doesn't search by vectors."""
+        """Skip a store that doesn't search by vectors."""
         if not self.searches:
-            pytest.skip("it doesn't search by vectors")
+            pytest.skip("the store doesn't search by vectors")
 
     @pytest.fixture
     def expiring(self, store: BaseStore) -> None:
-        """Skips a store that refuses a TTL."""
+        """Skip a store that refuses a TTL."""
         if not store.supports_ttl:
-            pytest.skip("it says that it supports no TTL")
+            pytest.skip("the store declares no TTL support")
 
 
-def rules() -> dict[str, str]:
-    """Each rule by its test's name without `test_`, in one line.
-
-    >>> rules()["what_is_put_is_got"]
-    'What is put is got: namespace, key and value.'
-    """
-    found = {name: getattr(GraphStoreContract, name) for name in dir(GraphStoreContract) if name.startswith("test_")}
-    return {name.removeprefix("test_"): str(test.__doc__).splitlines()[0] for name, test in found.items()}
+def list_rules() -> dict[str, str]:
+    """Return each rule's statement by its test name without `test_`."""
+    tests = {name: getattr(GraphStoreContract, name) for name in dir(GraphStoreContract) if name.startswith("test_")}
+    return {name.removeprefix("test_"): str(test.__doc__).splitlines()[0] for name, test in tests.items()}

@@ -1,116 +1,125 @@
-"""Rules of namespaces: what they may be, and how they are listed."""
+"""Contract rules of namespaces: valid labels, prefixes and listings."""
 
 from typing import Any
 
 import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp
 
-from tests.langchain_integration.graph_store_contract.store_client import Face
+from tests.langchain_integration.graph_store_contract.store_client import StoreClient
 
 REFUSED: tuple[tuple[str, ...], ...] = ((), ("langgraph",), ("langgraph", "x"))
 
 
 class NamespaceRules:
-    """Namespaces are tuples of labels, and their borders hold."""
+    """Namespaces are tuples of labels."""
 
-    def test_labels_may_hold_dots(self, face: Face) -> None:
-        """A label may hold dots, as mail addresses do."""
+    def test_label_with_dot_is_accepted(self, client: StoreClient) -> None:
+        """A label may contain dots, as e-mail addresses do."""
         for label in ("bob@example.com", "a.b", "v1.2.3", "."):
-            face.put(face.at("docs", label), "k", {"n": 1})
-            assert face.get(face.at("docs", label), "k").namespace == face.at("docs", label)
+            client.put(client.ns("docs", label), "k", {"n": 1})
+            assert client.get(client.ns("docs", label), "k").namespace == client.ns("docs", label)
 
-    def test_labels_may_be_ints(self, face: Face) -> None:
-        """A label may be an int, and comes back as one."""
+    def test_int_label_is_returned_as_int(self, client: StoreClient) -> None:
+        """A label may be an int, and is returned as one."""
         for label in (1, 0, -7, 2**70):
-            face.put(face.at("docs", label), "k", {"n": 1})
-            assert face.get(face.at("docs", label), "k").namespace == face.at("docs", label)
+            client.put(client.ns("docs", label), "k", {"n": 1})
+            assert client.get(client.ns("docs", label), "k").namespace == client.ns("docs", label)
 
-    def test_a_dot_is_no_border(self, face: Face) -> None:
-        """A label with a dot never addresses a namespace of two labels, in `batch` either."""
-        face.put(face.at("docs", "a", "b"), "k", {"n": 1})
+    def test_dot_does_not_separate_labels(self, client: StoreClient) -> None:
+        """A dot in a label never addresses a namespace of two labels, also in `batch`."""
+        client.put(client.ns("docs", "a", "b"), "k", {"n": 1})
         try:
-            found = face.batch([GetOp(face.at("docs", "a.b"), "k")])[0]
+            item = client.batch([GetOp(client.ns("docs", "a.b"), "k")])[0]
         except ValueError:
-            found = None
-        assert found is None
+            item = None
+        assert item is None
 
-    def test_some_namespaces_are_refused(self, face: Face) -> None:
-        """An empty namespace, and LangGraph's own, are refused by `put`."""
+    def test_put_refuses_empty_or_reserved_namespace(self, client: StoreClient) -> None:
+        """`put` refuses an empty namespace and LangGraph's own."""
         for namespace in REFUSED:
             with pytest.raises(ValueError, match=r"(?i)namespace"):
-                face.put(namespace, "k", {"n": 1})
+                client.put(namespace, "k", {"n": 1})
 
-    def test_a_batch_refuses_them_too(self, face: Face) -> None:
-        """An empty namespace, and LangGraph's own, are refused by `batch`."""
+    def test_batch_refuses_empty_or_reserved_namespace(self, client: StoreClient) -> None:
+        """`batch` refuses an empty namespace and LangGraph's own."""
         for namespace in REFUSED:
             with pytest.raises(ValueError, match=r"(?i)namespace"):
-                face.batch([PutOp(namespace, "k", {"n": 1})])
+                client.batch([PutOp(namespace, "k", {"n": 1})])
 
-    def test_labels_of_other_kinds_are_refused(self, face: Face) -> None:
-        """A label that is neither text nor an int is refused, by `batch` too."""
-        kinds: tuple[Any, ...] = (None, 1.5, b"x", ("a",))
-        for label in kinds:
+    def test_label_of_other_type_is_refused(self, client: StoreClient) -> None:
+        """A label that is neither a string nor an int is refused, also by `batch`."""
+        labels: tuple[Any, ...] = (None, 1.5, b"x", ("a",))
+        for label in labels:
             with pytest.raises((ValueError, TypeError)):
-                face.batch([PutOp(face.at("docs", label), "k", {"n": 1})])
+                client.batch([PutOp(client.ns("docs", label), "k", {"n": 1})])
 
-    def test_a_prefix_ends_at_a_border(self, face: Face) -> None:
-        """A prefix finds whole labels only, and minds upper and lower case."""
+    def test_prefix_matches_whole_labels(self, client: StoreClient) -> None:
+        """A prefix matches whole labels only, and case matters."""
         for n, label in enumerate(["doc", "docs", "Doc", "doc s"]):
-            face.put(face.at(label, "x"), f"k{n}", {"n": n})
-        assert face.keys(face.at("doc")) == ["k0"]
+            client.put(client.ns(label, "x"), f"k{n}", {"n": n})
+        assert client.keys(client.ns("doc")) == ["k0"]
 
-    def test_wild_cards_are_plain_in_a_search(self, face: Face) -> None:
-        """A `%`, `_` or `*` in the prefix of a search stands for itself."""
+    def test_wildcards_in_search_prefix_are_literal(self, client: StoreClient) -> None:
+        """`%`, `_` and `*` are literal in the prefix of a search."""
         labels = ("a1", "ab", "a%", "a_", "*", "%", "_b", "a\\")
         for label in labels:
-            face.put(face.at(label, "x"), label, {"n": 1})
-        assert [face.keys(face.at(label)) for label in labels] == [[label] for label in labels]
+            client.put(client.ns(label, "x"), label, {"n": 1})
+        assert [client.keys(client.ns(label)) for label in labels] == [[label] for label in labels]
 
-    def test_a_prefix_finds_what_lies_deeper(self, face: Face) -> None:
-        """A prefix finds its own namespace and all below it, and nothing above."""
+    def test_prefix_matches_deeper_namespaces(self, client: StoreClient) -> None:
+        """A prefix matches its own namespace and all below it, and none above."""
         for n, labels in enumerate([("a",), ("a", "b"), ("a", "b", "c"), ("b",)]):
-            face.put(face.at(*labels), f"k{n}", {"n": n})
-        assert sorted(face.keys(face.at("a"))) == ["k0", "k1", "k2"]
-        assert sorted(face.keys(face.at("a", "b"))) == ["k1", "k2"]
+            client.put(client.ns(*labels), f"k{n}", {"n": n})
+        assert sorted(client.keys(client.ns("a"))) == ["k0", "k1", "k2"]
+        assert sorted(client.keys(client.ns("a", "b"))) == ["k1", "k2"]
 
-    def test_namespaces_are_listed_once(self, face: Face) -> None:
-        """Each namespace that holds an item is listed once, in order."""
+    def test_namespaces_are_listed_once_in_order(self, client: StoreClient) -> None:
+        """Each namespace with items is listed once, in order."""
         for n, labels in enumerate([("b",), ("a", "y"), ("a", "x"), ("b",)]):
-            face.put(face.at(*labels), f"k{n}", {"n": n})
-        assert face.namespaces() == [face.at("a", "x"), face.at("a", "y"), face.at("b")]
+            client.put(client.ns(*labels), f"k{n}", {"n": n})
+        assert client.namespaces() == [client.ns("a", "x"), client.ns("a", "y"), client.ns("b")]
 
-    def test_what_is_empty_is_not_listed(self, face: Face) -> None:
+    def test_emptied_namespace_is_not_listed(self, client: StoreClient) -> None:
         """A namespace whose last item was deleted isn't listed."""
-        face.put(face.at("a"), "k", {"n": 1})
-        face.delete(face.at("a"), "k")
-        face.get(face.at("b"), "k")
-        assert face.namespaces() == []
+        client.put(client.ns("a"), "k", {"n": 1})
+        client.delete(client.ns("a"), "k")
+        client.get(client.ns("b"), "k")
+        assert client.namespaces() == []
 
-    def test_listings_take_conditions(self, face: Face) -> None:
-        """Listings go by prefix and suffix, `*` standing for any one label; of several all must hold."""
+    def test_listing_filters_by_prefix_and_suffix(self, client: StoreClient) -> None:
+        """A listing filters by prefix and suffix, `*` for any label; all conditions must hold."""
         for labels in [("a", "x", "1"), ("a", "y", "1"), ("a", "y", "2"), ("b", "y", "1"), ("ab", "y", "1")]:
-            face.put(face.at(*labels), "k", {"n": 1})
-        assert face.namespaces("a", "y") == [face.at("a", "y", "1"), face.at("a", "y", "2")]
-        assert face.namespaces("*", "x") == [face.at("a", "x", "1")]
-        assert face.namespaces("a", suffix=("1",)) == [face.at("a", "x", "1"), face.at("a", "y", "1")]
-        assert face.namespaces("a", suffix=("y", "*")) == [face.at("a", "y", "1"), face.at("a", "y", "2")]
-        both = [MatchCondition("prefix", face.at("a")), MatchCondition("prefix", face.at("a", "y"))]
-        (found,) = face.batch([ListNamespacesOp(tuple(both))])
-        assert [tuple(each) for each in found] == [face.at("a", "y", "1"), face.at("a", "y", "2")]
+            client.put(client.ns(*labels), "k", {"n": 1})
+        assert client.namespaces("a", "y") == [client.ns("a", "y", "1"), client.ns("a", "y", "2")]
+        assert client.namespaces("*", "x") == [client.ns("a", "x", "1")]
+        assert client.namespaces("a", suffix=("1",)) == [
+            client.ns("a", "x", "1"),
+            client.ns("a", "y", "1"),
+        ]
+        assert client.namespaces("a", suffix=("y", "*")) == [
+            client.ns("a", "y", "1"),
+            client.ns("a", "y", "2"),
+        ]
+        conditions = [
+            MatchCondition("prefix", client.ns("a")),
+            MatchCondition("prefix", client.ns("a", "y")),
+        ]
+        (listed,) = client.batch([ListNamespacesOp(tuple(conditions))])
+        assert [tuple(each) for each in listed] == [client.ns("a", "y", "1"), client.ns("a", "y", "2")]
 
-    def test_listings_stop_at_a_depth(self, face: Face) -> None:
-        """With `max_depth` namespaces are cut to it, each told once."""
+    def test_max_depth_cuts_listed_namespaces(self, client: StoreClient) -> None:
+        """`max_depth` cuts the listed namespaces, and each is listed once."""
         for labels in [("a", "x", "1"), ("a", "x", "2"), ("a", "y"), ("b",)]:
-            face.put(face.at(*labels), "k", {"n": 1})
-        found = face.namespaces(max_depth=len(face.at()) + 2)
-        assert found == [face.at("a", "x"), face.at("a", "y"), face.at("b")]
+            client.put(client.ns(*labels), "k", {"n": 1})
+        listed = client.namespaces(max_depth=len(client.ns()) + 2)
+        assert listed == [client.ns("a", "x"), client.ns("a", "y"), client.ns("b")]
 
-    def test_pages_of_a_listing_cover_it(self, face: Face) -> None:
-        """Pages of a listing hold each namespace once, cut ones too."""
+    def test_listing_pages_cover_each_namespace_once(self, client: StoreClient) -> None:
+        """Pages of a listing contain each namespace once, also with `max_depth`."""
         for n in range(7):
             for label in ("x", "y"):
-                face.put(face.at(f"n{n}", label), "k", {"n": 1})
-        deep = len(face.at()) + 1
-        pages = [face.namespaces(max_depth=deep, limit=3, offset=offset) for offset in (0, 3, 6, 9)]
+                client.put(client.ns(f"n{n}", label), "k", {"n": 1})
+        depth = len(client.ns()) + 1
+        pages = [client.namespaces(max_depth=depth, limit=3, offset=offset) for offset in (0, 3, 6, 9)]
         assert [len(page) for page in pages] == [3, 3, 1, 0]
-        assert sorted(each for page in pages for each in page) == [face.at(f"n{n}") for n in range(7)]
+        assert sorted(each for page in pages for each in page) == [client.ns(f"n{n}") for n in range(7)]

@@ -1,94 +1,97 @@
-"""Rules of searches by a question."""
+"""Contract rules of searches with a query."""
 
 import pytest
 
-from tests.langchain_integration.graph_store_contract.store_client import Face
+from tests.langchain_integration.graph_store_contract.store_client import StoreClient
 
 TEXTS = {"sky": "wide blue sky", "sea": "deep blue sea", "bread": "fresh warm bread", "zoo": "zebra zoo"}
 
 
 @pytest.mark.usefixtures("searching")
-class QuestionRules:
-    """A question finds what is like it."""
+class SemanticSearchRules:
+    """A query ranks items by similarity."""
 
-    def _told(self, face: Face) -> None:
+    def _put_texts(self, client: StoreClient) -> None:
         for key, text in TEXTS.items():
-            face.put(face.at("docs"), key, {"text": text})
+            client.put(client.ns("docs"), key, {"text": text})
 
-    def test_the_likest_comes_first(self, face: Face) -> None:
-        """The item that says what is asked comes first, and scores fall from there."""
-        self._told(face)
+    def test_most_similar_item_is_first(self, client: StoreClient) -> None:
+        """The item most similar to the query comes first, and scores fall from there."""
+        self._put_texts(client)
         for key, text in TEXTS.items():
-            found = face.search(face.at("docs"), query=text)
-            scores = [item.score for item in found]
-            assert found[0].key == key
+            items = client.search(client.ns("docs"), query=text)
+            scores = [item.score for item in items]
+            assert items[0].key == key
             assert all(isinstance(score, float) for score in scores)
             assert scores == sorted(scores, reverse=True)
 
-    def test_all_are_ranked(self, face: Face) -> None:
-        """A question ranks everything under the prefix, and cuts at `limit` alone."""
-        self._told(face)
-        assert len(face.search(face.at("docs"), query="zebra zoo")) == len(TEXTS)
-        assert len(face.search(face.at("docs"), query="zebra zoo", limit=2)) == 2
+    def test_query_ranks_all_items(self, client: StoreClient) -> None:
+        """A query ranks all items under the prefix, and only `limit` cuts them."""
+        self._put_texts(client)
+        assert len(client.search(client.ns("docs"), query="zebra zoo")) == len(TEXTS)
+        assert len(client.search(client.ns("docs"), query="zebra zoo", limit=2)) == 2
 
-    def test_a_question_keeps_to_its_prefix(self, face: Face) -> None:
-        """Nothing outside the prefix is found, however like the question."""
-        self._told(face)
-        face.put(face.at("other"), "twin", {"text": TEXTS["zoo"]})
-        face.put(face.at("docs2"), "twin", {"text": TEXTS["zoo"]})
-        assert "twin" not in face.keys(face.at("docs"), query=TEXTS["zoo"])
+    def test_query_stays_within_prefix(self, client: StoreClient) -> None:
+        """A query returns nothing outside its prefix, however similar."""
+        self._put_texts(client)
+        client.put(client.ns("other"), "twin", {"text": TEXTS["zoo"]})
+        client.put(client.ns("docs2"), "twin", {"text": TEXTS["zoo"]})
+        assert "twin" not in client.keys(client.ns("docs"), query=TEXTS["zoo"])
 
-    def test_a_filter_holds_before_the_cut(self, face: Face) -> None:
-        """A filter is asked before `limit` cuts: what is like the question crowds nothing out."""
+    def test_filter_applies_before_limit(self, client: StoreClient) -> None:
+        """A filter applies before `limit`, so rejected items displace nothing."""
         for n in range(30):
-            face.put(face.at("docs"), f"k{n}", {"text": "zebra zoo", "wanted": False})
-        face.put(face.at("docs"), "mine", {"text": "fresh warm bread", "wanted": True})
-        assert face.keys(face.at("docs"), query="zebra zoo", filter={"wanted": True}, limit=3) == ["mine"]
+            client.put(client.ns("docs"), f"k{n}", {"text": "zebra zoo", "wanted": False})
+        client.put(client.ns("docs"), "mine", {"text": "fresh warm bread", "wanted": True})
+        assert client.keys(client.ns("docs"), query="zebra zoo", filter={"wanted": True}, limit=3) == ["mine"]
 
-    def test_a_new_value_is_found_by_what_it_says(self, face: Face) -> None:
-        """A new value is found by what it says, and not by what the old one said."""
-        self._told(face)
-        face.put(face.at("docs"), "sky", {"text": "quick quiet queen"})
-        assert face.keys(face.at("docs"), query="quick quiet queen")[0] == "sky"
-        assert face.keys(face.at("docs"), query=TEXTS["sky"])[0] != "sky"
+    def test_replaced_value_is_found_by_new_text(self, client: StoreClient) -> None:
+        """A replaced value is found by its new text, and not by its old one."""
+        self._put_texts(client)
+        client.put(client.ns("docs"), "sky", {"text": "quick quiet queen"})
+        assert client.keys(client.ns("docs"), query="quick quiet queen")[0] == "sky"
+        assert client.keys(client.ns("docs"), query=TEXTS["sky"])[0] != "sky"
 
-    def test_what_is_deleted_is_not_found(self, face: Face) -> None:
-        """A deleted item isn't found by any question."""
-        self._told(face)
-        face.delete(face.at("docs"), "zoo")
-        assert "zoo" not in face.keys(face.at("docs"), query=TEXTS["zoo"])
+    def test_deleted_item_is_not_found_by_query(self, client: StoreClient) -> None:
+        """No query returns a deleted item."""
+        self._put_texts(client)
+        client.delete(client.ns("docs"), "zoo")
+        assert "zoo" not in client.keys(client.ns("docs"), query=TEXTS["zoo"])
 
-    def test_what_is_not_indexed_has_no_score(self, face: Face) -> None:
-        """An item that was put with `index=False` has no score, and none that has one comes after it."""
-        self._told(face)
-        face.put(face.at("docs"), "twin", {"text": TEXTS["zoo"]}, False)
-        found = face.search(face.at("docs"), query=TEXTS["zoo"])
-        scored = [item.score is not None for item in found]
+    def test_unindexed_item_has_no_score(self, client: StoreClient) -> None:
+        """An item put with `index=False` has no score, and comes after all items with one."""
+        self._put_texts(client)
+        client.put(client.ns("docs"), "twin", {"text": TEXTS["zoo"]}, False)
+        items = client.search(client.ns("docs"), query=TEXTS["zoo"])
+        scored = [item.score is not None for item in items]
         assert scored == sorted(scored, reverse=True)
-        assert all(item.score is None for item in found if item.key == "twin")
-        assert face.value(face.at("docs"), "twin") == {"text": TEXTS["zoo"]}
+        assert all(item.score is None for item in items if item.key == "twin")
+        assert client.value(client.ns("docs"), "twin") == {"text": TEXTS["zoo"]}
 
-    def test_indexing_can_be_ended(self, face: Face) -> None:
-        """An item that is put anew with `index=False` isn't found by its old words any more."""
-        self._told(face)
-        face.put(face.at("docs"), "zoo", {"text": TEXTS["zoo"]}, False)
-        assert [i.score for i in face.search(face.at("docs"), query=TEXTS["zoo"]) if i.key == "zoo"] in ([], [None])
+    def test_put_with_index_false_ends_indexing(self, client: StoreClient) -> None:
+        """An item put again with `index=False` isn't found by its old text any more."""
+        self._put_texts(client)
+        client.put(client.ns("docs"), "zoo", {"text": TEXTS["zoo"]}, False)
+        assert [i.score for i in client.search(client.ns("docs"), query=TEXTS["zoo"]) if i.key == "zoo"] in (
+            [],
+            [None],
+        )
 
-    def test_an_index_names_what_is_searched(self, face: Face) -> None:
-        """With `index=[…]` an item is found by what lies at these paths, and by nothing else."""
+    def test_index_paths_select_searched_text(self, client: StoreClient) -> None:
+        """With `index=[…]`, an item is found by the text at these paths only."""
         value = {"shown": [{"text": "quick queen"}, {"text": "zebra zoo"}], "hidden": "fresh warm bread"}
-        face.put(face.at("docs"), "k", value, ["shown[*].text"])
-        face.put(face.at("docs"), "other", {"text": "fresh apple bread"}, ["text"])
-        assert face.keys(face.at("docs"), query="quick queen zebra zoo")[0] == "k"
-        assert face.keys(face.at("docs"), query="fresh warm bread")[0] == "other"
+        client.put(client.ns("docs"), "k", value, ["shown[*].text"])
+        client.put(client.ns("docs"), "other", {"text": "fresh apple bread"}, ["text"])
+        assert client.keys(client.ns("docs"), query="quick queen zebra zoo")[0] == "k"
+        assert client.keys(client.ns("docs"), query="fresh warm bread")[0] == "other"
 
-    def test_pages_of_a_question_cover_everything_once(self, face: Face) -> None:
-        """Pages of a question hold each item at most once, and none that has a score is missing."""
+    def test_query_pages_cover_each_item_once(self, client: StoreClient) -> None:
+        """Pages of a query contain each item at most once, and all items with a score."""
         for n in range(6):
-            face.put(face.at("docs"), f"k{n}", {"text": f"zebra {'zoo ' * n}"})
+            client.put(client.ns("docs"), f"k{n}", {"text": f"zebra {'zoo ' * n}"})
         for n in range(4):
-            face.put(face.at("docs"), f"x{n}", {"text": "unseen"}, False)
-        pages = [face.keys(face.at("docs"), query="zebra", limit=4, offset=offset) for offset in (0, 4, 8, 12)]
-        found = [key for page in pages for key in page]
-        assert len(found) == len(set(found))
-        assert {f"k{n}" for n in range(6)} <= set(found)
+            client.put(client.ns("docs"), f"x{n}", {"text": "unseen"}, False)
+        pages = [client.keys(client.ns("docs"), query="zebra", limit=4, offset=offset) for offset in (0, 4, 8, 12)]
+        keys = [key for page in pages for key in page]
+        assert len(keys) == len(set(keys))
+        assert {f"k{n}" for n in range(6)} <= set(keys)

@@ -11,9 +11,9 @@ import faiss as _faiss
 import numpy as np
 import numpy.typing as npt
 
-from meve._vectors import checked_vectors
-from meve.components._array_files import corrupt, read_arrays, write_arrays
-from meve.components._row_ids import RowMap, as_rows, best
+from meve._vectors import validate_vectors
+from meve.components._array_files import report_corruption, read_arrays, write_arrays
+from meve.components._row_map import RowMap, as_row_array, select_top
 from meve.errors import IndexCorruptError, VectorError
 from meve.types import FloatArray, RowArray
 
@@ -33,22 +33,22 @@ _CHUNK = 1 << 15
 
 
 @dataclass(slots=True, eq=False)
-class _Held:
+class _IndexState:
     """What an index holds, in one piece, so that one assignment puts another in its place."""
 
     rows: RowMap
     """The positions that are given out; no more than FAISS has vectors."""
     index: Any
     """FAISS's own, which keeps the vectors even where it was interrupted while it linked or listed them."""
-    sound: int
+    indexed_count: int
     """With how many vectors FAISS finished its work; -1 while it's at it, and after it was interrupted."""
-    view: FloatArray | None = None
+    vectors_view: FloatArray | None = None
     """FAISS's own vectors, shape (n, d), which the next add may move; None until somebody looks, and after a change."""
 
     @property
-    def whole(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether FAISS may be asked; otherwise something was interrupted, and only the vectors are to be relied on."""
-        return self.sound == self.rows.size
+        return self.indexed_count == self.rows.size
 
 
 class FaissIndex(ABC):
@@ -69,15 +69,15 @@ class FaissIndex(ABC):
         if dimension < 1:
             raise VectorError(f"dimension is {dimension!r}: give a whole number of at least 1")
         self._dimension = dimension
-        self._held = _Held(RowMap(), self._build(np.empty((0, dimension), dtype=np.float32)), 0)
+        self._state = _IndexState(RowMap(), self._build(np.empty((0, dimension), dtype=np.float32)), 0)
 
     @property
     def _rows(self) -> RowMap:
-        return self._held.rows
+        return self._state.rows
 
     @property
     def _index(self) -> Any:  # noqa: ANN401 - FAISS has no types
-        return self._held.index
+        return self._state.index
 
     @property
     def dimension(self) -> int:
@@ -96,16 +96,16 @@ class FaissIndex(ABC):
             DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
         """
         keys = self._rows.check_new(rows)
-        taken = _checked(vectors, (len(keys), self._dimension))
+        new_vectors = _checked(vectors, (len(keys), self._dimension))
         if not len(keys):
             return
-        if not self._held.whole:
-            self._held = self._rebuilt()
-        held = self._held
-        held.sound, held.view = -1, None
-        held.index = self._extended(taken)
-        held.sound = held.index.ntotal
-        held.rows.append(keys)
+        if not self._state.is_usable:
+            self._state = self._rebuild()
+        state = self._state
+        state.indexed_count, state.vectors_view = -1, None
+        state.index = self._add_vectors(new_vectors)
+        state.indexed_count = state.index.ntotal
+        state.rows.append(keys)
 
     def remove(self, rows: RowArray) -> None:
         """Forget these rows; the very next search doesn't see them.
@@ -113,10 +113,10 @@ class FaissIndex(ABC):
         Raises:
             UnknownIdError: a row that isn't there; nothing is forgotten.
         """
-        self._rows.drop(rows)
-        if self._rows.dead > DEAD_SHARE * self._rows.size:
+        self._rows.remove(rows)
+        if self._rows.hole_count > DEAD_SHARE * self._rows.size:
             with suppress(MemoryError, RuntimeError):  # FAISS's own; the removal is made, and the rebuild can wait
-                self._held = self._rebuilt()
+                self._state = self._rebuild()
 
     def search(self, vector: FloatArray, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
         """The k rows of the largest inner product with `vector` (d,), best first, equal ones by row.
@@ -133,17 +133,17 @@ class FaissIndex(ABC):
         """
         query = _checked(vector, (self._dimension,))
         mask = self._rows.mask(allowed)
-        there = len(self._rows) if mask is None else int(np.count_nonzero(mask))
-        k = min(k, there)
+        allowed_count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        k = min(k, allowed_count)
         if k <= 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        if self._held.whole and there > max(EXACT_ROWS, 2 * k, EXACT_SHARE * self._rows.size):
-            with one_thread():
-                found = self._candidates(query, k, mask, there / self._rows.size)
-            if len(found) >= k:
-                return best(self._rows.rows[found], self._scores(query, found), k)
-        everything = np.arange(self._rows.size) if mask is None else np.flatnonzero(mask)
-        return best(self._rows.rows[everything], self._scores(query, everything), k)
+        if self._state.is_usable and allowed_count > max(EXACT_ROWS, 2 * k, EXACT_SHARE * self._rows.size):
+            with use_one_thread():
+                positions = self._candidates(query, k, mask, allowed_count / self._rows.size)
+            if len(positions) >= k:
+                return select_top(self._rows.rows[positions], self._score_rows(query, positions), k)
+        all_positions = np.arange(self._rows.size) if mask is None else np.flatnonzero(mask)
+        return select_top(self._rows.rows[all_positions], self._score_rows(query, all_positions), k)
 
     def vectors(self, rows: RowArray) -> FloatArray:
         """The stored vectors, float32 of shape (n, d), in the order given.
@@ -151,7 +151,7 @@ class FaissIndex(ABC):
         Raises:
             UnknownIdError: a row that isn't there.
         """
-        return self._stored(self._rows.find(as_rows(rows)))
+        return self._get_vectors(self._rows.find(as_row_array(rows)))
 
     def save(self, path: Path) -> None:
         """Write everything to one new file: FAISS's own bytes, the row keys and the tombstones.
@@ -159,10 +159,10 @@ class FaissIndex(ABC):
         Raises:
             StorageError: the file can't be written.
         """
-        held = self._held if self._held.whole else self._rebuilt()
+        state = self._state if self._state.is_usable else self._rebuild()
         header = {"dimension": self._dimension, "options": self._options()}
-        index = faiss.serialize_index(held.index)
-        write_arrays(path, self.kind, header, {"index": index, "rows": held.rows.rows, "alive": held.rows.alive})
+        index = faiss.serialize_index(state.index)
+        write_arrays(path, self.kind, header, {"index": index, "rows": state.rows.rows, "alive": state.rows.alive})
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -174,13 +174,13 @@ class FaissIndex(ABC):
             IndexMismatchError: an index of another kind or format.
         """
         header, arrays = read_arrays(path, cls.kind)
-        with corrupt(path):
-            made = cls(header["dimension"], **header["options"])
+        with report_corruption(path):
+            index_object = cls(header["dimension"], **header["options"])
             index = faiss.deserialize_index(arrays["index"])
-            made._held = _Held(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
-            if index.d != made._dimension or not made._held.whole:
+            index_object._state = _IndexState(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
+            if index.d != index_object._dimension or not index_object._state.is_usable:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and its row keys don't fit together")
-        return made
+        return index_object
 
     @abstractmethod
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
@@ -197,17 +197,17 @@ class FaissIndex(ABC):
             share: which share of the positions that is, in (0, 1].
         """
 
-    def _stored(self, positions: Positions) -> FloatArray:
+    def _get_vectors(self, positions: Positions) -> FloatArray:
         """A copy of the vectors at these positions, shape (n, d)."""
-        held = self._held
-        view = held.view
-        if view is None:
-            view = _flat_view(self._flat(), self._dimension)
-            if held.sound >= 0:
-                held.view = view
-        return view[positions]
+        state = self._state
+        vectors_view = state.vectors_view
+        if vectors_view is None:
+            vectors_view = _flat_view(self._flat_index(), self._dimension)
+            if state.indexed_count >= 0:
+                state.vectors_view = vectors_view
+        return vectors_view[positions]
 
-    def _flat(self) -> Any:  # noqa: ANN401 - FAISS has no types
+    def _flat_index(self) -> Any:  # noqa: ANN401 - FAISS has no types
         """The FAISS flat index that keeps the vectors."""
         return self._index
 
@@ -215,27 +215,27 @@ class FaissIndex(ABC):
         """The keyword arguments that make an index like this one."""
         return {}
 
-    def _extended(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
+    def _add_vectors(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
         """The FAISS index with these vectors (n, d) at the next positions: the same one, or another."""
         self._index.add(vectors)
         return self._index
 
-    def _rebuilt(self) -> _Held:
+    def _rebuild(self) -> _IndexState:
         """The same rows in the same order in a new FAISS index, without holes; changes nothing."""
-        rows = self._rows.compacted()
-        return _Held(rows, self._build(self._stored(np.flatnonzero(self._rows.alive))), rows.size)
+        rows = self._rows.without_holes()
+        return _IndexState(rows, self._build(self._get_vectors(np.flatnonzero(self._rows.alive))), rows.size)
 
-    def _scores(self, query: FloatArray, positions: Positions) -> FloatArray:
+    def _score_rows(self, query: FloatArray, positions: Positions) -> FloatArray:
         """Inner products, shape (n,). Row by row (and not by BLAS, whose blocks round equal rows differently)."""
         scores = np.empty(len(positions), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK):
             part = slice(start, start + _CHUNK)
-            scores[part] = np.einsum("ij,j->i", self._stored(positions[part]), query)
+            scores[part] = np.einsum("ij,j->i", self._get_vectors(positions[part]), query)
         return scores
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Let FAISS search on the calling thread alone; other threads keep their setting.
 
     For one query, waking a team of threads and waiting for it costs more than it saves: on two cores a flat search of
@@ -250,10 +250,10 @@ def one_thread() -> Iterator[None]:
 
 
 def _checked(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    return np.ascontiguousarray(checked_vectors(vectors, shape, "the caller"))
+    return np.ascontiguousarray(validate_vectors(vectors, shape, "the caller"))
 
 
-def selector(mask: Mask | None) -> Any:  # noqa: ANN401 - FAISS has no types
+def build_selector(mask: Mask | None) -> Any:  # noqa: ANN401 - FAISS has no types
     """A FAISS ID selector that lets through the positions where the mask is true; None lets all through."""
     return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 
@@ -262,5 +262,5 @@ def _flat_view(index: Any, dimension: int) -> FloatArray:  # noqa: ANN401 - FAIS
     """The vectors of a FAISS flat index, shape (n, d), without a copy; stale after the next add."""
     if not index.ntotal:
         return np.empty((0, dimension), dtype=np.float32)
-    view: FloatArray = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * dimension).reshape(-1, dimension)
-    return view
+    vectors_view: FloatArray = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * dimension).reshape(-1, dimension)
+    return vectors_view

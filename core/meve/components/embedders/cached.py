@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from cachetools import LRUCache
 
-from meve._vectors import checked_vectors
+from meve._vectors import validate_vectors
 from meve.ports import Embedder
 from meve.types import FloatArray, Similarity
 
@@ -60,7 +60,7 @@ class CachedEmbedder:
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
             embedded = self.inner.embed_passages(list(missing.values()))
-            embedded = checked_vectors(embedded, (len(missing), self.dimension), f"embedder {self.name!r}")
+            embedded = validate_vectors(embedded, (len(missing), self.dimension), f"embedder {self.name!r}")
             vectors |= zip(missing, embedded, strict=True)
             self._store(missing, embedded)
         return np.array([vectors[key] for key in keys], dtype=np.float32)

@@ -4,14 +4,14 @@ import hashlib
 from pathlib import Path
 
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.errors import ModelError, foreign, missing_extra
+from meve.errors import ModelError, wrap_errors, missing_extra
 
 NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
 WINDOW = 256
 """Tokens, special ones included: what the package's sentence_bert_config.json and the published model both say.
 
-The 128 of its tokenizer.json is left over from training; sentence-transformers overrides it, and `Windows` undoes it.
+The 128 of its tokenizer.json is left over from training; sentence-transformers overrides it, and `TextSplitter` undoes it.
 """
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
@@ -34,7 +34,7 @@ def minilm(*, device: str | None = None, batch_size: int | None = None) -> Sente
         from sentence_transformers import SentenceTransformer
     except ImportError as cause:
         raise missing_extra("sentence_transformers", "offline", f"the bundled embedder {NAME}") from cause
-    with foreign(ModelError, f"loading {folder}"):
+    with wrap_errors(ModelError, f"loading {folder}"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True)
     model.max_seq_length = WINDOW
     return SentenceTransformerEmbedder(model, name=NAME, batch_size=batch_size)
@@ -59,7 +59,7 @@ def check_weights(file: Path, expected: str = SHA256) -> None:
     Raises:
         ModelError: it is missing, or another.
     """
-    with foreign(ModelError, f"reading {file}"), file.open("rb") as stream:
+    with wrap_errors(ModelError, f"reading {file}"), file.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != expected:
         raise ModelError(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from meve._formulas import unit
-from meve.components._model_errors import loading
-from meve.components._text_windows import Windows
-from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, foreign, missing_extra
+from meve._formulas import normalize
+from meve.components._model_errors import map_load_errors
+from meve.components._text_splitter import TextSplitter
+from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors, missing_extra
 from meve.types import FloatArray, Similarity
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SentenceTransformerEmbedder:
             raise ModelError(f"the model {name!r} doesn't state the length of its vectors: use another")
         self._dimension = int(dimension)
         self._window = _window(model)
-        self._windows = Windows.from_tokenizer(model.tokenizer)
+        self._splitter = TextSplitter.from_tokenizer(model.tokenizer)
         self._room = self._passage_room()
 
     @classmethod
@@ -104,7 +104,7 @@ class SentenceTransformerEmbedder:
             from sentence_transformers import SentenceTransformer
         except ImportError as cause:
             raise missing_extra("sentence_transformers", "models", f"the embedder {name_or_path!r}") from cause
-        with loading(name_or_path, CHOICES):
+        with map_load_errors(name_or_path, CHOICES):
             model = SentenceTransformer(name_or_path, device=device, local_files_only=local_files_only)
         return cls(
             model, name=name_or_path, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size
@@ -140,13 +140,13 @@ class SentenceTransformerEmbedder:
         if not isinstance(text, str):
             raise QueryError(f"a query is {type(text).__name__}: give text")
         if self._window is not None:
-            tokens = self._windows.count(self._query_prompt + text) + self._windows.special()
+            tokens = self._splitter.count(self._query_prompt + text) + self._splitter.count_special()
             if tokens > self._window:
                 raise QueryError(
                     f"the query has {tokens} tokens, with prompt and special ones, but {self._name} reads "
                     f"{self._window}: shorten it, or use an embedder with a longer window"
                 )
-        with self._lock, foreign(ModelError, f"embedding a query with {self._name}"), _one_thread():
+        with self._lock, wrap_errors(ModelError, f"embedding a query with {self._name}"), _one_thread():
             vectors = self._model.encode_query(
                 [text], prompt=self._query_prompt, batch_size=1, show_progress_bar=False, convert_to_numpy=True
             )
@@ -164,7 +164,7 @@ class SentenceTransformerEmbedder:
         if not len(texts):
             return np.zeros((0, self._dimension), dtype=np.float32)
         pieces, weights, starts = self._pieces(texts)
-        with self._lock, foreign(ModelError, f"embedding {len(texts)} passages with {self._name}"):
+        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self._name}"):
             encoded = self._model.encode_document(
                 pieces,
                 prompt=self._passage_prompt,
@@ -177,21 +177,21 @@ class SentenceTransformerEmbedder:
             return vectors
         weight = np.asarray(weights, dtype=np.float32)
         means = np.add.reduceat(vectors * weight[:, None], starts) / np.add.reduceat(weight, starts)[:, None]
-        return unit(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
+        return normalize(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
 
     def _pieces(self, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
         """Every text in stretches that fit, the tokens of each stretch, and where each text's stretches start."""
         pieces: list[str] = []
         weights: list[int] = []
         starts: list[int] = []
-        counts = self._windows.counts(texts) if self._room is not None else [1] * len(texts)
+        counts = self._splitter.count_many(texts) if self._room is not None else [1] * len(texts)
         for text, count in zip(texts, counts, strict=True):
             starts.append(len(pieces))
             if self._room is None or count <= self._room:
                 pieces.append(text)
                 weights.append(max(count, 1))
                 continue
-            for window in self._windows.split(text, self._room):
+            for window in self._splitter.split(text, self._room):
                 pieces.append(window.text)
                 weights.append(window.tokens)
         return pieces, weights, starts
@@ -200,9 +200,9 @@ class SentenceTransformerEmbedder:
         """How many tokens of a passage fit; with a prompt, one token to spare, since it may join with the text."""
         if self._window is None:
             return None
-        taken = self._windows.special()
+        taken = self._splitter.count_special()
         if self._passage_prompt:
-            taken += self._windows.count(self._passage_prompt) + 1
+            taken += self._splitter.count(self._passage_prompt) + 1
         if self._window - taken < 1:
             raise ConfigurationError(
                 f"the passage prompt leaves no room: it and special tokens take {taken} of the {self._window} tokens "
@@ -217,7 +217,7 @@ class SentenceTransformerEmbedder:
                 f"{self._name} gave vectors of shape {vectors.shape}, or with NaN or infinity in them, where finite "
                 f"ones of length {self._dimension} were due: check the model's files and its device"
             )
-        return unit(vectors) if self._similarity == "cosine" else vectors
+        return normalize(vectors) if self._similarity == "cosine" else vectors
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from meve._formulas import unit
-from meve.components._text_windows import read_json
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PassageError, QueryError, foreign
+from meve._formulas import normalize
+from meve.components._text_splitter import read_json
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
 from meve.types import FloatArray, Similarity
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class StaticEmbedder:
         place = Path(folder)
         if not place.is_dir():
             raise ModelNotFoundError(f"no folder {place}: give one that model2vec saved, or embedder='static'")
-        with foreign(ModelError, f"loading the static embedder {place}"), warnings.catch_warnings():
+        with wrap_errors(ModelError, f"loading the static embedder {place}"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks; nothing here draws a bar
             from model2vec import StaticModel
 
@@ -118,13 +118,13 @@ class StaticEmbedder:
         return self._encoded(list(texts))
 
     def _encoded(self, texts: list[str]) -> FloatArray:
-        with self._turn, foreign(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
+        with self._turn, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
             made = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
-        return unit(np.asarray(made, dtype=np.float32))
+        return normalize(np.asarray(made, dtype=np.float32))
 
 
-def is_static(folder: Path) -> bool:
+def is_static_model(folder: Path) -> bool:
     """Whether a folder holds a model that model2vec saved."""
     return read_json(folder / "config.json").get("model_type") == KIND
 

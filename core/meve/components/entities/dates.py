@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
-from meve.errors import ModelError, foreign, missing_extra
+from meve.errors import ModelError, wrap_errors, missing_extra
 from meve.types import Entity
 
 _WORDS_TOO = frozenset("may march mar sun sat mon second now".split())  # noqa: SIM905 - eight words, one line
@@ -39,7 +39,7 @@ class DateEntities:
         Raises:
             ModelError: dateparser failed.
         """
-        with self._turn, foreign(ModelError, f"finding dates in {len(texts)} texts"):
+        with self._turn, wrap_errors(ModelError, f"finding dates in {len(texts)} texts"):
             return [self._of(text) for text in texts]
 
     def _of(self, text: str) -> tuple[Entity, ...]:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from meve.components._model_errors import loading
-from meve.errors import ConfigurationError, ModelError, foreign, missing_extra
+from meve.components._model_errors import map_load_errors
+from meve.errors import ConfigurationError, ModelError, wrap_errors, missing_extra
 from meve.types import Entity
 
 KINDS: Mapping[str, str] = {
@@ -79,7 +79,7 @@ class SpacyEntities:
             ConfigurationError: rules, or a language, that spaCy doesn't know.
         """
         spacy = _spacy()
-        with foreign(ConfigurationError, f"making spaCy rules for {language!r}"):
+        with wrap_errors(ConfigurationError, f"making spaCy rules for {language!r}"):
             nlp = spacy.blank(language)
             nlp.add_pipe("entity_ruler", config={"validate": True}).add_patterns([dict(rule) for rule in rules])
         return cls(nlp, name=f"spacy-rules ({language})")
@@ -94,7 +94,7 @@ class SpacyEntities:
             ModelError: it can't be loaded.
         """
         spacy = _spacy()
-        with loading(name, f"install it with python -m spacy download {name}, or take {_ELSE}"):
+        with map_load_errors(name, f"install it with python -m spacy download {name}, or take {_ELSE}"):
             return cls(spacy.load(name), name=name)
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
@@ -103,7 +103,7 @@ class SpacyEntities:
         Raises:
             ModelError: spaCy failed.
         """
-        with self._turn, foreign(ModelError, f"finding entities in {len(texts)} texts with {self.name!r}"):
+        with self._turn, wrap_errors(ModelError, f"finding entities in {len(texts)} texts with {self.name!r}"):
             return [self._of(text) for text in texts]
 
     def _of(self, text: str) -> tuple[Entity, ...]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meve.components._model_errors import loading
+from meve.components._model_errors import map_load_errors
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier
-from meve.errors import ModelError, ModelNotFoundError, foreign, missing_extra
+from meve.errors import ModelError, ModelNotFoundError, wrap_errors, missing_extra
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +53,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
     except ImportError as cause:
         raise missing_extra(str(cause.name), "onnx", "exporting a model to ONNX") from cause
     name, target = str(folder), Path(to)
-    with loading(name, CHOICES):
+    with map_load_errors(name, CHOICES):
         config = AutoConfig.from_pretrained(name)
         check_classifier(config.to_dict() | {"num_labels": config.num_labels}, name)
         tokenizer = AutoTokenizer.from_pretrained(name)
@@ -65,7 +65,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
     (target / "onnx").mkdir(parents=True, exist_ok=True)
     partial = target / "onnx" / "model.onnx.partial"
     try:
-        with foreign(ModelError, f"exporting {name} to ONNX"):
+        with wrap_errors(ModelError, f"exporting {name} to ONNX"):
             _trace(model.eval().cpu(), tokenizer, partial)
             if not (target / "tokenizer.json").is_file():
                 tokenizer.save_pretrained(target)

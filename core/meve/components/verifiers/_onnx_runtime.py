@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from meve.components._model_errors import loading
-from meve.components._text_windows import Windows, model_window, read_json
-from meve.components.verifiers._onnx_telemetry import quiet
-from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, checked_length
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign
+from meve.components._model_errors import map_load_errors
+from meve.components._text_splitter import TextSplitter, read_window, read_json
+from meve.components.verifiers._onnx_telemetry import disable_telemetry
+from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
 from meve.types import FloatArray
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class OnnxRuntime:
         self,
         session: "InferenceSession",
         *,
-        windows: Windows,
+        splitter: TextSplitter,
         window: int,
         name: str,
         pad_id: int = 0,
@@ -61,7 +61,7 @@ class OnnxRuntime:
         self._session = session
         self._name = name
         self._pad_id = pad_id
-        self.windows = windows
+        self.splitter = splitter
         self.window = window
         self._inputs = [entry.name for entry in session.get_inputs()]
         strange = [entry for entry in self._inputs if entry not in _KNOWN]
@@ -87,23 +87,23 @@ class OnnxRuntime:
         """
         if threads is not None and threads < 1:
             raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
-        quiet()
+        disable_telemetry()
         import onnxruntime
 
-        graph = onnx_file(folder)
+        graph = find_onnx_file(folder)
         config = read_json(folder / "config.json")
         if not config:
             raise ModelNotFoundError(f"{folder} holds no config.json: put the model's own there, or export it again")
         check_classifier(config, str(folder))
-        windows = Windows.from_folder(folder)
+        splitter = TextSplitter.from_folder(folder)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        with foreign(ModelError, f"loading {graph}"):
+        with wrap_errors(ModelError, f"loading {graph}"):
             session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         return cls(
             session,
-            windows=windows,
-            window=checked_length(max_length, model_window(folder), str(folder)),
+            splitter=splitter,
+            window=check_max_length(max_length, read_window(folder), str(folder)),
             name=str(folder),
             pad_id=int(config.get("pad_token_id") or 0),
             threads=cores() if threads is None else threads,
@@ -122,8 +122,8 @@ class OnnxRuntime:
         return list(self._pool[1].map(self._one, batches))
 
     def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        with foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
-            outputs = self._session.run(None, self.feed(pairs))
+        with wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+            outputs = self._session.run(None, self.build_inputs(pairs))
         scores = np.asarray(outputs[0], dtype=np.float32)
         if scores.size != len(pairs):
             raise ModelError(
@@ -132,9 +132,9 @@ class OnnxRuntime:
             )
         return scores.reshape(-1)
 
-    def feed(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    def build_inputs(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """What the graph is fed for n pairs that are read together, each array of shape (n, tokens)."""
-        encodings = self.windows.tokenizer.encode_batch(list(pairs))
+        encodings = self.splitter.tokenizer.encode_batch(list(pairs))
         shape = (len(encodings), max(len(e.ids) for e in encodings))
         made: dict[str, Any] = {
             "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
@@ -157,7 +157,7 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def onnx_file(folder: Path) -> Path:
+def find_onnx_file(folder: Path) -> Path:
     """The graph in a model's folder.
 
     Raises:
@@ -174,7 +174,7 @@ def onnx_file(folder: Path) -> Path:
     )
 
 
-def onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
+def find_onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
     """The folder of a model: the one named, or the local copy of a hub model.
 
     Raises:
@@ -185,5 +185,5 @@ def onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     patterns = [*FILES, *(f"{file}_data" for file in FILES), "*.json"]
-    with loading(name, CHOICES):
+    with map_load_errors(name, CHOICES):
         return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=local_files_only))

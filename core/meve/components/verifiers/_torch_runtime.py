@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from meve.components._model_errors import loading
-from meve.components._text_windows import Windows, window_of
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, foreign, missing_extra
+from meve.components._model_errors import map_load_errors
+from meve.components._text_splitter import TextSplitter, find_window
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors, missing_extra
 from meve.types import FloatArray
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class TorchRuntime:
         self._name = name
         self._identity = Identity()
         self._lock = threading.Lock()
-        self.windows = Windows.from_tokenizer(model.tokenizer)
-        own = window_of(settings, getattr(model.tokenizer, "model_max_length", None), name)
-        self.window = checked_length(max_length, own, name)
+        self.splitter = TextSplitter.from_tokenizer(model.tokenizer)
+        own = find_window(settings, getattr(model.tokenizer, "model_max_length", None), name)
+        self.window = check_max_length(max_length, own, name)
         model.max_seq_length = self.window
 
     @classmethod
@@ -69,7 +69,7 @@ class TorchRuntime:
         folder = Path(name)
         if folder.is_dir() and not any((folder / file).is_file() for file in _TOKENIZER_FILES):
             raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")
-        with loading(name, CHOICES):
+        with map_load_errors(name, CHOICES):
             config = AutoConfig.from_pretrained(name, local_files_only=local_files_only)
             check_classifier(config.to_dict() | {"num_labels": config.num_labels}, name)
             model = CrossEncoder(name, device=device, local_files_only=local_files_only)
@@ -84,7 +84,7 @@ class TorchRuntime:
         return [self._one(pairs) for pairs in batches]
 
     def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        with self._lock, foreign(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+        with self._lock, wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
             scores = self._model.predict(
                 list(pairs),
                 batch_size=len(pairs),
@@ -114,7 +114,7 @@ def check_classifier(config: dict[str, Any], name: str) -> None:
         )
 
 
-def checked_length(given: int | None, own: int, name: str) -> int:
+def check_max_length(given: int | None, own: int, name: str) -> int:
     """The window to use: what was given, if the model can read that much, else the model's own.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 
 from meve._formulas import cosines
 from meve.calibration.maps import calibration_from_dict
-from meve.errors import CalibrationError, ConfigurationError, VectorError, foreign
+from meve.errors import CalibrationError, ConfigurationError, VectorError, wrap_errors
 from meve.ports import Calibration, Embedder
 from meve.types import FloatArray
 
@@ -103,7 +103,7 @@ def shipped_calibration() -> Calibration:
         CalibrationError: the installed file can't be read.
     """
     file = resources.files("meve.components.verifiers") / "minilm_cosine.json"
-    with foreign(CalibrationError, f"reading the shipped calibration {file}"):
+    with wrap_errors(CalibrationError, f"reading the shipped calibration {file}"):
         return calibration_from_dict(json.loads(file.read_text(encoding="utf-8")))
 
 

@@ -1,7 +1,7 @@
-"""What the five phases cost without the models, against corpus size: each phase's p50, p95 and p99, and memory.
+"""The speed experiment: p50, p95 and p99 of each phase without the models, and memory, against corpus size.
 
-A fake embedder and a fake tokenizer stand in for the models, so that what is timed is MeVe: search, verdicts (the
-calibrated cosine, over stored vectors), fallback, redundancy, budget, trace. The fake embedder's own time is left out.
+A fake embedder and a fake tokenizer replace the models, so that only MeVe is timed: search, verification by the
+calibrated cosine over stored vectors, fallback, redundancy, budget and trace. The fake embedder's time is excluded.
 """
 
 import json
@@ -17,12 +17,12 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from meve._extras import needed, require
+from meve._extras import require_imports, require
 from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.errors import EvaluationError
-from meve.evaluation.results import versions
-from meve.evaluation.run import Progress
-from meve.evaluation.synthetic import DirectionEmbedder, Language
+from meve.evaluation.results import collect_versions
+from meve.evaluation._set_runner import Progress
+from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
 from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage
@@ -30,29 +30,29 @@ from meve.types import Passage
 Kind: TypeAlias = Literal["flat", "hnsw", "ivf"]
 
 SIZES = (10_000, 30_000, 100_000)
-FLAT_TO = 100_000
-"""Beyond this, comparing with every vector is too slow to be of interest."""
+FLAT_MAX = 100_000
+"""The largest flat index that is measured; comparing with more vectors is too slow to be of interest."""
 DIMENSION, LENGTH, QUERIES, QUERY_WORDS = 384, 40, 300, 8
 NEEDS = {"psutil": "bench"}
 PASSES = 5
-"""How often all questions are asked; the figures are those of the middle pass."""
-NEVER_ENOUGH = 100
-"""Of `min_verified`, so that the fallback runs for every query, and every phase is in every figure."""
+"""How often all questions are asked; the pass with the median time is reported."""
+ALWAYS_FALL_BACK = 100
+"""A `min_verified` that no query reaches, so that every phase runs for every query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One index of one size."""
+class SpeedResult:
+    """The figures of one index at one size."""
 
     kind: Kind
     passages: int
     build_s: float
-    """Seconds for adding all passages, of which the next three are part."""
+    """Seconds for adding all passages; the next three are parts of it."""
     embed_s: float
     dense_s: float
     lexical_s: float
     memory_gib: float
-    """What the process holds more than before: passages, vectors, words, indexes."""
+    """Memory that the process gained: passages, vectors, words and indexes."""
     ms: dict[str, tuple[float, float, float]]
     """p50, p95 and p99 of the whole (`all`) and of each phase."""
     recall_at_20: float
@@ -60,102 +60,101 @@ class Measured:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read what `asdict` and JSON made of one."""
+        """Return the result that `asdict` and JSON wrote."""
         return cls(**{**data, "ms": {name: tuple(values) for name, values in data["ms"].items()}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """What to measure, and where the results go."""
+class SpeedOptions:
+    """The options of the speed experiment."""
 
     to: Path
     sizes: tuple[int, ...] = SIZES
-    """With HNSW, and up to `FLAT_TO` with a flat index as well."""
+    """Passages of an HNSW index; up to `FLAT_MAX`, of a flat index as well."""
     ivf: tuple[int, ...] = ()
-    """With an inverted file."""
+    """Passages of an inverted-file index."""
 
 
-def speed(wanted: Speed, progress: Progress | None = None) -> list[Measured]:
-    """Measure each size in a process of its own, so that its memory can be told; sizes that are there aren't again.
+def run_speed(options: SpeedOptions, progress: Progress | None = None) -> list[SpeedResult]:
+    """Measure each size in a process of its own, whose memory is measured too; sizes measured before are reused.
 
     Raises:
-        EvaluationError: the folder can't be used, or holds figures of other versions; or a size that isn't at least 1.
+        EvaluationError: the folder can't be used, or holds results of other versions; or a size is less than 1.
         MissingExtraError: psutil isn't installed.
     """
     require("measuring memory", NEEDS)
-    jobs: list[tuple[Kind, int]] = [("hnsw", size) for size in wanted.sizes]
-    jobs += [("flat", size) for size in wanted.sizes if size <= FLAT_TO]
-    jobs += [("ivf", size) for size in wanted.ivf]
+    jobs: list[tuple[Kind, int]] = [("hnsw", size) for size in options.sizes]
+    jobs += [("flat", size) for size in options.sizes if size <= FLAT_MAX]
+    jobs += [("ivf", size) for size in options.ivf]
     if not jobs or min(size for _, size in jobs) < 1:
-        raise EvaluationError(f"sizes are {wanted.sizes} and {wanted.ivf}: give whole numbers of at least 1")
+        raise EvaluationError(f"sizes must be at least 1, got {options.sizes} and {options.ivf}")
     try:
-        wanted.to.mkdir(parents=True, exist_ok=True)
-        found = []
+        options.to.mkdir(parents=True, exist_ok=True)
+        results = []
         for n, (kind, size) in enumerate(jobs):
             if progress:
                 progress(f"{kind} {size:,}", n, len(jobs))
-            found.append(_fetched(kind, size, wanted.to))
+            results.append(_load_or_measure(kind, size, options.to))
     except OSError as cause:
-        raise EvaluationError(f"{wanted.to} can't be used for results: {cause.strerror or cause}") from cause
+        raise EvaluationError(f"can't use {options.to} for results: {cause.strerror or cause}") from cause
     if progress:
         progress("done", len(jobs), len(jobs))
-    return found
+    return results
 
 
-def _fetched(kind: Kind, size: int, folder: Path) -> Measured:
-    kept = folder / f"speed-{kind}-{size}.json"
-    if kept.exists():
+def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
+    file = folder / f"speed-{kind}-{size}.json"
+    if file.exists():
         try:
-            data = json.loads(kept.read_text(encoding="utf-8"))
-            measured = Measured.from_dict(data["measured"])
+            data = json.loads(file.read_text(encoding="utf-8"))
+            measured = SpeedResult.from_dict(data["measured"])
         except (ValueError, TypeError, KeyError) as cause:
-            raise EvaluationError(f"{kept} is damaged ({cause}): remove it, and it's measured again") from cause
-        if (data.get("versions"), data.get("cores")) != (versions(), os.cpu_count()):
+            raise EvaluationError(f"{file} is damaged ({cause}): remove it to measure again") from cause
+        if (data.get("versions"), data.get("cores")) != (collect_versions(), os.cpu_count()):
             raise EvaluationError(
-                f"{kept} was measured with other versions, or on another number of cores: remove it, or give another "
-                "--to"
+                f"{file} was measured with other versions or another number of cores: remove it, or choose another --to"
             )
         return measured
     command = [sys.executable, "-m", "meve.evaluation.experiments.speed", kind, str(size)]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    if ran.returncode:
-        why = ran.stderr.strip().rpartition("\n")[2] or f"its process ended with {ran.returncode}"
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    if process.returncode:
+        why = process.stderr.strip().rpartition("\n")[2] or f"its process ended with {process.returncode}"
         raise EvaluationError(f"measuring {kind} at {size:,} passages failed: {why}")
-    made = Measured.from_dict(json.loads(ran.stdout))
-    fresh = kept.with_name(f"{kept.name}.new")
-    data = {"versions": versions(), "cores": os.cpu_count(), "measured": asdict(made)}
+    result = SpeedResult.from_dict(json.loads(process.stdout))
+    fresh = file.with_name(f"{file.name}.new")
+    data = {"versions": collect_versions(), "cores": os.cpu_count(), "measured": asdict(result)}
     fresh.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    fresh.replace(kept)
-    return made
+    fresh.replace(file)
+    return result
 
 
-def measure(kind: Kind, size: int) -> Measured:
-    """Build one index and ask it, in this process.
+def measure(kind: Kind, size: int) -> SpeedResult:
+    """Build one index and query it, in this process.
 
     Raises:
         MissingExtraError: psutil isn't installed.
     """
-    language = Language(dimension=DIMENSION)
+    language = SyntheticLanguage(dimension=DIMENSION)
     embedder = DirectionEmbedder(language)
     drawn = language.draw(size, LENGTH, seed=1)
     before = _memory()
     verifier = CosineVerifier(embedder, shipped_calibration())
-    retriever = Retriever.empty(embedder=embedder, verifier=verifier, tokens=_words, dense=kind)
-    built = _build(retriever, language.texts(drawn))
+    retriever = Retriever.empty(embedder=embedder, verifier=verifier, tokens=_count_words, dense=kind)
+    seconds = _timed_build(retriever, language.texts(drawn))
     questions = language.queries(drawn, QUERIES, QUERY_WORDS, seed=2)
-    passes = [[retriever.retrieve(q, min_verified=NEVER_ENOUGH).trace for q in questions] for _ in range(PASSES)]
+    passes = [[retriever.retrieve(q, min_verified=ALWAYS_FALL_BACK).trace for q in questions] for _ in range(PASSES)]
     traces = sorted(passes, key=lambda traces: statistics.median(t.ms for t in traces))[PASSES // 2]
-    return Measured(
+    return SpeedResult(
         kind=kind,
         passages=size,
-        **built,
+        **seconds,
         memory_gib=round((_memory() - before) / 2**30, 3),
         ms=_percentiles(traces),
         recall_at_20=_recall(retriever, embedder, questions),
     )
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(text.split())
 
 
@@ -168,26 +167,26 @@ def _percentiles(traces: Sequence[Trace]) -> dict[str, tuple[float, float, float
     }
 
 
-def _build(retriever: Retriever, texts: Sequence[str]) -> dict[str, float]:
-    """Add the passages, with the time that each part of it took."""
+def _timed_build(retriever: Retriever, texts: Sequence[str]) -> dict[str, float]:
+    """Add the passages; return the seconds of each part."""
     spent = {"embed_s": 0.0, "dense_s": 0.0, "lexical_s": 0.0}
     corpus = retriever._corpus
-    timed = (
+    methods = (
         (retriever.embedder, "embed_passages", "embed_s"),
         (corpus.dense, "add", "dense_s"),
         (corpus.primary_lexical, "add", "lexical_s"),
     )
-    for owner, method, name in timed:
-        setattr(owner, method, _clocked(getattr(owner, method), spent, name))
+    for owner, method, name in methods:
+        setattr(owner, method, _timed(getattr(owner, method), spent, name))
     start = time.perf_counter()
     retriever.update(add=[Passage(id=f"{n:07d}", text=text) for n, text in enumerate(texts)])
     whole = time.perf_counter() - start
-    for owner, method, _ in timed:
+    for owner, method, _ in methods:
         delattr(owner, method)
     return {"build_s": round(whole, 2), **{name: round(seconds, 2) for name, seconds in spent.items()}}
 
 
-def _clocked(call: Callable[..., Any], spent: dict[str, float], name: str) -> Callable[..., Any]:
+def _timed(call: Callable[..., Any], spent: dict[str, float], name: str) -> Callable[..., Any]:
     def wrapper(*args: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
         start = time.perf_counter()
         try:
@@ -207,12 +206,12 @@ def _recall(retriever: Retriever, embedder: DirectionEmbedder, questions: Sequen
         scores = queries @ dense.vectors(rows[start : start + 50_000]).T
         best = np.sort(np.concatenate([best, scores], axis=1), axis=1)[:, -best.shape[1] :]
     floor = best[:, 0] - 1e-5
-    found = [int((dense.search(q, 20)[1] >= floor[n]).sum()) for n, q in enumerate(queries)]
-    return round(sum(found) / best.size, 4)
+    hits = [int((dense.search(q, 20)[1] >= floor[n]).sum()) for n, q in enumerate(queries)]
+    return round(sum(hits) / best.size, 4)
 
 
 def _memory() -> int:
-    with needed("measuring memory", NEEDS):
+    with require_imports("measuring memory", NEEDS):
         import psutil
     return int(psutil.Process().memory_info().rss)
 

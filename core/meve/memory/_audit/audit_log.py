@@ -1,4 +1,4 @@
-"""The audit log as its readers see it: what is remembered and why, what went and why, what an answer used and why."""
+"""Reads and verifies the audit log: which memories were added, used, changed and removed, when and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from meve.clock import Clock
 from meve.errors import ValidationError
-from meve.memory._audit.chain import Action, AuditEvent, Head, Verification
+from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._timestamps import ago, checked_moment, to_micros
 from meve.memory.records import UserId, checked_choice, checked_text, user_key
 from meve.memory.stores._record_store import RecordStore
@@ -15,7 +15,7 @@ from meve.memory.stores.protocol import EventQuery
 
 @dataclass(frozen=True, slots=True)
 class AuditLog:
-    """Append-only; an entry is written in the same transaction as what it tells of. Holds ids, and no content."""
+    """An append-only log. Each entry is written in the transaction of its change and holds ids, but no content."""
 
     store: RecordStore
     clock: Clock
@@ -29,52 +29,52 @@ class AuditLog:
         since: timedelta | datetime | None = None,
         until: datetime | None = None,
     ) -> list[AuditEvent]:
-        """Entries that match, oldest first.
+        """Return the entries that match, oldest first.
 
         Args:
-            user_id: whose; None for everybody's.
-            record_id: of which record.
-            action: one of `meve.memory._audit.chain.Action`, or several.
-            since: a moment, or how long ago.
-            until: before then.
+            user_id: owner of the records; None for all users.
+            record_id: a record.
+            action: one or several of `add`, `retrieve`, `use`, `update`, `expire`, `prune`, `merge`, `delete`, `hold`,
+                `release`, `archive`, `restore` and `supersede`.
+            since: a moment, or a time before now; inclusive.
+            until: a moment; exclusive.
 
         Raises:
-            ValidationError: a user, an id or an action that can't be, or a moment without a time zone.
+            ValidationError: an invalid user, id or action, or a moment without a time zone.
         """
-        asked = [action] if isinstance(action, str) or not isinstance(action, Sequence | None) else list(action or ())
-        actions = [checked_choice(each, "action", Action) for each in asked]
+        actions = [action] if isinstance(action, str) or not isinstance(action, Sequence | None) else list(action or ())
         return list(
             self.store.events(
                 EventQuery(
                     user=None if user_id is None else user_key(user_id),
                     record=None if record_id is None else checked_text(record_id, "record_id"),
-                    actions=actions,
-                    since=self._micros(since),
+                    actions=[checked_choice(each, "action", Action) for each in actions],
+                    since=self._to_micros(since),
                     until=None if until is None else to_micros(checked_moment(until, "until")),
                 )
             )
         )
 
-    def head(self) -> Head:
-        """The newest entry: keep it elsewhere, and `verify` against it later, to see that nothing was cut off."""
+    def head(self) -> AuditHead:
+        """Return the head of the log. Keep it elsewhere, and pass it to `verify` to detect that the end was removed."""
         return self.store.head()
 
-    def verify(self, head: Head | None = None) -> Verification:
-        """Whether every entry is there, in its place, as it was written; if not, from which on.
+    def verify(self, head: AuditHead | None = None) -> AuditVerification:
+        """Check that every entry is in its place and unchanged.
 
-        Without a key this shows accidents only: who can write the file can write the chain anew.
+        Without an audit key this shows accidents only: whoever can write the file can recompute the chain.
 
         Args:
-            head: what `head()` told earlier.
+            head: what `head()` returned earlier.
 
         Raises:
-            ValidationError: no head.
+            ValidationError: not a head.
         """
-        if head is not None and not isinstance(head, Head):
-            raise ValidationError(f"{head!r:.60} is no head: give what head() told")
+        if head is not None and not isinstance(head, AuditHead):
+            raise ValidationError(f"head must be what head() returned, got {head!r:.60}")
         return self.store.verify(head)
 
-    def _micros(self, since: timedelta | datetime | None) -> int | None:
+    def _to_micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):
             moment = ago(self.clock.now(), since, "since")
         else:

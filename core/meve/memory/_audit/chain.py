@@ -1,9 +1,8 @@
-"""The chain that an audit log hangs on: each entry's digest covers the entry and the digest before it.
+"""The hash chain of the audit log: the digest of each entry covers the entry and the digest before it.
 
-Without a key anybody who can write the file can also compute the chain anew: it then shows accidents, not intent. With
-a key that is kept elsewhere an altered, missing or reordered entry shows whoever did it; a tail that was cut off
-shows by the seal over the newest entry, unless the seal of that older state was kept and put back. Against that, keep
-`head()` elsewhere and hand it to `verify`.
+Without a key, whoever can write the file can also recompute the chain: it shows accidents, not intent. With a key that
+is kept elsewhere, altered, missing and reordered entries show. A removed end shows by the seal over the newest entry,
+unless an older seal was put back: against that, keep `head()` elsewhere and pass it to `verify`.
 """
 
 import hashlib
@@ -22,31 +21,31 @@ Action: TypeAlias = Literal[
     "supersede",
 ]  # fmt: skip
 
-START = b"\x00" * 32
-"""What stands before the first entry."""
+INITIAL_DIGEST = b"\x00" * 32
+"""The digest before the first entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that happens to a record, on its way into the log. Holds no content."""
+class EventDraft:
+    """An event of a record that is about to be logged. Holds no content."""
 
     at: datetime
     user: str
     """The user's key."""
     record: str
-    """The record's id; empty where it concerns none."""
+    """The record's id; empty for an event of no record."""
     action: Action
     reason: str
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """JSON-plain: scores, versions, keyed hashes; never text of memories, queries or answers."""
+    """JSON-plain scores, versions and keyed hashes; never the text of memories, queries or answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
-    """An entry of the log."""
+    """An entry of the audit log."""
 
     seq: int
-    """Its place, from 1."""
+    """Position in the log, from 1."""
     at: datetime
     user_id: UserId | None
     """None for the shared space."""
@@ -55,38 +54,38 @@ class AuditEvent:
     reason: str
     detail: Mapping[str, Any]
     digest: str
-    """Hexadecimal; covers all of the above, and the entry before."""
+    """Hexadecimal; covers all other fields and the entry before."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        made = {name: getattr(self, name) for name in self.__slots__}
-        return {**made, "at": self.at.isoformat(), "detail": dict(self.detail)}
+        """Return JSON-ready data."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return {**data, "at": self.at.isoformat(), "detail": dict(self.detail)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The newest entry: what to keep elsewhere, to see later that nothing was cut off."""
+class AuditHead:
+    """Position and digest of the newest entry. Keep it elsewhere to detect later that the end was removed."""
 
     seq: int
     digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What a check of the log found."""
+class AuditVerification:
+    """The result of verifying the log."""
 
     ok: bool
     events: int
-    """How many entries hold."""
+    """Number of intact entries."""
     keyed: bool
-    """Whether the chain hangs on a key; without one it only shows accidents."""
-    at: int | None = None
-    """The place of the first entry that is altered, missing or out of order."""
+    """Whether the chain uses a key; without one it shows accidents only."""
+    broken_at: int | None = None
+    """Position of the first entry that is altered, missing or out of order."""
     problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditRow:
     """An entry as it is stored."""
 
     seq: int
@@ -101,87 +100,89 @@ class Entry:
     digest: bytes
 
 
-class Chain:
-    """Makes digests.
+class AuditChain:
+    """Computes and verifies digests.
 
     Args:
-        key: what they hang on, 16 bytes or more, kept outside the file; None for none.
+        key: 16 bytes or more, kept outside of the file; None for a chain without a key.
 
     Raises:
-        AuditError: a key that is too short to be one.
+        AuditError: a key that is too short.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-            raise AuditError("the audit key must be 16 bytes or more: give 32 random ones")
+            raise AuditError("audit_key must be 16 bytes or more: give 32 random bytes")
         self._key = key
         self.keyed = key is not None
 
     def digest(self, before: bytes, entry: tuple[int, int, str, str, str, str, str]) -> bytes:
-        """Of an entry's fields, `detail` as JSON, and the digest before it; 32 bytes."""
+        """Return the digest of an entry's fields, `detail` as JSON, and of the digest before; 32 bytes."""
         return self._hash(before + json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode())
 
     def seal(self, seq: int, digest: bytes) -> bytes:
-        """Over the newest entry."""
+        """Return the seal over the newest entry."""
         return self._hash(b"head" + seq.to_bytes(8, "big") + digest)
 
-    def content(self, text: str) -> str:
-        """A hash of a text, to recognise it by; without the key it can't be guessed, with none it can."""
+    def hash_content(self, text: str) -> str:
+        """Return a hash that identifies a text. Without a key, short texts can be guessed from it."""
         return self._hash(b"content" + text.encode()).hex()
 
     @property
     def fingerprint(self) -> str:
-        """Tells one key from another, without telling the key."""
+        """A hash that identifies the key without revealing it; empty without a key."""
         return self._hash(b"fingerprint").hex() if self.keyed else ""
 
-    def check(self, entries: Iterable[Entry], seq: int, digest: bytes, seal: bytes, kept: Head | None) -> Verification:
-        """Hold a log against itself, its seal, and a head that was kept elsewhere.
+    def verify(
+        self, rows: Iterable[AuditRow], seq: int, digest: bytes, seal: bytes, kept: AuditHead | None
+    ) -> AuditVerification:
+        """Check the log against its digests, its seal, and a head that was kept elsewhere.
 
         Args:
-            entries: in the order of their places.
-            seq: the place of the newest, as the file has it.
-            digest: the newest's digest, as the file has it.
-            seal: over both.
-            kept: what `head` told earlier.
+            rows: all entries, in order.
+            seq: position of the newest entry, as stored.
+            digest: digest of the newest entry, as stored.
+            seal: seal over both, as stored.
+            kept: what `head` returned earlier; None for nothing.
         """
-        before, count, met = START, 0, kept is None or kept.seq == 0
-        for entry in entries:
-            if entry.seq != count + 1:
-                return self._bad(count, f"entry {count + 1} is missing: entry {entry.seq} follows on {count}")
-            fields = (entry.seq, entry.at, entry.user, entry.record, entry.action, entry.reason, entry.detail)
-            if not hmac.compare_digest(self.digest(before, fields), entry.digest):
-                return self._bad(count, f"entry {entry.seq} was altered, or what stood before it")
-            before, count = entry.digest, entry.seq
-            if kept is not None and kept.seq == entry.seq:
-                met = kept.digest == entry.digest.hex()
+        before, count, met = INITIAL_DIGEST, 0, kept is None or kept.seq == 0
+        for row in rows:
+            if row.seq != count + 1:
+                return self._fail(count, f"entry {count + 1} is missing: entry {row.seq} follows entry {count}")
+            fields = (row.seq, row.at, row.user, row.record, row.action, row.reason, row.detail)
+            if not hmac.compare_digest(self.digest(before, fields), row.digest):
+                return self._fail(count, f"entry {row.seq} was altered, or the entry before it")
+            before, count = row.digest, row.seq
+            if kept is not None and kept.seq == row.seq:
+                met = kept.digest == row.digest.hex()
                 if not met:
-                    return self._bad(count - 1, f"entry {entry.seq} isn't the one of the head that was kept")
+                    return self._fail(count - 1, f"entry {row.seq} differs from the head that was kept")
         if count != seq or before != digest or not hmac.compare_digest(self.seal(seq, digest), seal):
-            return self._bad(
-                count, f"the log ends at entry {count}, where its seal tells of {seq}: its end was cut off"
+            return self._fail(
+                count, f"the log ends at entry {count}, its seal covers {seq} entries: the end is missing"
             )
         if not met:
-            return self._bad(
-                count, f"the log ends at entry {count}, before the head that was kept: its end was cut off"
+            return self._fail(
+                count, f"the log ends at entry {count}, before the head that was kept: the end is missing"
             )
-        return Verification(ok=True, events=count, keyed=self.keyed)
+        return AuditVerification(ok=True, events=count, keyed=self.keyed)
 
-    def _bad(self, count: int, problem: str) -> Verification:
-        return Verification(ok=False, events=count, keyed=self.keyed, at=count + 1, problem=problem)
+    def _fail(self, count: int, problem: str) -> AuditVerification:
+        return AuditVerification(ok=False, events=count, keyed=self.keyed, broken_at=count + 1, problem=problem)
 
     def _hash(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, "sha256") if self._key is not None else hashlib.sha256(data).digest()
 
 
-def told(entry: Entry, at: datetime) -> AuditEvent:
-    """An entry as it is shown."""
+def to_audit_event(row: AuditRow, at: datetime) -> AuditEvent:
+    """Convert a stored entry to a public one."""
     return AuditEvent(
-        seq=entry.seq,
+        seq=row.seq,
         at=at,
-        user_id=user_of(entry.user),
-        record_id=entry.record,
-        action=entry.action,
-        reason=entry.reason,
-        detail=json.loads(entry.detail),
-        digest=entry.digest.hex(),
+        user_id=user_of(row.user),
+        record_id=row.record,
+        action=row.action,
+        reason=row.reason,
+        detail=json.loads(row.detail),
+        digest=row.digest.hex(),
     )

@@ -1,1 +1,1 @@
-"""Classify what is added: tags, and facts stated in a turn."""
+"""Classifies text: tags of memories, and the facts that a turn states."""

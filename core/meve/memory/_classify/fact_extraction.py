@@ -1,23 +1,23 @@
-"""What is stated in a turn of a conversation, and worth remembering: told by rules, for English."""
+"""Extracts the facts that a turn of a conversation states, by rules for English."""
 
 import re
 
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
 
 _PLEASANTRIES = """
 hi hello hey dear thanks thank ok okay yes yeah no sure great good fine bye goodbye please sorry cool nice perfect well
 morning evening afternoon day night welcome lot much right alright awesome got understood wow oh
 """
-_PLEASANT = frozenset(_PLEASANTRIES.split())
-_POINTING = """
+_POLITE_WORDS = frozenset(_PLEASANTRIES.split())
+_POINTERS = """
 he she it they this that these those his her hers its their theirs him them there and but so because which then also
 both neither either such
 """
-_BACKWARDS = frozenset(_POINTING.split())
-_POLITE = r"(?:(?:please|(?:can|could|would|will)\s+you)\s+)*"
-_KEEP = re.compile(
-    rf"{_POLITE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+forget)\b(?!\s+(?:when|how|what|where|who|why)\b)",
+_BACK_REFERENCES = frozenset(_POINTERS.split())
+_PLEASE = r"(?:(?:please|(?:can|could|would|will)\s+you)\s+)*"
+_REMEMBER = re.compile(
+    rf"{_PLEASE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+forget)\b(?!\s+(?:when|how|what|where|who|why)\b)",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
@@ -32,35 +32,35 @@ _QUESTION = re.compile("[?\uff1f\u061f\u037e]\\W*$")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
-def statements(text: str) -> list[str]:
-    """The statements of a text: no questions, no requests, no pleasantries.
+def extract_statements(text: str) -> list[str]:
+    """Return the statements in a text, without questions, requests and pleasantries.
 
-    Each sentence is one; a sentence that points back to the one before stays with it.
+    Each sentence is a statement, together with following sentences that refer back to it.
 
-    >>> statements("Hi! I have a dog. He is called Rex. What does he eat?")
+    >>> extract_statements("Hi! I have a dog. He is called Rex. What does he eat?")
     ['I have a dog. He is called Rex.']
-    >>> statements("Please remember that I eat no meat.")
+    >>> extract_statements("Please remember that I eat no meat.")
     ['Please remember that I eat no meat.']
     """
-    made: list[str] = []
-    joins = False
-    for sentence in (each for line in text.splitlines() for each in sentences(_BULLET.sub("", line))):
-        if not states(sentence):
-            joins = False
-        elif joins and words(sentence)[0] in _BACKWARDS:
-            made[-1] = f"{made[-1]} {sentence}"
+    statements: list[str] = []
+    continues = False
+    for sentence in (each for line in text.splitlines() for each in split_sentences(_BULLET.sub("", line))):
+        if not is_statement(sentence):
+            continues = False
+        elif continues and words(sentence)[0] in _BACK_REFERENCES:
+            statements[-1] = f"{statements[-1]} {sentence}"
         else:
-            made.append(sentence)
-            joins = True
-    return made
+            statements.append(sentence)
+            continues = True
+    return statements
 
 
-def states(sentence: str) -> bool:
-    """Whether a sentence tells something that may be worth remembering.
+def is_statement(sentence: str) -> bool:
+    """Check that a sentence states something that may be worth remembering.
 
-    >>> [states(each) for each in ("I live in Oslo.", "Where do I live?", "Tell me a joke.", "Thanks a lot!")]
+    >>> [is_statement(each) for each in ("I live in Oslo.", "Where do I live?", "Tell me a joke.", "Thanks a lot!")]
     [True, False, False, False]
     """
-    if not set(content_words(sentence)) - _PLEASANT:
+    if not set(content_words(sentence)) - _POLITE_WORDS:
         return False
-    return bool(_KEEP.match(sentence)) or not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
+    return bool(_REMEMBER.match(sentence)) or not (_QUESTION.search(sentence) or _REQUEST.match(sentence))

@@ -1,4 +1,4 @@
-"""What is a memory about? Tags that a policy names, told by words and by embeddings."""
+"""Tags memories with the topics of the policy, by their words and by embeddings."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -12,26 +12,26 @@ from meve.types import FloatArray
 
 
 class Tagger(Protocol):
-    """Tells what a memory is about, where the caller doesn't."""
+    """Chooses the tags of memories that are added without tags."""
 
     def tags(self, text: str) -> Iterable[str]:
-        """Its tags."""
+        """Return the tags of a text."""
         ...
 
 
 class PolicyTagger:
-    """A tag fits where the text holds one of the words that the policy gives for it, or is like them all together.
+    """Gives a text each tag of which it contains a word or phrase, or to which its embedding is similar.
 
     Args:
-        rule: the tags and their words; without any, nothing is tagged.
-        embedder: makes the vectors that are compared.
+        rule: the tags with their words and phrases; without tags, nothing is tagged.
+        embedder: embeds texts and tags.
     """
 
     def __init__(self, rule: Tagging, embedder: Embedder) -> None:
         self._rule = rule
         self._embedder = embedder
         self._phrases = {
-            tag: [stemmed for phrase in (tag, *about.split(",")) if (stemmed := tuple(stemmed_words(phrase)))]
+            tag: [stems for phrase in (tag, *about.split(",")) if (stems := tuple(stemmed_words(phrase)))]
             for tag, about in rule.tags.items()
         }
 
@@ -40,17 +40,17 @@ class PolicyTagger:
         return self._embedder.embed_passages([f"{tag}: {about}" for tag, about in self._rule.tags.items()])
 
     def tags(self, text: str) -> Iterable[str]:
-        """Those that fit, in the policy's order."""
+        """Return the tags of a text, in the order of the policy."""
         if not self._rule.tags:
             return ()
-        said = stemmed_words(text)
-        near = cosines(self._embedder.embed_passages([text])[0], self._vectors)
+        stems = stemmed_words(text)
+        similarities = cosines(self._embedder.embed_passages([text])[0], self._vectors).tolist()
         return [
             tag
-            for tag, likeness in zip(self._phrases, near.tolist(), strict=True)
-            if likeness >= self._rule.likeness or any(_holds(said, phrase) for phrase in self._phrases[tag])
+            for tag, similarity in zip(self._phrases, similarities, strict=True)
+            if similarity >= self._rule.similarity or any(_contains(stems, phrase) for phrase in self._phrases[tag])
         ]
 
 
-def _holds(said: list[str], phrase: tuple[str, ...]) -> bool:
-    return any(tuple(said[n : n + len(phrase)]) == phrase for n in range(len(said) - len(phrase) + 1))
+def _contains(stems: list[str], phrase: tuple[str, ...]) -> bool:
+    return any(tuple(stems[n : n + len(phrase)]) == phrase for n in range(len(stems) - len(phrase) + 1))

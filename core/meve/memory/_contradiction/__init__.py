@@ -1,1 +1,1 @@
-"""Detect contradictions between statements."""
+"""Detects contradictions between statements, by rules or by a model."""

@@ -1,1 +1,1 @@
-"""Adjust scores after an answer."""
+"""Adjusts the scores of memories after an answer."""

@@ -1,4 +1,4 @@
-"""Scores after an answer: moved, contradictions flagged, all in one transaction."""
+"""Adjusts reflection scores after an answer and flags contradicted memories, in one transaction."""
 
 import threading
 from collections import deque
@@ -9,151 +9,156 @@ import numpy as np
 
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action
-from meve.memory._feedback.usage_judge import Judged, moved
-from meve.memory._recall.scoring import decayed
+from meve.memory._feedback.usage_judge import UsageVerdict, adjust_score
+from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Load, Recall
 from meve.memory._runtime import Kit
 from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
 from meve.types import FloatArray
 
-WAITING = 1_024
-"""Reflections that may wait at once; one more is done at once, and all that wait with it."""
+_MAX_DEFERRED = 1_024
+"""Reflections that may be deferred at once; the next one runs at once, and all deferred ones with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reflected:
-    """What an answer made of the memories that were recalled for it."""
+class ReflectionResult:
+    """How an answer used the recalled memories, and how their scores changed."""
 
     recall: str
-    """The recall's id."""
-    judged: Mapping[str, Judged]
-    """By the memory's id."""
+    """Id of the recall."""
+    verdicts: Mapping[str, UsageVerdict]
+    """By record id."""
     scores: Mapping[str, tuple[float, float]]
-    """By the memory's id: before, after."""
+    """By record id: the score before and after."""
     deferred: bool = False
-    """Whether it waits, since too many are recalling; until then nothing is judged."""
+    """Whether the reflection was deferred under load; nothing is judged until it runs."""
 
 
 class Reflector:
-    """Moves scores; where too many are recalling, later.
+    """Adjusts scores, later if too many searches are running.
 
     Args:
-        kit: the memory's parts.
-        load: how many are recalling.
+        runtime: components of the memory.
+        load: counts the running searches.
     """
 
-    def __init__(self, kit: Kit, load: Load) -> None:
-        self.kit = kit
+    def __init__(self, runtime: Kit, load: Load) -> None:
+        self._runtime = runtime
         self._load = load
-        self._guard = threading.Lock()
-        self._waiting: deque[tuple[Recall, str]] = deque()
+        self._lock = threading.Lock()
+        self._deferred: deque[tuple[Recall, str]] = deque()
 
-    def reflect(self, recall: Recall, answer: str) -> Reflected:
-        """Judge what was recalled by the answer, and move its scores.
+    def reflect(self, recall: Recall, answer: str) -> ReflectionResult:
+        """Judge the recalled memories by the answer and adjust their scores.
 
-        What is gone, on hold or another text by now is judged and left. A shared record's score moves for this user
-        alone.
+        Records that were erased, held or changed since keep their scores. The score of a shared record changes for this
+        user only.
 
         Raises:
-            ValidationError: no recall of a memory's, or an answer that is no text.
+            ValidationError: not a recall, or an answer that is no text.
         """
         self._check(recall, answer)
-        if self._load.heavy and self._put_off(recall, answer):
-            return Reflected(recall=recall.id, judged={}, scores={}, deferred=True)
-        self.catch_up()
-        return self._reflected(recall, answer)
+        if self._load.heavy and self._defer(recall, answer):
+            return ReflectionResult(recall=recall.id, verdicts={}, scores={}, deferred=True)
+        self.run_deferred()
+        return self._reflect_now(recall, answer)
 
-    def catch_up(self) -> None:
-        """Do what was put off; a process that ends without has not moved those scores."""
-        while (each := self._next()) is not None:
+    def run_deferred(self) -> None:
+        """Run the deferred reflections, which are lost if the process ends without this call."""
+        while (next_one := self._pop_deferred()) is not None:
             try:
-                self._reflected(*each)
+                self._reflect_now(*next_one)
             except BaseException:
-                with self._guard:
-                    self._waiting.appendleft(each)
+                with self._lock:
+                    self._deferred.appendleft(next_one)
                 raise
 
     def forget(self, user: str, erased: Collection[str] | None = None) -> None:
-        """Let go of what was put off for a user, or of what holds erased records; of anybody's, for the shared key."""
-        with self._guard:
-            self._waiting = deque(each for each in self._waiting if not _holds(each[0], user, erased))
+        """Drop deferred reflections of a user, of all users for the shared key.
 
-    def _put_off(self, recall: Recall, answer: str) -> bool:
-        with self._guard:
-            if len(self._waiting) >= WAITING:
+        Args:
+            user: the user's key.
+            erased: drop only those that contain one of these records; None for all.
+        """
+        with self._lock:
+            self._deferred = deque(each for each in self._deferred if not _concerns(each[0], user, erased))
+
+    def _defer(self, recall: Recall, answer: str) -> bool:
+        with self._lock:
+            if len(self._deferred) >= _MAX_DEFERRED:
                 return False
-            self._waiting.append((recall, answer))
+            self._deferred.append((recall, answer))
             return True
 
-    def _next(self) -> tuple[Recall, str] | None:
-        with self._guard:
-            return self._waiting.popleft() if self._waiting else None
+    def _pop_deferred(self) -> tuple[Recall, str] | None:
+        with self._lock:
+            return self._deferred.popleft() if self._deferred else None
 
     def _check(self, recall: Recall, answer: str) -> None:
         if not isinstance(recall, Recall):
-            raise ValidationError(f"{recall!r:.60} is no recall: give what search() returned")
+            raise ValidationError(f"recall must be what search() returned, got {recall!r:.60}")
         if not isinstance(answer, str):
-            raise ValidationError(f"the answer is {answer!r:.60}: give text")
+            raise ValidationError(f"answer must be text, got {answer!r:.60}")
 
-    def _reflected(self, recall: Recall, answer: str) -> Reflected:
+    def _reflect_now(self, recall: Recall, answer: str) -> ReflectionResult:
         if not recall.records:
-            return Reflected(recall=recall.id, judged={}, scores={})
-        records = recall.records
-        vectors = np.array([self._vector(user_key(recall.user_id), record) for record in records])
-        verdicts = self.kit.usage.judge(recall.query, answer, [r.text for r in records], vectors)
-        judged = dict(zip((r.id for r in records), verdicts, strict=True))
-        scores = self._moved(user_key(recall.user_id), records, judged, recall.id)
-        return Reflected(recall=recall.id, judged=judged, scores=scores)
+            return ReflectionResult(recall=recall.id, verdicts={}, scores={})
+        records, user = recall.records, user_key(recall.user_id)
+        vectors = np.array([self._find_vector(user, record) for record in records])
+        judged = self._runtime.usage.judge(recall.query, answer, [r.text for r in records], vectors)
+        verdicts = dict(zip((r.id for r in records), judged, strict=True))
+        return ReflectionResult(
+            recall=recall.id, verdicts=verdicts, scores=self._adjust(user, records, verdicts, recall.id)
+        )
 
-    def _vector(self, user: str, record: MemoryRecord) -> FloatArray:
-        """As it is stored; made anew if the record is gone by now, or says something else."""
-        found = self.kit.store.find(SHARED if record.user_id is None else user, record.id)
-        same = found is not None and found.record.text == record.text
-        return found.vector if found is not None and same else self.kit.stored(record).vector
+    def _find_vector(self, user: str, record: MemoryRecord) -> FloatArray:
+        """Return the stored vector of a record, or embed it again if the record was erased or changed since."""
+        stored = self._runtime.store.find(SHARED if record.user_id is None else user, record.id)
+        unchanged = stored is not None and stored.record.text == record.text
+        return stored.vector if stored is not None and unchanged else self._runtime.stored(record).vector
 
-    def _moved(
-        self, user: str, records: tuple[MemoryRecord, ...], judged: Mapping[str, Judged], recall: str
+    def _adjust(
+        self, user: str, records: tuple[MemoryRecord, ...], verdicts: Mapping[str, UsageVerdict], recall: str
     ) -> dict[str, tuple[float, float]]:
-        kit, now = self.kit, self.kit.clock.now()
+        runtime, now = self._runtime, self._runtime.clock.now()
         scores: dict[str, tuple[float, float]] = {}
-        with kit.store.writing() as transaction:
+        with runtime.store.writing() as transaction:
             for old in records:
-                verdict = judged[old.id]
+                verdict = verdicts[old.id]
                 key = SHARED if old.user_id is None else user
-                found = transaction.find(key, old.id)
-                if found is None or (record := found.record).expired(now) or record.text != old.text:
+                stored = transaction.find(key, old.id)
+                if stored is None or (record := stored.record).expired(now) or record.text != old.text:
                     continue
                 if record.hold or record.archived:
                     continue
                 opinion = transaction.opinion(user, old.id) if key == SHARED else None
-                before = decayed(record, kit.policy, now, opinion)
-                after = moved(before, verdict.outcome, kit.policy.reflection)
+                before = decay_reflection(record, runtime.policy, now, opinion)
+                after = adjust_score(before, verdict.outcome, runtime.policy.reflection)
                 scores[old.id] = (before, after)
                 used = verdict.outcome == "used"
                 uses = (opinion.uses if opinion else 0 if key == SHARED else record.uses) + used
                 used_at = now if used else opinion.used_at if opinion else record.used_at
                 if key == SHARED:
-                    rated = Opinion(reflection=after, touched_at=now, used_at=used_at, uses=uses)
-                    transaction.put_opinion(user, old.id, rated)
+                    new_opinion = Opinion(reflection=after, touched_at=now, used_at=used_at, uses=uses)
+                    transaction.put_opinion(user, old.id, new_opinion)
                 else:
-                    flagged = "contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged
-                    made = replace(
+                    changed = replace(
                         record,
                         reflection=after,
                         touched_at=now,
                         used_at=used_at,
                         uses=uses,
-                        flagged=flagged,
+                        flagged="contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged,
                         version=record.version + 1,
                     )
-                    transaction.replace(user, replace(found, record=made))
+                    transaction.replace(user, replace(stored, record=changed))
                 detail = {"outcome": verdict.outcome, "before": round(before, 4), "after": round(after, 4)}
                 action: Action = "use" if used else "update"
-                because = f"{verdict.outcome}: {verdict.because}; recall {recall}"
-                transaction.log(kit.event(user, record, action, because, now, **detail))
+                reason = f"{verdict.outcome}: {verdict.reason}; recall {recall}"
+                transaction.log(runtime.event(user, record, action, reason, now, **detail))
         return scores
 
 
-def _holds(recall: Recall, user: str, erased: Collection[str] | None) -> bool:
+def _concerns(recall: Recall, user: str, erased: Collection[str] | None) -> bool:
     owned = user in (SHARED, user_key(recall.user_id))
     return owned and (erased is None or any(record.id in erased for record in recall.records))

@@ -1,4 +1,4 @@
-"""After the answer: which of the recalled memories were used, which weren't, which does it contradict?"""
+"""Judges which of the recalled memories an answer used, and which it contradicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from meve._formulas import cosines
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words
-from meve.memory._contradiction.rules import NUMBER, Contradiction, taken_apart, values_of
+from meve.memory._contradiction.rules import Contradiction
+from meve.memory._contradiction.statements import NUMBER, parse_statement, parse_values
 from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
@@ -18,24 +19,24 @@ Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What an answer made of a memory."""
+class UsageVerdict:
+    """How an answer used a memory."""
 
     outcome: Outcome
-    because: str
-    """In a few words, without the memory's or the answer's."""
+    reason: str
+    """A few words, without text of the memory or the answer."""
 
 
 class UsageJudge(Protocol):
-    """Tells what an answer made of the memories that were recalled for it."""
+    """Judges how an answer used the memories that were recalled for it."""
 
-    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[Judged]:
-        """One verdict for each memory.
+    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[UsageVerdict]:
+        """Return a verdict for each memory.
 
         Args:
-            query: what was asked.
-            answer: what was answered.
-            memories: their texts.
+            query: the question.
+            answer: the answer.
+            memories: texts of the memories.
             vectors: their embeddings, shape (n, d).
         """
         ...
@@ -43,89 +44,101 @@ class UsageJudge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleUsageJudge:
-    """By distinctive words that memory and answer share and the question lacks, and by the likest sentence.
+    """Judges by distinctive words that answer and memory share, and by the most similar sentence of the answer.
 
-    Distinctive is a word that not every one of the memories holds. Where a memory holds all that an answer says beyond
-    the question, it was used however little that is ("Tomatoes."); of several such ones, those that hold most of the
-    question.
+    A word is distinctive if the question lacks it and not every memory contains it. A memory that contains all that the
+    answer adds to the question is used, even if that is one word ("Tomatoes."). If several do, those with most of the
+    question's words are.
     """
 
     embedder: Embedder
     contradiction: Contradiction
-    words: float = 0.5
-    """The share of a memory's distinctive words that the answer must hold; two at least, if it has two."""
-    likeness: float = 0.8
-    """The cosine with a sentence of the answer from which on a memory counts as used."""
+    word_share: float = 0.5
+    """Minimum share of a memory's distinctive words in the answer; at least two words, if there are two."""
+    similarity: float = 0.8
+    """Minimum cosine with a sentence of the answer."""
 
-    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[Judged]:
-        """One verdict for each memory: contradicted goes before used."""
-        said = [sentence for sentence in sentences(answer) if sentence.strip()]
-        if not said:
-            return [Judged(outcome="unused", because="the answer is empty") for _ in memories]
-        spoken = self.embedder.embed_passages(said)
-        stated = [_stated(query, sentence) for sentence in said]
-        known, heard = set(content_words(query)), set(content_words(answer))
-        held = [set(content_words(text)) for text in memories]
-        common = set.intersection(*held) if len(held) > 1 else set()
-        denied = values_of(answer).denies
-        whole = [n for n in _whole(known, heard - known, held) if values_of(memories[n]).denies == denied]
+    def judge(self, query: str, answer: str, memories: Sequence[str], vectors: FloatArray) -> list[UsageVerdict]:
+        """Return a verdict for each memory; "contradicted" takes precedence over "used"."""
+        answer_sentences = [sentence for sentence in split_sentences(answer) if sentence.strip()]
+        if not answer_sentences:
+            return [UsageVerdict(outcome="unused", reason="the answer is empty") for _ in memories]
+        sentence_vectors = self.embedder.embed_passages(answer_sentences)
+        statements = [_complete(query, sentence) for sentence in answer_sentences]
+        query_words, answer_words = set(content_words(query)), set(content_words(answer))
+        memory_words = [set(content_words(text)) for text in memories]
+        common = set.intersection(*memory_words) if len(memory_words) > 1 else set()
+        negated = parse_values(answer).negated
+        complete = [
+            n
+            for n in _find_complete(query_words, answer_words - query_words, memory_words)
+            if parse_values(memories[n]).negated == negated
+        ]
         return [
-            self._one(text, stated, own - known - common or own, heard, cosines(vector, spoken), whole=n in whole)
-            for n, (text, own, vector) in enumerate(zip(memories, held, np.asarray(vectors), strict=True))
+            self._judge_one(
+                text,
+                statements,
+                own_words - query_words - common or own_words,
+                answer_words,
+                cosines(vector, sentence_vectors),
+                is_complete=n in complete,
+            )
+            for n, (text, own_words, vector) in enumerate(zip(memories, memory_words, np.asarray(vectors), strict=True))
         ]
 
-    def _one(
+    def _judge_one(
         self,
         text: str,
-        stated: Sequence[tuple[str, bool]],
-        own: set[str],
-        heard: set[str],
-        near: FloatArray,
+        statements: Sequence[tuple[str, bool]],
+        distinctive: set[str],
+        answer_words: set[str],
+        similarities: FloatArray,
         *,
-        whole: bool,
-    ) -> Judged:
-        for sentence, named in stated:
-            kind = self.contradiction.between(text, sentence).partition(":")[0]
-            if kind and (named or kind != "name"):  # another name that the question says is another subject
-                return Judged(outcome="contradicted", because=f"another {kind}")
-        if whole:
-            return Judged(outcome="used", because="it holds all that the answer says")
-        shared = len(own & heard)
-        if own and shared >= min(2, len(own)) and shared >= self.words * len(own):
-            return Judged(outcome="used", because=f"{shared} of {len(own)} distinctive words")
-        if near.max() >= self.likeness:
-            return Judged(outcome="used", because=f"a sentence of cosine {near.max():.2f}")
-        return Judged(outcome="unused", because=f"{shared} of {len(own)} distinctive words, cosine {near.max():.2f}")
+        is_complete: bool,
+    ) -> UsageVerdict:
+        for statement, has_own_names in statements:
+            kind = self.contradiction.find_difference(text, statement).partition(":")[0]
+            if kind and (has_own_names or kind != "name"):  # another name that is the question's is another subject
+                return UsageVerdict(outcome="contradicted", reason=f"another {kind}")
+        if is_complete:
+            return UsageVerdict(outcome="used", reason="it holds all that the answer says")
+        total, shared = len(distinctive), len(distinctive & answer_words)
+        if total and shared >= min(2, total) and shared >= self.word_share * total:
+            return UsageVerdict(outcome="used", reason=f"{shared} of {total} distinctive words")
+        best = similarities.max()
+        if best >= self.similarity:
+            return UsageVerdict(outcome="used", reason=f"a sentence of cosine {best:.2f}")
+        return UsageVerdict(outcome="unused", reason=f"{shared} of {total} distinctive words, cosine {best:.2f}")
 
 
-def _stated(query: str, sentence: str) -> tuple[str, bool]:
-    """What a sentence of an answer states, of what was asked if it's but a value; and whether the names are its own."""
+def _complete(query: str, sentence: str) -> tuple[str, bool]:
+    """Return a sentence as a statement, joined to the question if it is only a value; and whether it has own names."""
     first = sentence.partition(" ")[0]
-    said = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
-    alone = taken_apart(said)
-    if alone.about:
+    suffix = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
+    statement = parse_statement(suffix)
+    if statement.subject:
         return sentence, True
-    return f"{NUMBER.sub('', query).rstrip(' ?')}{said}", bool(alone.values.names)
+    return f"{NUMBER.sub('', query).rstrip(' ?')}{suffix}", bool(statement.values.names)
 
 
-def _whole(known: set[str], said: set[str], held: Sequence[set[str]]) -> list[int]:
-    """Which of some memories hold all that is said beyond the question; of these, those that hold most of it.
+def _find_complete(query_words: set[str], new_words: set[str], memory_words: Sequence[set[str]]) -> list[int]:
+    """Return the memories that contain all new words of the answer; of these, those with most words of the question.
 
-    None where nothing is said beyond it, or where they hold nothing of it.
+    Returns none if there are no new words, or if no memory contains a word of the question.
     """
-    able = {n: len(known & own) for n, own in enumerate(held) if said and said <= own}
-    most = max(able.values(), default=0)
-    return [n for n, shared in able.items() if shared == most and (shared or not known)]
+    shared = {n: len(query_words & own) for n, own in enumerate(memory_words) if new_words and new_words <= own}
+    most = max(shared.values(), default=0)
+    return [n for n, count in shared.items() if count == most and (count or not query_words)]
 
 
-def moved(score: float, outcome: Outcome, rules: Reflection) -> float:
-    """A reflection score after an answer, from 0 to 100.
+def adjust_score(score: float, outcome: Outcome, rules: Reflection) -> float:
+    """Return a reflection score after an answer, from 0 to 100.
 
-    >>> [moved(50, outcome, Reflection()) for outcome in ("used", "unused", "contradicted")]
+    >>> [adjust_score(50, outcome, Reflection()) for outcome in ("used", "unused", "contradicted")]
     [60.0, 45.0, 20.0]
 
     Source: MemoryArchitect, section D.
     """
     if outcome == "used":
-        return rules.used(score)
+        return rules.raise_score(score)
     return float(max(0.0, score - (rules.unused if outcome == "unused" else rules.contradicted)))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from meve.memory._contradiction.rules import Contradiction, RuleContradiction, Statement
+from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.statements import Statement
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import Shelf
 from meve.memory.records import MemoryRecord
@@ -39,8 +40,8 @@ class Relating:
 
     def _contradict(self, one: Passage, other: Passage, mine: Statement, theirs: Statement) -> bool:
         if isinstance(self.contradiction, RuleContradiction):
-            return bool(self.contradiction.told(mine, theirs))
-        return bool(self.contradiction.between(one.text, other.text))
+            return bool(self.contradiction.compare_statements(mine, theirs))
+        return bool(self.contradiction.find_difference(one.text, other.text))
 
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self.shelves[passage.record.user_id is None].statement(passage.text)

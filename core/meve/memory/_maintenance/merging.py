@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from meve.memory._contradiction.rules import Values, values_of
+from meve.memory._contradiction.statements import StatementValues, parse_values
 from meve.memory._maintenance.deduplication import precedence
 from meve.memory.records import MemoryRecord, StoredRecord
 
@@ -24,7 +24,7 @@ class Merging:
 
     def __init__(self, plan: "Round") -> None:
         self._plan = plan
-        self._values: dict[str, Values] = {}
+        self._values: dict[str, StatementValues] = {}
         """By record id: numbers, days, names and denials."""
 
     def run(self) -> None:
@@ -51,9 +51,9 @@ class Merging:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values_of(self, record: MemoryRecord) -> Values:
+    def _values_of(self, record: MemoryRecord) -> StatementValues:
         if record.id not in self._values:
-            self._values[record.id] = values_of(record.text)
+            self._values[record.id] = parse_values(record.text)
         return self._values[record.id]
 
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
@@ -67,7 +67,7 @@ class Merging:
         plan, w, x = self._plan, winner.record, loser.record
         if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
             return
-        difference = plan.kit.contradiction.between(w.text, x.text)
+        difference = plan.kit.contradiction.find_difference(w.text, x.text)
         if not difference:  # another value, of what may be another subject: both stay
             return
         kind = difference.partition(":")[0]

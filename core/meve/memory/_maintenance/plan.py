@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from meve._formulas import unit
-from meve.errors import ModelError, foreign
+from meve._formulas import normalize
+from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import reason_of, removable
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.merging import merge_duplicates
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.summaries import summarise_related
-from meve.memory._recall.scoring import decayed
+from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import Kit
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores._record_store import RecordTransaction
@@ -106,14 +106,14 @@ class Round:
     def _try(self, step: "Callable[[Round], None]") -> None:
         """Run a step; a model failure must not block the removal of expired records."""
         try:
-            with foreign(ModelError, "comparing and summarising memories"):
+            with wrap_errors(ModelError, "comparing and summarising memories"):
                 step(self)
         except ModelError as error:
             self.failed = self.failed or error
 
     def score(self, record: MemoryRecord) -> float:
         """Return a record's reflection score by now, from 0 to 100."""
-        return decayed(record, self.policy, self.now)
+        return decay_reflection(record, self.policy, self.now)
 
     def without_items(self) -> dict[str, StoredRecord]:
         """Return the active records but items, which are found by their keys."""
@@ -128,7 +128,7 @@ class Round:
         keys = sorted(ids)
         if len(keys) < 2:
             return []
-        vectors = unit(np.array([self.records[key].vector for key in keys]))
+        vectors = normalize(np.array([self.records[key].vector for key in keys]))
         pairs: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
             cosines = vectors[begin : begin + 512] @ vectors.T

@@ -27,7 +27,9 @@ def enforce_cap(plan: "Round") -> None:
         def worth(record: MemoryRecord) -> tuple[bool, float, datetime, str]:
             return (record.superseded_by is None, plan.score(record), record.created_at, record.id)
 
-        for record in sorted((s.record for s in plan.records.values() if plan.is_removable(s.record)), key=worth)[:excess]:
+        for record in sorted((s.record for s in plan.records.values() if plan.is_removable(s.record)), key=worth)[
+            :excess
+        ]:
             _prune(plan, record, f"over the cap of {cap:,}")
 
 

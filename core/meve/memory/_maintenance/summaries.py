@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.memory._write.provenance import SESSIONS
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, StoredRecord, user_of
@@ -30,8 +30,8 @@ class ExtractiveSummariser:
 
     def summarise(self, texts: Sequence[str]) -> str:
         """Return the summary."""
-        vectors = unit(self._embed(texts))
-        near = vectors @ unit(vectors.mean(axis=0))
+        vectors = normalize(self._embed(texts))
+        near = vectors @ normalize(vectors.mean(axis=0))
         chosen = sorted(np.argsort(-near, kind="stable")[:3].tolist())
         return " ".join(texts[n].strip() for n in chosen)
 
@@ -58,7 +58,7 @@ def summarise_related(plan: "Round") -> None:
 def _summarise(plan: "Round", policy_class: PolicyClass, records: Sequence[MemoryRecord]) -> None:
     sessions = sorted({r.session_id for r in records if r.session_id})
     summary = MemoryRecord(
-        id=f"summary-{plan.kit.chain.content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
+        id=f"summary-{plan.kit.chain.hash_content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
         kind="summary",
         user_id=user_of(plan.user),
         text=plan.kit.summariser.summarise([r.text for r in records]),

@@ -1,79 +1,80 @@
-"""Turns of conversations among memories: only those around one that names something, the rest being chit-chat."""
+"""Restricts a recall to important turns of conversations: those near a turn that names something."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from meve.conversation.importance import names_something, windows
+from meve.conversation.importance import find_windows, is_anchor
 from meve.memory.policy import Source as Origin
 from meve.memory.records import MemoryRecord
 from meve.ports import EntityDetector, Source
 from meve.types import Candidate, Query
 
-CHAT: frozenset[Origin] = frozenset({"chat_user", "chat_assistant"})
+_TURN_SOURCES: frozenset[Origin] = frozenset({"chat_user", "chat_assistant"})
 """Sources whose records are turns of a conversation."""
-REMEMBERED = 65_536
-"""Texts of which it is remembered whether they name something."""
+_MAX_CACHED = 65_536
+"""Texts for which the result of the anchor test is cached."""
 
-Names = Callable[[str], bool]
-
-
-def naming(detector: EntityDetector) -> Names:
-    """Whether a text names something; asked of the detector once for each text, of which no word is kept."""
-    known: dict[tuple[int, int], bool] = {}
-
-    def names(text: str) -> bool:
-        mark = (hash(text), len(text))  # what is erased must not stay here
-        found = known.get(mark)
-        if found is None:
-            if len(known) >= REMEMBERED:
-                known.clear()
-            found = known[mark] = names_something(detector.detect([text])[0])
-        return found
-
-    return names
+AnchorTest = Callable[[str], bool]
+"""Returns whether a text names something."""
 
 
-def chit_chat(records: Iterable[MemoryRecord], names: Names, reach: int) -> frozenset[str]:
-    """Ids of turns that lie more than `reach` turns from any of their conversation that names something.
+def cached_anchor_test(detector: EntityDetector) -> AnchorTest:
+    """Return a test whether a text names something, which asks the detector once per text and stores no text."""
+    results: dict[tuple[int, int], bool] = {}
+
+    def names_something(text: str) -> bool:
+        key = (hash(text), len(text))  # not the text: it may be erased, and must not stay here
+        result = results.get(key)
+        if result is None:
+            if len(results) >= _MAX_CACHED:
+                results.clear()
+            result = results[key] = is_anchor(detector.detect([text])[0])
+        return result
+
+    return names_something
+
+
+def find_unimportant_turns(records: Iterable[MemoryRecord], test: AnchorTest, reach: int) -> frozenset[str]:
+    """Return the ids of turns that are more than `reach` turns away from any anchor of their session.
 
     Args:
-        records: in any order; those that are no turns are passed over.
-        names: whether a text names something.
-        reach: how many turns before and after one that does stay with it.
+        records: in any order; records that aren't turns are ignored.
+        test: decides whether a text names something.
+        reach: turns before and after an anchor that count as important, at least 0.
     """
-    talks: dict[str | None, list[MemoryRecord]] = defaultdict(list)
+    sessions: dict[str | None, list[MemoryRecord]] = defaultdict(list)
     for record in records:
-        if record.source in CHAT:
-            talks[record.session_id].append(record)
-    outside: set[str] = set()
-    for turns in talks.values():
+        if record.source in _TURN_SOURCES:
+            sessions[record.session_id].append(record)
+    unimportant: set[str] = set()
+    for turns in sessions.values():
         turns.sort(key=lambda record: (record.created_at, record.id))
-        outside |= {record.id for record in turns}
-        for first, last in windows([names(record.text) for record in turns], reach):
-            outside -= {record.id for record in turns[first : last + 1]}
-    return frozenset(outside)
+        unimportant |= {record.id for record in turns}
+        for first, last in find_windows([test(record.text) for record in turns], reach):
+            unimportant -= {record.id for record in turns[first : last + 1]}
+    return frozenset(unimportant)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportantTurns:
-    """Phase 1 over memories without chit-chat."""
+    """A source of memories without the unimportant turns of another source."""
 
     inner: Source
-    outside: frozenset[str]
-    """Ids that stay out."""
+    excluded: frozenset[str]
+    """Ids of the unimportant turns."""
 
     @property
     def name(self) -> str:
-        """The inner one's."""
+        """Name of the other source."""
         return self.inner.name
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
-        """At most k of those that the inner one brings, without chit-chat; in its order."""
-        found = self.inner.search(query, k + len(self.outside))
-        kept: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in found:
-            if candidate.id not in self.outside:
-                kept[candidate.origin].append(candidate)
-        stays = {id(candidate) for mine in kept.values() for candidate in mine[:k]}
-        return [candidate for candidate in found if id(candidate) in stays]
+        """Return at most k candidates of each origin, in the order of the other source."""
+        candidates = self.inner.search(query, k + len(self.excluded))
+        by_origin: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in candidates:
+            if candidate.id not in self.excluded:
+                by_origin[candidate.origin].append(candidate)
+        kept = {id(candidate) for group in by_origin.values() for candidate in group[:k]}
+        return [candidate for candidate in candidates if id(candidate) in kept]

@@ -1,4 +1,4 @@
-"""Where a shelf's items lie: by namespace, so that a prefix is found without looking at every record."""
+"""An index of items by namespace, so that a prefix is found without a scan of all records."""
 
 from collections.abc import Iterator
 
@@ -11,43 +11,43 @@ from meve.memory.records import MemoryRecord
 Positions = npt.NDArray[np.int64]
 
 
-class Places:
-    """Positions of items. Not safe to share: whoever holds the shelf's lock may use it."""
+class NamespaceIndex:
+    """Positions of items in a user's index, by namespace. Not thread-safe: the lock of the user's index guards it."""
 
     def __init__(self) -> None:
         self._positions: dict[Namespace, set[int]] = {}
         self._arrays: dict[Namespace, Positions] = {}
-        """Of namespaces that were looked at since their last change."""
+        """Cached arrays of the sets, until they change."""
 
     def add(self, position: int, record: MemoryRecord) -> None:
-        """A record has come there; one that is no item is passed over."""
+        """Add a record; records that aren't items are ignored."""
         namespace = namespace_of(record)
         if namespace is not None:
             self._positions.setdefault(namespace, set()).add(position)
             self._arrays.pop(namespace, None)
 
     def remove(self, position: int, record: MemoryRecord) -> None:
-        """A record has gone from there."""
+        """Remove a record; records that aren't items are ignored."""
         namespace = namespace_of(record)
         if namespace is not None:
-            mine = self._positions[namespace]
-            mine.remove(position)
+            positions = self._positions[namespace]
+            positions.remove(position)
             self._arrays.pop(namespace, None)
-            if not mine:
+            if not positions:
                 del self._positions[namespace]
 
-    def under(self, prefix: Namespace) -> Positions:
-        """The positions of all items whose namespace begins so, in no order."""
-        found = [self._of(namespace) for namespace in self._positions if namespace[: len(prefix)] == prefix]
-        return np.concatenate([np.zeros(0, np.int64), *found])
+    def find_under(self, prefix: Namespace) -> Positions:
+        """Return the positions of all items in namespaces that begin with a prefix, in no order."""
+        arrays = [self._array(namespace) for namespace in self._positions if namespace[: len(prefix)] == prefix]
+        return np.concatenate([np.zeros(0, np.int64), *arrays])
 
     def namespaces(self) -> Iterator[tuple[Namespace, Positions]]:
-        """Each namespace that holds an item, and the items' positions."""
+        """Yield each namespace that contains an item, with the positions of its items."""
         for namespace in self._positions:
-            yield namespace, self._of(namespace)
+            yield namespace, self._array(namespace)
 
-    def _of(self, namespace: Namespace) -> Positions:
+    def _array(self, namespace: Namespace) -> Positions:
         if namespace not in self._arrays:
-            held = self._positions[namespace]
-            self._arrays[namespace] = np.fromiter(held, np.int64, len(held))
+            positions = self._positions[namespace]
+            self._arrays[namespace] = np.fromiter(positions, np.int64, len(positions))
         return self._arrays[namespace]

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from cachetools import LRUCache
 
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
@@ -203,7 +203,7 @@ def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noq
 
 
 def _sentence_hashes(text: str) -> frozenset[int]:
-    spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in sentences(line))
+    spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in split_sentences(line))
     return frozenset(hash(each) for each in spoken if each)
 
 

@@ -1,4 +1,4 @@
-"""Memories as a source of the five phases, and a policy's ranking as their scorer."""
+"""Ranks recalled memories: candidates from a user's index, and the policy's score for each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,34 +8,34 @@ import numpy as np
 
 from meve.errors import ConfigurationError
 from meve.memory._recall.user_index import Hit, Scope, Shelf
-from meve.memory.policy import Likeness, Policy
+from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, Opinion
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
 
-UNTAGGED = "untagged"
-"""The origin of a memory that hasn't the tags that were asked for."""
-LIKENESS = "likeness"
-"""The name of the score that says how like a memory is to the question."""
+_UNTAGGED = "untagged"
+"""Origin of candidates without any of the requested tags."""
+_RELEVANCE = "relevance"
+"""Name of the relevance among the scores of a candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(Passage):
-    """A memory that may enter a prompt; shown with its source and its day."""
+    """A memory that may enter a prompt, shown with its source and date."""
 
     record: MemoryRecord
 
     @property
-    def shown(self) -> str:
-        """The text, where it is from, and since when it is remembered."""
-        return shown(self.text, self.record.source, self.record.created_at)
+    def prompt_text(self) -> str:
+        """Text, source and date of the memory."""
+        return format_memory(self.text, self.record.source, self.record.created_at)
 
 
-def shown(text: str, source: str, created_at: datetime) -> str:
-    """A memory as it stands in a context.
+def format_memory(text: str, source: str, created_at: datetime) -> str:
+    """Return a memory as it is shown in a context.
 
     >>> from datetime import UTC
-    >>> shown("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
+    >>> format_memory("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
     'Tomatoes need sun. (doc, 2026-05-01)'
     """
     return f"{text} ({source}, {created_at:%Y-%m-%d})"
@@ -43,25 +43,26 @@ def shown(text: str, source: str, created_at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """Phase 1 over one user's memories, and the shared ones. A user's own record hides a shared one of the same id."""
+    """Retrieves a user's memories and shared ones. A user's record hides a shared record with the same id."""
 
     name: str
     shelves: Sequence[Shelf]
-    """The user's own first."""
+    """The user's index first, then the shared one."""
     scope: Scope
-    rule: Likeness
+    rule: Relevance
 
     def search(self, query: Query, k: int) -> list[Candidate]:
-        """At most k memories of each shelf that the scope admits, likest first; as many again if it asks for tags.
+        """Return at most k memories in scope from each index, the most relevant first.
 
-        Those without the tags come after those with them: a tag may be wrong, and `TagsFirst` settles which stay.
+        With tags in the scope, as many memories without these tags follow, since a tag may be wrong;
+        `TagPreferenceScorer` decides which of them stay.
 
         Raises:
             ConfigurationError: the query has no vector.
         """
         if query.vector is None:
-            raise ConfigurationError("a search in memory needs the query's vector: give the memory an embedder")
-        found: dict[str, Candidate] = {}
+            raise ConfigurationError("the query has no vector, and memories are searched by vector: set embedder")
+        candidates: dict[str, Candidate] = {}
         scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
         for shelf in self.shelves:
             for scope in scopes:
@@ -70,114 +71,107 @@ class MemorySource:
                     hits = shelf.alike(query.text, query.vector, k, mask, self.rule) if mask.any() else []
                 for hit in hits:
                     if scope.admits(hit.stored.record):
-                        name = self.name if scope is self.scope else UNTAGGED
-                        found.setdefault(hit.stored.record.id, _candidate(hit, name))
-        return list(found.values())
+                        origin = self.name if scope is self.scope else _UNTAGGED
+                        candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin))
+        return list(candidates.values())
 
 
-def _candidate(hit: Hit, name: str) -> Candidate:
+def _to_candidate(hit: Hit, origin: str) -> Candidate:
     record = hit.stored.record
     passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record)
-    scores = {LIKENESS: hit.likeness, "dense": hit.cosine, "lexical": hit.words}
-    return Candidate(passage=passage, origin=name, scores=scores, vector=hit.stored.vector, tokens=hit.stored.tokens)
+    scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
+    return Candidate(passage=passage, origin=origin, scores=scores, vector=hit.stored.vector, tokens=hit.stored.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyScorer:
-    """score = similarity · likeness + reflection · score / 100 + boost · the class's boost, the score decayed till now.
+    """Scores memories by the weights of `Ranking`.
 
-    Source: MemoryArchitect, section C, and `Ranking` for the weights.
+    score = similarity · relevance + reflection · reflection score / 100 + boost · boost of the class
+
+    Source: MemoryArchitect, section C.
     """
 
     policy: Policy
     now: datetime
     opinions: Mapping[str, Opinion] = field(default_factory=dict)
-    """Of shared records, by id."""
+    """The user's opinions of shared records, by record id."""
     touched: Callable[[Sequence[str]], Mapping[str, datetime]] = field(default=lambda _: {})
-    """When records of the user's own were last recalled, by id: asked of those that seem idle, since a recall is no
-    change of a record."""
+    """Returns when the user's records were last recalled, by id. Called for records that seem idle, since a recall
+    doesn't change the record."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
-        """Scores, shape (n,).
+        """Return scores, shape (n,).
 
         Raises:
-            ConfigurationError: a candidate is no memory, or comes without its likeness.
+            ConfigurationError: a candidate is no memory, or has no relevance.
         """
         weights = self.policy.ranking
-        records = self._touched([record_of(c) for c in candidates])
-        scores = np.array([self.reflection(record) for record in records]) / 100
+        records = self._with_last_recall([_get_record(c) for c in candidates])
+        reflections = np.array([self.reflection(record) for record in records]) / 100
         boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
-        similar = np.array([likeness_of(c) for c in candidates])
-        made = weights.similarity * similar + weights.reflection * scores + weights.boost * boosts
-        return np.asarray(made, dtype=np.float32)
+        relevances = np.array([_get_relevance(c) for c in candidates])
+        scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
+        return np.asarray(scores, dtype=np.float32)
 
-    def _touched(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
+    def _with_last_recall(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
         begin = self.now - self.policy.reflection.idle
         idle = [r.id for r in records if r.user_id is not None and (r.touched_at or r.created_at) < begin]
         when = self.touched(idle) if idle else {}
         return [replace(r, touched_at=when[r.id]) if r.user_id is not None and r.id in when else r for r in records]
 
     def reflection(self, record: MemoryRecord) -> float:
-        """A record's score by now, from 0 to 100; a shared one's as this user's answers made it."""
-        return decayed(record, self.policy, self.now, self.opinions.get(record.id) if record.user_id is None else None)
+        """Return the reflection score of a record now, from 0 to 100; of a shared record, this user's."""
+        opinion = self.opinions.get(record.id) if record.user_id is None else None
+        return decay_reflection(record, self.policy, self.now, opinion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedScorer:
-    """The policy's score of what a verifier lets through; -1, below any threshold, for the rest."""
+    """Scores memories that pass a verifier by the policy; others get -1, below any threshold."""
 
     verifier: Scorer
     policy: PolicyScorer
     threshold: float
-    """The probability that the verifier must give, in [0, 1]."""
+    """Minimum probability of the verifier, in [0, 1]."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
-        """Scores, shape (n,)."""
+        """Return scores, shape (n,)."""
         passed = np.asarray(self.verifier.score(query, candidates)) >= self.threshold
         return np.asarray(np.where(passed, self.policy.score(query, candidates), -1.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagsFirst:
-    """Of memories without the tags only those that score above every one with them; -1 for the rest."""
+class TagPreferenceScorer:
+    """Rejects memories without a requested tag, with -1, unless they outrank every memory with one."""
 
     inner: Scorer
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
-        """Scores, shape (n,)."""
+        """Return scores, shape (n,)."""
         scores = np.asarray(self.inner.score(query, candidates), dtype=np.float32)
-        without = np.array([candidate.origin == UNTAGGED for candidate in candidates], dtype=np.bool_)
-        best = scores[~without].max(initial=-1.0)
-        return np.asarray(np.where(without & (scores <= best), -1.0, scores), dtype=np.float32)
+        untagged = np.array([candidate.origin == _UNTAGGED for candidate in candidates], dtype=np.bool_)
+        best_tagged = scores[~untagged].max(initial=-1.0)
+        return np.asarray(np.where(untagged & (scores <= best_tagged), -1.0, scores), dtype=np.float32)
 
 
-def decayed(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinion | None = None) -> float:
-    """A record's reflection score by now, from 0 to 100; idle since it was last recalled, or since it was made."""
+def decay_reflection(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinion | None = None) -> float:
+    """Return the reflection score of a record now, from 0 to 100; it decays from the last recall or creation on."""
     score = record.reflection if opinion is None else opinion.reflection
     touched = record.touched_at if opinion is None else opinion.touched_at
-    return policy.reflection.decayed(score, now - max(touched or record.created_at, record.created_at))
+    return policy.reflection.decay(score, now - max(touched or record.created_at, record.created_at))
 
 
-def likeness_of(candidate: Candidate) -> float:
-    """How like a memory is to the question, in [0, 1].
-
-    Raises:
-        ConfigurationError: its source doesn't say.
-    """
-    if LIKENESS not in candidate.scores:
-        raise ConfigurationError(f"candidate {candidate.id!r} comes without its likeness: rank it with another scorer")
-    return candidate.scores[LIKENESS]
+def _get_relevance(candidate: Candidate) -> float:
+    if _RELEVANCE not in candidate.scores:
+        raise ConfigurationError(f"candidate {candidate.id!r} has no {_RELEVANCE} score: use another scorer")
+    return candidate.scores[_RELEVANCE]
 
 
-def record_of(candidate: Candidate) -> MemoryRecord:
-    """The memory that a candidate is.
-
-    Raises:
-        ConfigurationError: it isn't one.
-    """
+def _get_record(candidate: Candidate) -> MemoryRecord:
     if not isinstance(candidate.passage, MemoryPassage):
-        raise ConfigurationError(f"candidate {candidate.id!r} is no memory: rank it with another scorer")
+        raise ConfigurationError(f"candidate {candidate.id!r} is no memory: use another scorer")
     return candidate.passage.record

@@ -13,9 +13,9 @@ from cachetools import LRUCache
 from meve.calibration.maps import account
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import Relating
-from meve.memory._recall.important_turns import ImportantTurns, Names, chit_chat, naming
+from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.query import CANDIDATES, Asked
-from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagsFirst, VerifiedScorer
+from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import Shelf, Shelves
 from meve.memory._runtime import Kit
 from meve.memory.records import SHARED, MemoryRecord, UserId
@@ -52,7 +52,7 @@ class Searcher:
     shelves: Shelves
     cache: "RecallCache"
     load: "Load"
-    names: Names = field(default_factory=lambda: naming(resolve_entities()))
+    names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Returns whether a turn names something."""
 
     def search(self, query: Asked) -> Recall:
@@ -131,13 +131,13 @@ class Searcher:
             verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
         if query.scope.tags is not None:
-            scorer = TagsFirst(inner=scorer)
+            scorer = TagPreferenceScorer(inner=scorer)
         pipeline = Pipeline(
             sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
             relate=Relating(policy, indexes, self.kit.contradiction),
-            shown=query.seen.contains if query.seen.given else None,
+            already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if query.verify else "",
@@ -149,12 +149,12 @@ class Searcher:
         return Recall(**_values(context), id=_recall_id(), user_id=query.user_id)
 
     def _source(self, query: Asked, indexes: list[Shelf]) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.kit.policy.likeness)
+        source = MemorySource("memory", indexes, query.scope, self.kit.policy.relevance)
         if query.window is None:
             return source
         with indexes[0].lock:
             records = indexes[0].records(query.scope)
-        return ImportantTurns(source, chit_chat(records, self.names, query.window))
+        return ImportantTurns(source, find_unimportant_turns(records, self.names, query.window))
 
     def _config(self, query: Asked) -> RetrieverConfig:
         ranking = self.kit.policy.ranking

@@ -11,15 +11,15 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
-from meve.memory._contradiction.rules import Statement, taken_apart
-from meve.memory._recall.namespace_index import Places
+from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._recall.namespace_index import NamespaceIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
-from meve.memory.policy import Likeness, PolicyClass, Source
+from meve.memory.policy import PolicyClass, Relevance, Source
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores._record_store import Changes, RecordStore
 from meve.types import FloatArray
@@ -65,7 +65,7 @@ class Hit:
     """A record that was found, with its scores, all in [0, 1]."""
 
     stored: StoredRecord
-    likeness: float
+    relevance: float
     cosine: float
     words: float
     """The share of the query's words that it holds, rare ones weighing more."""
@@ -103,7 +103,7 @@ class Shelf:
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
         self._tags: dict[str, set[int]] = {}
         self._sessions: dict[str, list[int]] = {}
-        self._places = Places()
+        self._places = NamespaceIndex()
         self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
@@ -134,7 +134,7 @@ class Shelf:
 
     def items(self, prefix: Namespace, now: datetime) -> Positions:
         """Return the positions of the items under a prefix that haven't expired, in no order."""
-        positions = self._places.under(prefix)
+        positions = self._places.find_under(prefix)
         alive: Positions = positions[self._fields.values[positions, 0] > to_micros(now)]
         return alive
 
@@ -156,7 +156,7 @@ class Shelf:
         """Return all records that haven't expired, whatever else the scope asks for."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
 
-    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Likeness) -> list[Hit]:
+    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
         Args:
@@ -167,10 +167,10 @@ class Shelf:
             rule: the weights of relevance.
         """
         # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
-        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, unit(vector)), 0.0)
+        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, normalize(vector)), 0.0)
         cosines *= mask.astype(np.float64)
         shares = np.zeros(len(mask))
-        positions_with_words, word_shares = self.words.shares(text)
+        positions_with_words, word_shares = self.words.score_shares(text)
         shares[positions_with_words] = word_shares
         shares *= mask
         positions = np.flatnonzero(mask)
@@ -180,9 +180,9 @@ class Shelf:
             positions, scores = positions[stay], scores[stay]
         best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
         hits = [Hit(stored, score, float(cosines[p]), float(shares[p])) for score, stored, p in best if stored]
-        return sorted(hits, key=lambda hit: (-hit.likeness, hit.stored.record.id))[:k]
+        return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
 
-    def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Likeness) -> Floats:
+    def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at some positions, each with what it borrows from its neighbours, at most 1."""
         own = np.append((cosines + rule.words * shares) / 2, 0.0)  # -1, for no neighbour, points there
         previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
@@ -191,7 +191,7 @@ class Shelf:
     def statement(self, text: str) -> Statement:
         """Return the parsed statement of a record's text, cached until a record is removed."""
         if text not in self._statements:
-            self._statements[text] = taken_apart(text)
+            self._statements[text] = parse_statement(text)
         return self._statements[text]
 
     def _add(self, records: Sequence[StoredRecord]) -> None:
@@ -200,7 +200,7 @@ class Shelf:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        self._units.put(first, unit(np.array([stored.vector for stored in added])))
+        self._units.put(first, normalize(np.array([stored.vector for stored in added])))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
         self._live.put(first, np.array([s.record.superseded_by is None and s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from meve.errors import ValidationError
 from meve.memory._classify.tags import Tagger
 from meve.memory._expiry import expiry_of
-from meve.memory.policy import CHAT, Policy, PolicyClass, Source
+from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 from meve.memory.records import (
     MemoryRecord,
     UserId,
@@ -101,5 +101,5 @@ def make_record(
         session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
         tags=checked_tags(tagger.tags(text) if tags is None else tags),
         metadata=checked_metadata(get("metadata")),
-        reflection=policy.reflection.chat_start if source in CHAT else policy.reflection.start,
+        reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )

@@ -93,9 +93,7 @@ class Writer:
         )
         if user == SHARED and not kit.policy.rule(record.policy_class).share:
             allowed = ", ".join(name for name, rule in kit.policy.classes.items() if rule.share) or "none"
-            raise PolicyError(
-                f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared"
-            )
+            raise PolicyError(f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared")
         stored = kit.stored(record)
         with kit.store.writing() as transaction:
             remove_expired(kit, transaction, user, record.id, now)

@@ -1,13 +1,13 @@
 """Put and delete items: one transaction for each batch, whoever owns the items, the audit log included."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from meve.errors import DuplicateIdError
-from meve.memory._runtime import Kit
 from meve.memory._expiry import after, expiry_of, remove_expired
+from meve.memory._runtime import Kit
 from meve.memory._write.writer import Erased, Writer, held
 from meve.memory.items.item import (
     Drop,
@@ -84,7 +84,9 @@ class ItemWriter:
                 before = transaction.find(user, record_id)
                 if before is None or before.record.hold or before.record.expired(now):
                     continue
-                record = replace(before.record, expires_at=extended(before.record, now), version=before.record.version + 1)
+                record = replace(
+                    before.record, expires_at=extended(before.record, now), version=before.record.version + 1
+                )
                 transaction.replace(user, replace(before, record=record))
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
@@ -146,7 +148,7 @@ class ItemWriter:
             transaction.log(self._event(user, record, "update", reason, now, changed=["metadata", "text"]))
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
-        content = self.kit.chain.content(canonical(record.metadata["value"]))
+        content = self.kit.chain.hash_content(canonical(record.metadata["value"]))
         return self.kit.event(user, record, action, reason, now, **{"content": content, **detail})
 
 

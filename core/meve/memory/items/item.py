@@ -69,7 +69,9 @@ def checked_namespace(namespace: object) -> Namespace:
         raise ValidationError(f"namespace must be a tuple of strings and ints, got {namespace!r:.80}")
     for label in namespace:
         if isinstance(label, bool) or not isinstance(label, str | int):
-            raise ValidationError(f"a label of a namespace must be a string or an int, got {label!r:.80} in {namespace!r:.120}")
+            raise ValidationError(
+                f"a label of a namespace must be a string or an int, got {label!r:.80} in {namespace!r:.120}"
+            )
     return tuple(namespace)
 
 
@@ -127,7 +129,9 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
         PassageError: JSON can't hold the value.
     """
     if not isinstance(put.value, Mapping):
-        raise PassageError(f"the value of key {put.key!r:.80} must be a mapping from names to values, got {put.value!r:.80}")
+        raise PassageError(
+            f"the value of key {put.key!r:.80} must be a mapping from names to values, got {put.value!r:.80}"
+        )
     return {
         "namespace": list(put.namespace),
         "key": put.key,

@@ -215,8 +215,8 @@ class Items:
         total, ranked = int(mask.sum()), 0
         while ranked < total:
             most = max(most, 1)
-            hits = index.alike(query, vector, most, mask, self._kit.policy.likeness)
-            yield from ((hit.stored.record, hit.likeness) for hit in hits[ranked:])
+            hits = index.alike(query, vector, most, mask, self._kit.policy.relevance)
+            yield from ((hit.stored.record, hit.relevance) for hit in hits[ranked:])
             ranked, most = len(hits), most * _WIDER
         yield from _records(index, index.newest(unsearchable))
 
@@ -232,7 +232,7 @@ class Items:
         if not page:
             return
         kit, now = self._kit, self._kit.clock.now()
-        query_hash = kit.chain.content(query)
+        query_hash = kit.chain.hash_content(query)
         events = [
             kit.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=query_hash)
             for record, score in page

@@ -380,7 +380,7 @@ class Messages:
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        content = self._kit.chain.content(canonical(record.metadata))
+        content = self._kit.chain.hash_content(canonical(record.metadata))
         transaction.log(self._kit.event(user, record, action, reason, self._kit.clock.now(), content=content, **detail))
 
 

@@ -7,8 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, foreign
-from meve.memory._audit.chain import START, AuditEvent, Chain, Entry, Event, Head, Verification, told
+from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
+from meve.memory._audit.chain import (
+    INITIAL_DIGEST,
+    AuditChain,
+    AuditEvent,
+    AuditHead,
+    AuditRow,
+    AuditVerification,
+    EventDraft,
+    to_audit_event,
+)
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, Counts, MemoryRecord, Opinion, StoredRecord
 from meve.memory.stores.protocol import EventQuery, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
@@ -52,7 +61,7 @@ class RecordTransaction:
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
-        self.events: list[Event] = []
+        self.events: list[EventDraft] = []
         self.changes: dict[str, UserChange] = {}
         """By the user's key."""
         self.records = transaction.records
@@ -119,11 +128,11 @@ class RecordTransaction:
         self._change(user)
         self._transaction.put_opinion(user, record_id, opinion)
 
-    def log(self, *events: Event) -> None:
+    def log(self, *events: EventDraft) -> None:
         """Add entries to the audit log, in this order."""
         self.events += events
 
-    def append_events(self, audit_chain: Chain) -> None:
+    def append_events(self, audit_chain: AuditChain) -> None:
         """Hang the logged events on the audit chain.
 
         Raises:
@@ -135,13 +144,13 @@ class RecordTransaction:
         if head is None:
             raise AuditError("the audit log has no head: restore the store from a copy")
         seq, digest = head.seq, head.digest
-        entries: list[Entry] = []
+        entries: list[AuditRow] = []
         for event in self.events:
             seq += 1
             detail = json.dumps(dict(event.detail), sort_keys=True, separators=(",", ":"), allow_nan=False)
             fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
-            entries.append(Entry(*fields, digest))
+            entries.append(AuditRow(*fields, digest))
         self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
 
     def _put(self, user: str, stored: StoredRecord) -> None:
@@ -160,15 +169,15 @@ class RecordStore:
         audit_chain: signs the audit log.
     """
 
-    def __init__(self, backend: MemoryStore, audit_chain: Chain | None = None) -> None:
+    def __init__(self, backend: MemoryStore, audit_chain: AuditChain | None = None) -> None:
         self.backend = backend
-        self.chain = audit_chain or Chain()
+        self.chain = audit_chain or AuditChain()
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
 
     @classmethod
-    def open(cls, backend: MemoryStore, audit_chain: Chain | None = None) -> Self:
+    def open(cls, backend: MemoryStore, audit_chain: AuditChain | None = None) -> Self:
         """Begin the audit log of a new store, or check that this key signs it.
 
         Raises:
@@ -176,7 +185,9 @@ class RecordStore:
         """
         store = cls(backend, audit_chain)
         mine = store.chain.fingerprint
-        theirs = store._claim("audit_key", mine, SealedHead(seq=0, digest=START, seal=store.chain.seal(0, START)))
+        theirs = store._claim(
+            "audit_key", mine, SealedHead(seq=0, digest=INITIAL_DIGEST, seal=store.chain.seal(0, INITIAL_DIGEST))
+        )
         if theirs != mine:
             had, given = ("a key" if each else "no key" for each in (theirs, mine))
             difference = "another key" if had == given else f"{had}, and you gave {given}"
@@ -244,10 +255,9 @@ class RecordStore:
         with self.backend.reading() as snapshot:
             version = snapshot.version(user)
             removed = snapshot.removed_rows(user, since) if 0 < since <= version else None
-            records = snapshot.records(RecordQuery(user=user, changed_since=0 if removed is None else since))
-        return Changes(
-            version=version, is_complete=removed is None, records=records, removed_rows=() if removed is None else removed
-        )  # fmt: skip
+            is_complete = removed is None
+            records = snapshot.records(RecordQuery(user=user, changed_since=0 if is_complete else since))
+        return Changes(version=version, is_complete=is_complete, records=records, removed_rows=removed or ())
 
     def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
         """Return by id when active records were last recalled: `changes` doesn't report recalls."""
@@ -277,12 +287,12 @@ class RecordStore:
         """
         with self.backend.reading() as snapshot:
             for entry in snapshot.entries(query):
-                with foreign(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
-                    event = told(entry, from_micros(entry.at))
+                with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
+                    event = to_audit_event(entry, from_micros(entry.at))
                     f"{event}".encode()  # bytes that are no text come as surrogates
                 yield event
 
-    def head(self) -> Head:
+    def head(self) -> AuditHead:
         """Return the newest entry of the audit log.
 
         Raises:
@@ -292,16 +302,16 @@ class RecordStore:
             head = snapshot.head()
         if head is None:
             raise AuditError("the audit log has no head: restore the store from a copy")
-        return Head(seq=head.seq, digest=head.digest.hex())
+        return AuditHead(seq=head.seq, digest=head.digest.hex())
 
-    def verify(self, kept: Head | None = None) -> Verification:
+    def verify(self, kept: AuditHead | None = None) -> AuditVerification:
         """Check the audit log against its chain, its seal, and a head that was kept elsewhere."""
         with self.backend.reading() as snapshot:
             head = snapshot.head()
             if head is None:
                 problem = "the log's head is missing"
-                return Verification(ok=False, events=0, keyed=self.chain.keyed, at=1, problem=problem)
-            return self.chain.check(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
+                return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
+            return self.chain.verify(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
 
     def counts(self) -> Counts:
         """Return how much there is."""

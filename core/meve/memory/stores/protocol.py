@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from meve.memory._audit.chain import Entry
+from meve.memory._audit.chain import AuditRow
 from meve.memory.records import Kind, Opinion, StoredRecord
 
 
@@ -104,7 +104,7 @@ class Snapshot(Protocol):
         """Return a user's opinions of shared records, by record id."""
         ...
 
-    def entries(self, query: EventQuery) -> Iterator[Entry]:
+    def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
         ...
 
@@ -140,7 +140,7 @@ class Transaction(Snapshot, Protocol):
         """Write a user's opinion of a shared record; None removes it."""
         ...
 
-    def append(self, entries: Iterable[Entry], head: SealedHead) -> None:
+    def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         """Add entries at the end of the audit log, and replace its head."""
         ...
 

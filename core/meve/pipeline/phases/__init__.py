@@ -1,4 +1,4 @@
-"""The five phases, each a pure function over candidates. They know ports and values, never parts or systems."""
+"""Implement each phase as a pure function over candidates, without knowing components or systems."""
 
 from meve.pipeline.phases.budget import Composed, budget
 from meve.pipeline.phases.cascade import cascade
@@ -7,7 +7,7 @@ from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.follow import follow
 from meve.pipeline.phases.prioritize import prioritize
 from meve.pipeline.phases.retrieve import retrieve
-from meve.pipeline.phases.verify import judge, verify
+from meve.pipeline.phases.verify import score_candidates, verify
 
 __all__ = [
     "Composed",
@@ -16,9 +16,9 @@ __all__ = [
     "condense",
     "fallback",
     "follow",
-    "judge",
     "prioritize",
     "reconsider",
     "retrieve",
+    "score_candidates",
     "verify",
 ]

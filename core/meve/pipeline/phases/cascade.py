@@ -1,20 +1,20 @@
-"""Phase 2, where it need not be exact: what can't be verified, or repeats what is, isn't scored."""
+"""Verify without scoring unlikely candidates or duplicates (phase 2, with `exact=False`)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from meve._formulas import unit
+from meve._formulas import normalize
 from meve.errors import ModelError
-from meve.pipeline.phases.verify import judge
+from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Prior, Scorer
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
-ROUND = 8
-"""Candidates that are scored before the next look at what is left."""
-OUT_OF_REACH = "out_of_reach"
-COPY_OF = "copy_of:"
-"""Begins the reason of one that repeats what is verified; the other's id follows."""
+BATCH = 8
+"""Candidates that are scored before duplicates among the rest are dropped."""
+UNLIKELY = "unlikely"
+DUPLICATE_OF = "duplicate_of:"
+"""The prefix of the reason of a duplicate; the id of the verified candidate follows."""
 
 
 def cascade(
@@ -26,22 +26,22 @@ def cascade(
     redundancy: float,
     prior: Prior | None,
 ) -> Selection:
-    """Keep the candidates whose score reaches the threshold, best first, and score as few as will do.
+    """Keep the candidates whose score reaches the threshold, best first, and score as few as possible.
 
-    The likeliest are scored first. Not scored: those whose chance of being verified lies below the prior's least, and
-    those that phase 4 would take for copies of one that is verified already. Of two copies the likelier is kept so, not
-    the one that the scorer would prefer.
+    The likeliest candidates are scored first. Candidates below the prior's least chance are not scored, nor are those
+    that phase 4 would drop as redundant with a verified one. Of two duplicates the likelier is kept, not the one that
+    the scorer would prefer.
 
     Args:
-        query: the question, with its vector where a prior or copies are to be told by vectors.
-        candidates: what phase 1 brought.
-        scorer: what verifies.
-        threshold: τ.
-        redundancy: θ in [0, 1]; with a cosine above it, one is the other's copy.
-        prior: tells chances; None to leave out copies alone.
+        query: the question, with its vector if the prior reads it.
+        candidates: the result of phase 1.
+        scorer: gives the probabilities.
+        threshold: τ in [0, 1].
+        redundancy: θ in [0, 1]; two candidates with a cosine above it are duplicates.
+        prior: predicts the chances; None to skip duplicates only.
 
     Raises:
-        ModelError: the scorer or the prior gave another number of scores than asked, or one that isn't a number.
+        ModelError: the scorer or the prior didn't return one finite number each.
     """
     waiting = list(candidates)
     dropped: list[Dropped] = []
@@ -53,33 +53,33 @@ def cascade(
                 f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
             )
         order = np.argsort(-chances, kind="stable").tolist()
-        dropped = [Dropped(candidate=waiting[n], reason=OUT_OF_REACH) for n in order if chances[n] < prior.least]
+        dropped = [Dropped(candidate=waiting[n], reason=UNLIKELY) for n in order if chances[n] < prior.least]
         waiting = [waiting[n] for n in order if chances[n] >= prior.least]
     verified: list[Candidate] = []
     while waiting:
-        judged = judge(query, waiting[:ROUND], scorer, threshold)
+        judged = score_candidates(query, waiting[:BATCH], scorer, threshold)
         fresh = [c for c in judged if c.verified]
         verified += fresh
-        dropped += [Dropped(candidate=c, reason="below_threshold") for c in best_first(judged) if not c.verified]
-        waiting, copies = _without_copies(waiting[ROUND:], fresh, redundancy)
-        dropped += copies
-    return Selection(kept=best_first(verified), dropped=dropped)
+        dropped += [Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(judged) if not c.verified]
+        waiting, duplicates = _split_duplicates(waiting[BATCH:], fresh, redundancy)
+        dropped += duplicates
+    return Selection(kept=sort_best_first(verified), dropped=dropped)
 
 
-def _without_copies(
+def _split_duplicates(
     waiting: Sequence[Candidate], verified: Sequence[Candidate], redundancy: float
 ) -> tuple[list[Candidate], list[Dropped]]:
-    """Those that repeat none of the verified, and those that do, each with the nearest that it repeats."""
+    """Return the candidates that duplicate no verified one, and those that do, with the nearest as the reason."""
     known = [(c.id, c.vector) for c in verified if c.vector is not None]
     if not known:
         return list(waiting), []
-    vectors = unit(np.array([vector for _, vector in known]))
+    vectors = normalize(np.array([vector for _, vector in known]))
     fresh: list[Candidate] = []
-    copies: list[Dropped] = []
+    duplicates: list[Dropped] = []
     for candidate in waiting:
-        near = np.minimum(vectors @ unit(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
+        near = np.minimum(vectors @ normalize(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
         if near.max() > redundancy:
-            copies.append(Dropped(candidate=candidate, reason=f"{COPY_OF}{known[int(near.argmax())][0]}"))
+            duplicates.append(Dropped(candidate=candidate, reason=f"{DUPLICATE_OF}{known[int(near.argmax())][0]}"))
         else:
             fresh.append(candidate)
-    return fresh, copies
+    return fresh, duplicates

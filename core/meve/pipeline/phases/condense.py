@@ -1,73 +1,74 @@
-"""Phase 5, before packing: of each passage, the sentences that carry evidence, and its title.
-
-The order of the sentences is kept, and a gap is marked, so that nobody takes what stands side by side for the whole.
-"""
+"""Reduce passages to their title and evidence sentences before packing (phase 5, with `packing="sentences"`)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.verify import judge
+from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Scorer
 from meve.types import Candidate, Passage, Query
 
 GAP = "…"
-"""Stands where sentences are left out, within a passage and at its ends."""
+"""Marks omitted sentences, within a passage and at its ends."""
 
 Split = Callable[[str], Sequence[str]]
-"""A text's sentences, in order."""
+"""A function that returns the sentences of a text, in order."""
 
 
 def condense(
-    asked: Sequence[tuple[Query, str]], candidates: Sequence[Candidate], scorer: Scorer, split: Split, threshold: float
+    queries: Sequence[tuple[Query, str]],
+    candidates: Sequence[Candidate],
+    scorer: Scorer,
+    split: Split,
+    threshold: float,
 ) -> list[Candidate]:
-    """The candidates in the order given, each with those of its sentences that reach the threshold, or its best one.
+    """Reduce each candidate to the sentences that reach the threshold, or to its best one.
 
     Args:
-        asked: what a sentence may answer: the question, and the question beside each piece of evidence, with the
-            id of that passage, whose own sentences aren't judged by it. A sentence's best score counts.
-        candidates: what is to be packed.
-        scorer: the one that phase 2 used; it reads a sentence under its passage's title.
-        split: into sentences.
-        threshold: the score in [0, 1] from which on a sentence stays.
+        queries: the question with an empty id, and the question extended by each evidence passage with the id of
+            that passage, whose own sentences it doesn't score. The best score of a sentence counts.
+        candidates: the candidates to pack.
+        scorer: the scorer of phase 2; it reads a sentence below the title of its passage.
+        split: splits a text into sentences.
+        threshold: the least score in [0, 1] of a sentence.
     """
     parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates}
     best: dict[str, float] = {}
-    for query, evidence in asked:
+    for query, evidence in queries:
         pieces = [
             Candidate(passage=Passage(id=_key(c, n), title=c.passage.title, text=text), origin="sentence")
             for c in candidates
             for n, text in enumerate(parts[c.id])
             if len(parts[c.id]) > 1 and c.id != evidence
         ]
-        for piece in judge(query, pieces, scorer):
+        for piece in score_candidates(query, pieces, scorer):
             best[piece.id] = max(piece.score or 0.0, best.get(piece.id, 0.0))
-    return [_cut(c, parts[c.id], best, threshold) for c in candidates]
+    return [_reduce(c, parts[c.id], best, threshold) for c in candidates]
 
 
-def _cut(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float], threshold: float) -> Candidate:
+def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float], threshold: float) -> Candidate:
     if len(sentences) < 2:
         return candidate
-    mine = [scores[_key(candidate, n)] for n in range(len(sentences))]
-    top = mine.index(max(mine))
-    stays = [n for n, score in enumerate(mine) if n == top or score >= threshold]
-    if len(stays) == len(sentences):
+    own = [scores[_key(candidate, n)] for n in range(len(sentences))]
+    best = own.index(max(own))
+    kept = [n for n, score in enumerate(own) if n == best or score >= threshold]
+    if len(kept) == len(sentences):
         return candidate
-    passage = candidate.passage.with_text(_joined(sentences, stays))
-    return replace(candidate, passage=passage, tokens=None, sentences=tuple(stays))
+    passage = candidate.passage.with_text(_join(sentences, kept))
+    return replace(candidate, passage=passage, tokens=None, sentences=tuple(kept))
 
 
 def _key(candidate: Candidate, n: int) -> str:
     return f"{candidate.id}\0{n}"
 
 
-def _joined(sentences: Sequence[str], stays: Sequence[int]) -> str:
-    made: list[str] = []
+def _join(sentences: Sequence[str], kept: Sequence[int]) -> str:
+    blocks: list[str] = []
     before = -1
-    for n in stays:
+    for n in kept:
         if n > before + 1:
-            made.append(GAP)
-        made.append(sentences[n].strip())
+            blocks.append(GAP)
+        blocks.append(sentences[n].strip())
         before = n
     if before < len(sentences) - 1:
-        made.append(GAP)
-    return " ".join(made)
+        blocks.append(GAP)
+    return " ".join(blocks)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.verify import judge, reaches
+from meve.pipeline.phases.verify import reaches, score_candidates
 from meve.ports import Scorer, Source
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 
 def fallback(
@@ -19,54 +19,53 @@ def fallback(
     floor: float,
     threshold: float | None,
 ) -> Selection:
-    """Add at most k candidates from another source to those accepted, on the same scale of scores.
+    """Add at most k candidates from another source to the accepted ones.
 
-    One that reaches the threshold is verified like any other and takes its place by score. One below it ranks after
-    the verified, and only if it reaches the floor. A candidate that phase 2 turned down may come back this way, with
-    the score that it got then; nothing is judged twice.
+    A candidate that reaches the threshold is verified and ranked by score. Others rank after the verified ones, and
+    only if they reach the floor. A candidate that phase 2 rejected keeps its score; nothing is scored twice.
 
     Args:
         query: the question.
-        accepted: what phase 2 let through.
-        judged: everything that already has a verdict, by id.
-        source: where the fallback looks.
-        scorer: the one that phase 2 used.
-        k: how many it may add.
-        floor: the least score in [0, 1] of one that isn't verified.
-        threshold: τ; None where nothing is verified: scores are no probabilities then, and there is no floor.
+        accepted: the candidates that phase 2 kept.
+        judged: every scored candidate, by id.
+        source: the source to search.
+        scorer: the scorer of phase 2.
+        k: the most candidates to add.
+        floor: the least score in [0, 1] of an unverified candidate.
+        threshold: τ in [0, 1]; None if nothing is verified, where scores are no probabilities and the floor is ignored.
 
-    Source: MeVe (Ottem 2025), section 3.4, which doesn't say how a fallback document is scored or how many are added.
+    Source: MeVe (Ottem 2025), section 3.4, which leaves open how fallback documents are scored and how many are added.
     """
-    have = {c.id for c in accepted}
-    hits = [c for c in source.search(query, k + len(have)) if c.id not in have][:k]
-    fresh = {c.id: c for c in judge(query, [hit for hit in hits if hit.id not in judged], scorer)}
-    added = [_added(hit, judged.get(hit.id) or fresh[hit.id], threshold) for hit in hits]
+    accepted_ids = {c.id for c in accepted}
+    hits = [c for c in source.search(query, k + len(accepted_ids)) if c.id not in accepted_ids][:k]
+    fresh = {c.id: c for c in score_candidates(query, [hit for hit in hits if hit.id not in judged], scorer)}
+    added = [_with_verdict(hit, judged.get(hit.id) or fresh[hit.id], threshold) for hit in hits]
     low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
     out = {c.id for c in low}
     return Selection(
-        kept=best_first([*accepted, *(c for c in added if c.id not in out)]),
+        kept=sort_best_first([*accepted, *(c for c in added if c.id not in out)]),
         dropped=[Dropped(candidate=c, reason="below_floor") for c in low],
     )
 
 
 def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *, k: int, floor: float) -> Selection:
-    """Add at most k of those that phase 2 turned down, the best first, if they reach the floor.
+    """Add the best candidates that phase 2 rejected, at most k, if they reach the floor.
 
-    Takes the place of `fallback` where its source was asked in phase 1 already, and would find nothing new.
+    Replaces `fallback` if phase 1 searched the fallback's source already.
 
     Args:
-        accepted: what phase 2 let through.
-        judged: everything that has a verdict, by id.
-        k: how many may be added.
-        floor: the least score in [0, 1] of one that isn't verified.
+        accepted: the candidates that phase 2 kept.
+        judged: every scored candidate, by id.
+        k: the most candidates to add.
+        floor: the least score in [0, 1] of an unverified candidate.
     """
-    have = {c.id for c in accepted}
-    turned_down = best_first([c for c in judged.values() if c.id not in have and reaches(c, floor)])
-    added = [replace(c, origin="fallback") for c in turned_down[:k]]
-    return Selection(kept=best_first([*accepted, *added]), dropped=[])
+    accepted_ids = {c.id for c in accepted}
+    rejected = sort_best_first([c for c in judged.values() if c.id not in accepted_ids and reaches(c, floor)])
+    added = [replace(c, origin="fallback") for c in rejected[:k]]
+    return Selection(kept=sort_best_first([*accepted, *added]), dropped=[])
 
 
-def _added(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:
+def _with_verdict(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:
     return replace(
         verdict,
         origin="fallback",

@@ -1,39 +1,39 @@
-"""Phase 4, prioritisation: best first, and nothing said twice."""
+"""Rank candidates and drop redundant or contradicted ones (phase 4)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from meve._formulas import inner_products, unit
-from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, best_first
+from meve._formulas import inner_products, normalize
+from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, sort_best_first
 
 Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
-"""What a passage is to one whose embedding is close: the same again, or in conflict with it, and then which of them
-stays."""
+"""A function that relates a lower-ranked passage to a similar, higher-ranked one: unrelated (empty), `same`, or in
+conflict, where the first passage `yields` to the second or `prevails` over it."""
 
 
 def prioritize(
     candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
 ) -> Selection:
-    """Sort, then drop each candidate whose embedding is too close to any kept, higher-ranked one.
+    """Rank candidates, then drop each one that is too similar to a kept, higher-ranked one.
 
-    Where `relate` finds two in conflict, the one that yields goes, though it may rank higher; then what is said twice.
+    If `relate` finds a conflict, the passage that yields is dropped, even if it ranks higher.
 
     Args:
-        candidates: n of them, in any order.
+        candidates: n candidates, in any order.
         vectors: their embeddings, shape (n, d), in the same order.
         redundancy: θ in [0, 1]; a cosine above it is redundant. 1 drops none.
-        relate: asked besides of what is close, the lower-ranked one first. None for taking what is close for the same.
+        relate: decides what two similar passages are to each other; None to treat similar passages as the same.
 
     Source: MeVe (Ottem 2025), section 3.5.
     """
-    order = best_first(candidates)
+    order = sort_best_first(candidates)
     if not order:
         return Selection(kept=[])
     place = {c.id: i for i, c in enumerate(candidates)}
-    ranked = unit(vectors)[[place[c.id] for c in order]]
+    ranked = normalize(vectors)[[place[c.id] for c in order]]
     cosines = np.minimum(inner_products(ranked), 1.0)
     close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one
     pairs = {int(i): sorted(np.flatnonzero(close[i]).tolist(), key=lambda n: -cosines[i, n])
@@ -41,23 +41,20 @@ def prioritize(
     reasons: dict[int, str] = {}
     related: dict[tuple[int, int], Relation] = {}
     if relate is not None:
-        related = _settled(order, pairs, relate, reasons)
+        related = _resolve_conflicts(order, pairs, relate, reasons)
     for i, others in pairs.items():
-        same = (n for n in others if n not in reasons and related.get((i, n), "" if relate else "same") == "same")
-        if i not in reasons and (nearest := next(same, None)) is not None:
+        duplicates = (n for n in others if n not in reasons and related.get((i, n), "" if relate else "same") == "same")
+        if i not in reasons and (nearest := next(duplicates, None)) is not None:
             reasons[i] = f"redundant_with:{order[nearest].id}"
     dropped = [Dropped(candidate=order[i], reason=reason) for i, reason in sorted(reasons.items())]
     return Selection(kept=[c for i, c in enumerate(order) if i not in reasons], dropped=dropped)
 
 
-def _settled(
+def _resolve_conflicts(
     order: Sequence[Candidate], pairs: Mapping[int, Sequence[int]], relate: Relate, reasons: dict[int, str]
 ) -> dict[tuple[int, int], Relation]:
-    """Note what goes since it yields; what pairs of candidates were found to be, as far as that was asked.
-
-    Conflicts are settled before what is said twice is dropped: of a statement, its opposite, and the statement again,
-    the opposite goes, whichever of the two that say the same ranks higher.
-    """
+    """Add the reasons of contradicted candidates, and return the relations of all compared pairs."""
+    # before redundancy: of a statement, its opposite and a duplicate, the opposite must go
     related: dict[tuple[int, int], Relation] = {}
     for i, others in pairs.items():
         beaten: list[int] = []

@@ -1,4 +1,4 @@
-"""Phase 1, initial retrieval: which passages might matter? High recall; precision comes later."""
+"""Retrieve candidates from all sources (phase 1)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,21 +8,21 @@ from meve.types import Candidate, Query
 
 
 def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]:
-    """At most k candidates from each source; one that several bring comes once, with the scores of all.
+    """Return at most k candidates from each source; duplicates are merged, with all their scores.
 
-    Order: the first source's, then what the next adds.
+    The candidates of the first source come first, then what the next adds.
 
     Source: MeVe (Ottem 2025), section 3.2.
     """
-    found: dict[str, Candidate] = {}
+    merged: dict[str, Candidate] = {}
     for source in sources:
         for candidate in source.search(query, k):
-            known = found.get(candidate.id)
-            found[candidate.id] = candidate if known is None else _merged(known, candidate)
-    return list(found.values())
+            known = merged.get(candidate.id)
+            merged[candidate.id] = candidate if known is None else _merge(known, candidate)
+    return list(merged.values())
 
 
-def _merged(first: Candidate, second: Candidate) -> Candidate:
+def _merge(first: Candidate, second: Candidate) -> Candidate:
     return replace(
         first,
         scores={**second.scores, **first.scores},

@@ -1,4 +1,4 @@
-"""Phase 2, relevance verification: which of them answer the query?"""
+"""Score candidates and keep the relevant ones (phase 2)."""
 
 from collections.abc import Sequence
 
@@ -6,30 +6,30 @@ import numpy as np
 
 from meve.errors import ModelError
 from meve.ports import Scorer
-from meve.types import Candidate, Dropped, Query, Selection, best_first
+from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 
-def judge(
+def score_candidates(
     query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float | None = None
 ) -> list[Candidate]:
-    """The candidates in the order given, each with the scorer's verdict as the score that orders it.
+    """Return the candidates in the order given, each with the scorer's score.
 
-    Those that reach the threshold are verified; without one, none is.
+    Candidates that reach the threshold are verified; without a threshold none is.
 
     Raises:
-        ModelError: the scorer gave another number of scores than asked, or one that isn't a number.
+        ModelError: the scorer didn't return one finite score each.
     """
     if not candidates:
         return []
     scores = np.asarray(scorer.score(query, candidates), dtype=np.float64)
-    bar = float("inf") if threshold is None else threshold
+    least = float("inf") if threshold is None else threshold
     if scores.shape != (len(candidates),) or not np.isfinite(scores).all():
         raise ModelError(
             f"scorer {scorer.name!r} returned scores of shape {scores.shape} for {len(candidates)} candidates, "
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
     name = scorer.name
-    return [c.scored(name, s, verified=s >= bar) for c, s in zip(candidates, scores.tolist(), strict=True)]
+    return [c.with_score(name, s, verified=s >= least) for c, s in zip(candidates, scores.tolist(), strict=True)]
 
 
 def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:
@@ -37,13 +37,13 @@ def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, thresh
 
     Source: MeVe (Ottem 2025), section 3.3.
     """
-    judged = best_first(judge(query, candidates, scorer, threshold))
+    judged = sort_best_first(score_candidates(query, candidates, scorer, threshold))
     return Selection(
         kept=[c for c in judged if c.verified],
         dropped=[Dropped(candidate=c, reason="below_threshold") for c in judged if not c.verified],
     )
 
 
-def reaches(candidate: Candidate, bar: float) -> bool:
-    """Whether the candidate's score is at or above the bar; one without a score never is."""
-    return candidate.score is not None and candidate.score >= bar
+def reaches(candidate: Candidate, threshold: float) -> bool:
+    """Return whether the candidate has a score of at least the threshold."""
+    return candidate.score is not None and candidate.score >= threshold

@@ -1,4 +1,4 @@
-"""Where the experiments play: memories on files that go away, a clock that they move, a plain store to compare with."""
+"""The environment of memory experiments: temporary memories with a fake clock, and a plain store to compare with."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from meve._formulas import unit
-from meve.evaluation.experiments.memory.facts import Fact
+from meve._formulas import normalize
+from meve.evaluation.experiments.memory.synthetic_facts import Fact
 from meve.memory import GovernedMemory, Policy
 from meve.memory.policy import PolicyClass
 from meve.ports import Embedder, TokenCounter
@@ -24,76 +24,77 @@ K = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much of everything there is; enough that most intervals are a few points wide."""
+    """The sizes of the experiments; by default, most intervals are a few percentage points wide."""
 
     users: int = 6
-    facts: int = 50
+    make_facts: int = 50
     """Of each user."""
     secrets: int = 25
-    """Of each user, besides."""
+    """Of each user, in addition to facts."""
     false: int = 20
-    """Facts of each user against which a false one is put in."""
+    """Facts of each user that get a false counterpart."""
     rounds: int = 8
-    """How often each of these is asked for and answered."""
+    """How often each of these is asked and answered."""
     changing: int = 30
     """Facts of each user that change."""
     changes: int = 3
-    """How often each does."""
+    """How often each of them changes."""
     talks: int = 8
     turns: int = 100
-    """Of each talk."""
+    """Of each conversation."""
 
 
 QUICK = Sizes(users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, talks=2, turns=20)
-"""To see that it runs: intervals are of little use."""
+"""Sizes for a quick check; the intervals are wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """A memory that is open."""
+class MemorySandbox:
+    """An open memory with its clock and its file."""
 
     memory: GovernedMemory
     clock: FakeClock
     file: Path
 
-    def tell(self, user: str, fact: Fact, *, policy_class: PolicyClass = "factual") -> None:
-        """Add a fact as a document's, tagged with its topic."""
+    def add_fact(self, user: str, fact: Fact, *, policy_class: PolicyClass = "factual") -> None:
+        """Add a fact from a document, tagged with its topic."""
         self.memory.add(fact.text, user_id=user, source="doc", policy_class=policy_class, id=fact.id, tags=[fact.topic])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """What the experiments share."""
+class Environment:
+    """The models, sizes and seed that the experiments share."""
 
     embedder: Embedder
     tokens: TokenCounter
     sizes: Sizes = field(default_factory=Sizes)
     seed: int = 42
-    opened: Callable[..., GovernedMemory] = GovernedMemory.open
-    """Makes a memory; another one shows whether an experiment can tell."""
+    open_memory: Callable[..., GovernedMemory] = GovernedMemory.open
+    """Opens a memory; tests pass a faulty one to check that an experiment detects it."""
 
     @contextmanager
-    def scene(self, policy: Policy | None = None) -> Iterator[Scene]:
-        """A fresh, empty memory; gone afterwards."""
+    def open_sandbox(self, policy: Policy | None = None) -> Iterator[MemorySandbox]:
+        """Open a new, empty memory that is deleted afterwards."""
         with TemporaryDirectory() as folder:
             clock, file = FakeClock(START), Path(folder) / "memory.db"
-            made = self.opened(file, policy=policy, embedder=self.embedder, tokens=self.tokens, clock=clock)
-            with made as memory:
-                yield Scene(memory=memory, clock=clock, file=file)
+            with self.open_memory(
+                file, policy=policy, embedder=self.embedder, tokens=self.tokens, clock=clock
+            ) as memory:
+                yield MemorySandbox(memory=memory, clock=clock, file=file)
 
     def rng(self, name: str) -> Random:
-        """Chance for one purpose, the same for the same seed."""
+        """Return a random generator for one purpose, which depends on the seed."""
         return Random(f"{self.seed} {name}")
 
     @property
     def users(self) -> list[str]:
-        """Their names."""
+        """The users' ids."""
         return [f"user-{n}" for n in range(self.sizes.users)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What a plain store holds."""
+class PlainEntry:
+    """An entry of a plain store."""
 
     id: str
     text: str
@@ -102,27 +103,27 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Plain:
-    """A plain vector memory: the same embedder, cosine, the top k; no time, no users, no scores."""
+class PlainStore:
+    """A plain vector store with the same embedder: the top k by cosine, without expiry, users or scores."""
 
     embedder: Embedder
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[PlainEntry] = field(default_factory=list)
     _vectors: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        """Keep these for ever."""
+    def add(self, entries: Sequence[PlainEntry]) -> None:
+        """Store the entries; none is ever removed."""
         self._entries += entries
-        self._vectors += list(unit(self.embedder.embed_passages([e.text for e in entries])))
+        self._vectors += list(normalize(self.embedder.embed_passages([e.text for e in entries])))
 
-    def search(self, question: str, k: int = K, *, user: str = "", tag: str = "") -> list[Entry]:
-        """The k nearest, nearest first; of one user and with one tag only, where these aren't empty."""
+    def search(self, question: str, k: int = K, *, user: str = "", tag: str = "") -> list[PlainEntry]:
+        """Return the k nearest entries, nearest first; only of the user and with the tag, unless these are empty."""
         rows = [n for n, e in enumerate(self._entries) if (not user or e.user == user) and (not tag or e.tag == tag)]
         if not rows:
             return []
-        near = np.array([self._vectors[n] for n in rows]) @ unit(self.embedder.embed_query(question))
-        return [self._entries[rows[place]] for place in np.argsort(-near, kind="stable")[:k].tolist()]
+        scores = np.array([self._vectors[n] for n in rows]) @ normalize(self.embedder.embed_query(question))
+        return [self._entries[rows[n]] for n in np.argsort(-scores, kind="stable")[:k].tolist()]
 
 
-def place(ids: Sequence[str], wanted: str, absent: int) -> int:
-    """At which place an id stands, from 1 on; `absent` if it doesn't."""
-    return ids.index(wanted) + 1 if wanted in ids else absent
+def rank_of(ids: Sequence[str], id: str, absent: int) -> int:
+    """Return the rank of an id, from 1; `absent` if it isn't there."""
+    return ids.index(id) + 1 if id in ids else absent

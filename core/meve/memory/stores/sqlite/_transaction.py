@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from meve.memory._audit.chain import Entry
+from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import to_micros
 from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.protocol import EventQuery, RecordQuery, SealedHead
@@ -78,7 +78,7 @@ class SqliteSnapshot:
         ).fetchall()
         return {row[0]: opinion_of(row[1:]) for row in rows}
 
-    def entries(self, query: EventQuery) -> Iterator[Entry]:
+    def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
         conditions: list[tuple[str, Any]] = [
             ("user = ?", query.user),
@@ -92,7 +92,7 @@ class SqliteSnapshot:
         self._connection.text_factory = _decode
         try:
             for row in self._connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", [v for _, v in given]):
-                yield Entry(*row)
+                yield AuditRow(*row)
         finally:
             self._connection.text_factory = str
 
@@ -159,7 +159,7 @@ class SqliteTransaction(SqliteSnapshot):
                 "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
             )
 
-    def append(self, entries: Iterable[Entry], head: SealedHead) -> None:
+    def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         """Add entries at the end of the audit log, and replace its head."""
         self._connection.executemany(
             "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -1,0 +1,182 @@
+"""Where a text longer than a model's window may be split, so that nothing is ever cut unsaid."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Spans = Sequence[tuple[int, int]]
+"""Where each token of a text stands in it: start and end, in characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece:
+    """A stretch of a text that fits a model's window."""
+
+    text: str
+    tokens: int
+    """Its tokens, without special ones; at least 1, so that it can be a weight."""
+
+
+class TextSplitter:
+    """Counts a text's tokens, and splits it where it has too many. Safe to share between threads.
+
+    Args:
+        tokenizer: a `tokenizers.Tokenizer` that neither cuts nor pads. It is never changed.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer") -> None:
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: object) -> Self:
+        """From a tokenizer of `transformers` or `tokenizers`: a copy, with the cutting and padding of its file undone.
+
+        Raises:
+            ModelError: a tokenizer that can't tell where in the text its tokens stand.
+        """
+        from tokenizers import Tokenizer
+
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(backend, Tokenizer):
+            raise ModelError(
+                f"the tokenizer {type(tokenizer).__name__} can't tell where its tokens stand in a text, so long texts "
+                "could only be cut unsaid: use a model with a tokenizer.json (a 'fast' tokenizer)"
+            )
+        with wrap_errors(ModelError, f"copying the tokenizer {type(tokenizer).__name__}"):
+            copy = Tokenizer.from_str(backend.to_str())
+        copy.no_truncation()
+        copy.no_padding()
+        return cls(copy)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Self:
+        """From the tokenizer.json of a model's folder.
+
+        Raises:
+            ModelNotFoundError: there is none.
+            ModelError: it can't be read.
+        """
+        from tokenizers import Tokenizer
+
+        file = folder / "tokenizer.json"
+        if not file.is_file():
+            raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")
+        with wrap_errors(ModelError, f"reading {file}"):
+            return cls.from_tokenizer(Tokenizer.from_file(str(file)))
+
+    def count_special(self, *, pair: bool = False) -> int:
+        """How many special tokens the model adds around a text, or around a pair of texts."""
+        return int(self.tokenizer.num_special_tokens_to_add(pair))
+
+    def find_spans(self, text: str) -> Spans:
+        """Where each token stands in the text."""
+        offsets: Spans = self.tokenizer.encode(text, add_special_tokens=False).offsets
+        return offsets
+
+    def count(self, text: str) -> int:
+        """The number of tokens, without special ones."""
+        return self.count_many([text])[0]
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens of each text, without special ones, in the order given."""
+        return [len(e.ids) for e in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+    def split(self, text: str, limit: int, overlap: int = 0) -> list[TextPiece]:
+        """The text in stretches of at most `limit` tokens, cut between words where that costs under half a stretch.
+
+        Together they hold every word of the text. Each is counted by itself, since a tokenizer may see a stretch
+        otherwise than it saw the whole.
+
+        Args:
+            text: what to split; one that fits comes back whole, as it is.
+            limit: the most tokens of a stretch, without special ones; 1 or more.
+            overlap: about how many tokens a stretch repeats of the one before; below half of `limit`.
+
+        Raises:
+            ConfigurationError: a limit or an overlap out of range.
+        """
+        if limit < 1 or not 0 <= 2 * overlap < max(limit, 1):
+            raise ConfigurationError(f"windows of {limit} tokens that overlap by {overlap} can't be: the limit must be "
+                                     "1 or more, and the overlap under half of it")  # fmt: skip
+        token_spans = self.find_spans(text)
+        if len(token_spans) <= limit:
+            return [TextPiece(text=text, tokens=max(len(token_spans), 1))]
+        pieces: list[TextPiece] = []
+        first = 0
+        while first < len(token_spans):
+            last, window = self._next_piece(text, token_spans, first, limit)
+            pieces.append(window)
+            if last >= len(token_spans):
+                break
+            first = max(_find_word_start(token_spans, last - overlap, first + 1) if overlap else last, first + 1)
+        return pieces
+
+    def _next_piece(self, text: str, token_spans: Spans, first: int, limit: int) -> tuple[int, TextPiece]:
+        """The longest stretch from token `first` on that fits, and the token that follows it."""
+        last = min(first + limit, len(token_spans))
+        while True:
+            if last < len(token_spans):
+                last = _find_word_start(token_spans, last, first + max((last - first + 1) // 2, 1))
+            piece = text[token_spans[first][0] : max(end for _, end in token_spans[first:last])]
+            tokens = self.count(piece)
+            if tokens <= limit or last == first + 1:
+                return last, TextPiece(text=piece, tokens=max(tokens, 1))
+            last = max(last - (tokens - limit), first + 1)
+
+
+def _find_word_start(token_spans: Spans, token: int, least: int) -> int:
+    """The last token at or before `token`, but not before `least`, that starts a word; `token` if none does."""
+    for at in range(token, least - 1, -1):
+        if token_spans[at][0] > token_spans[at - 1][1]:
+            return at
+    return token
+
+
+def read_window(folder: Path) -> int:
+    """How many tokens a model reads at once, special ones included, by config.json and tokenizer_config.json.
+
+    Raises:
+        ModelError: a file that can't be read, or neither states it.
+    """
+    config, tokenizer = read_json(folder / "config.json"), read_json(folder / "tokenizer_config.json")
+    return find_window(config, tokenizer.get("model_max_length"), str(folder))
+
+
+def find_window(config: dict[str, Any], tokenizer_length: object, name: str) -> int:
+    """The smaller of what the positions and the tokenizer allow; RoBERTa's positions start after its padding id.
+
+    Raises:
+        ModelError: neither states it.
+    """
+    sizes = []
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions > 0:
+        offset = "roberta" in str(config.get("model_type")) or config.get("model_type") in ("camembert", "mpnet")
+        sizes.append(positions - (int(config.get("pad_token_id") or 0) + 1) if offset else positions)
+    if isinstance(tokenizer_length, int | float) and 0 < tokenizer_length < 1_000_000:
+        sizes.append(int(tokenizer_length))
+    if not sizes:
+        raise ModelError(f"{name} doesn't say how many tokens it reads at once: give max_length")
+    return min(sizes)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file; empty where there is no such file.
+
+    Raises:
+        ModelError: the file can't be read, or holds no JSON object.
+    """
+    if not file.is_file():
+        return {}
+    with wrap_errors(ModelError, f"reading {file}"):
+        data = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(data, dict):
+        raise ModelError(f"{file} holds no JSON object: put the model's own file there")
+    return data

@@ -1,1 +1,0 @@
-"""Record the turns of a conversation as memories."""

@@ -1,0 +1,172 @@
+"""Cut a conversation's history to the token limit: whole turns, from its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.memory.memory import InsertMethod
+
+from llama_index_meve._message_content import (
+    INSTRUCTION_ROLES,
+    TOOL_RESULT_ROLES,
+    answered_call_id,
+    role_of,
+    tool_call_ids,
+)
+from llama_index_meve._message_counter import MessageCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWindow:
+    """The part of a conversation that the model sees."""
+
+    system: ChatMessage | None = None
+    """All instructions in one message."""
+    turns: tuple[ChatMessage, ...] = ()
+    """Begins with a user message; tool results follow their calls."""
+    tokens: int = 0
+    question: str = ""
+    """The user's last text."""
+
+    def with_memory(self, text: str, method: InsertMethod = InsertMethod.SYSTEM) -> list[ChatMessage]:
+        """Return the messages for the model, with the recalled text at the end of the instructions.
+
+        With `InsertMethod.USER` it stands at the beginning of the user's last message.
+        """
+        memory = [TextBlock(text=text)] if text else []
+        if method is InsertMethod.USER:
+            return [*([self.system] if self.system else ()), *self._insert_before_last_user(memory)]
+        blocks = [*(self.system.blocks if self.system else ()), *memory]
+        if not blocks:
+            return list(self.turns)
+        first = self.system or ChatMessage(role="system")
+        return [first.model_copy(update={"blocks": blocks}), *self.turns]
+
+    def _insert_before_last_user(self, memory: list[TextBlock]) -> list[ChatMessage]:
+        messages = list(self.turns)
+        last = next((n for n in reversed(range(len(messages))) if role_of(messages[n]) == "user"), None)
+        if memory and last is not None:
+            messages[last] = messages[last].model_copy(update={"blocks": [*memory, *messages[last].blocks]})
+        elif memory:
+            messages = [ChatMessage(role="user", blocks=memory)]
+        return messages
+
+    def has_place_for_memory(self, method: InsertMethod) -> bool:
+        """Return whether recalled text can join an existing message."""
+        return bool(self.turns) if method is InsertMethod.USER else self.system is not None
+
+
+def truncate_history(
+    messages: Sequence[ChatMessage],
+    counter: MessageCounter,
+    limit: int,
+    reserve: int = 0,
+    pinned: Sequence[ChatMessage] = (),
+) -> HistoryWindow:
+    """Return as much of the end of a conversation as fits the token limit.
+
+    Instructions come first, then the last turn, then the reserve, then older whole turns. Instructions and a last turn
+    that are too long are shortened; instructions leave half of the limit to the last turn.
+
+    Args:
+        messages: the end of the conversation, oldest first.
+        counter: counts tokens.
+        limit: tokens that are never exceeded.
+        reserve: tokens that older turns leave free.
+        pinned: instructions from before these messages.
+    """
+    turns = _group_turns([m for m in messages if m.role not in INSTRUCTION_ROLES])
+    last = _count_tokens(turns[-1], counter) if turns else 0
+    instructions = [*pinned, *(m for m in messages if m.role in INSTRUCTION_ROLES)]
+    system = _merge_instructions(instructions, counter, limit - min(last, limit // 2))
+    used = counter.count_message(system) if system else 0
+    if not turns:
+        return HistoryWindow(system=system, tokens=used)
+    end = turns[-1] if last <= limit - used else _truncate_turn(turns[-1], counter, limit - used)
+    used += last if end is turns[-1] else _count_tokens(end, counter)
+    kept = [*end]
+    for turn in reversed(turns[:-1]) if end is turns[-1] else ():
+        cost = _count_tokens(turn, counter)
+        if used + cost > limit - reserve:
+            break
+        kept, used = [*turn, *kept], used + cost
+    return HistoryWindow(system=system, turns=tuple(kept), tokens=used)
+
+
+def _count_tokens(messages: Sequence[ChatMessage], counter: MessageCounter) -> int:
+    return sum(map(counter.count_message, messages))
+
+
+def _merge_instructions(messages: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> ChatMessage | None:
+    if not messages:
+        return None
+    blocks = [block for message in messages for block in message.blocks]
+    return counter.truncate_message(messages[0].model_copy(update={"blocks": blocks}), limit)
+
+
+def _group_turns(messages: Sequence[ChatMessage]) -> list[list[ChatMessage]]:
+    """Group messages into turns, each from a user message on; drop what stands before the first user message."""
+    turns: list[list[ChatMessage]] = []
+    for step in _group_steps(messages):
+        if role_of(step[0]) == "user":
+            turns.append([*step])
+        elif turns:
+            turns[-1] += step
+    return turns
+
+
+def _group_steps(messages: Sequence[ChatMessage]) -> list[list[ChatMessage]]:
+    """Group tool calls with their results; drop results without a call, and calls without results."""
+    steps: list[list[ChatMessage]] = []
+    n = 0
+    while n < len(messages):
+        end = n + 1
+        while end < len(messages) and messages[end].role in TOOL_RESULT_ROLES:
+            end += 1
+        head, results = messages[n], list(messages[n + 1 : end])
+        if tool_call_ids(head):
+            is_running = end == len(messages) and not results
+            steps += [step] if (step := [head] if is_running else _match_results(head, results)) else []
+        else:
+            steps.append([head])
+        n = end
+    return steps
+
+
+def _match_results(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMessage]:
+    """Return a message of tool calls with their results; empty if a result is missing."""
+    wanted = set(tool_call_ids(head))
+    matching = [result for result in results if "" in wanted or answered_call_id(result) in {"", *wanted}]
+    missing = wanted - {"", *map(answered_call_id, matching)}
+    unnamed = sum(1 for result in matching if not answered_call_id(result))
+    return [head, *matching] if matching and len(missing) <= unnamed else []
+
+
+def _truncate_turn(turn: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage]:
+    """Return what fits of a turn that is too long: the user's message, and the last steps."""
+    first, *steps = _group_steps(turn)
+    head = counter.truncate_message(first[0], max(limit // 2, limit - sum(_count_tokens(s, counter) for s in steps)))
+    if head is None:
+        return []
+    left = limit - counter.count_message(head)
+    kept: list[ChatMessage] = []
+    for step in reversed(steps):
+        shortened = _truncate_step(step, counter, left)
+        if shortened is None:
+            break
+        kept = [*shortened, *kept]
+        left -= _count_tokens(shortened, counter)
+    return [head, *kept]
+
+
+def _truncate_step(step: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage] | None:
+    """Return a step with its tool results cut equally to fit; None if that isn't possible."""
+    if _count_tokens(step, counter) <= limit:
+        return list(step)
+    head, *results = step
+    if not results:
+        shortened = counter.truncate_message(head, limit)
+        return None if shortened is None else [shortened]
+    left = limit - counter.count_message(head)
+    cut = [counter.truncate_message(result, left // len(results)) for result in results]
+    return None if None in cut else [head, *(m for m in cut if m is not None)]

@@ -1,0 +1,61 @@
+"""A retrieval tool for agents."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import FunctionTool
+
+from llama_index_meve._async_bridge import run_in_thread
+from llama_index_meve._instrumentation import dispatcher
+from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes
+from llama_index_meve.retriever import MeVeRetriever
+from meve.errors import QueryError
+from meve.integrations._options import NO_RESULT_MESSAGE, TOOL_DESCRIPTION, translate_options
+
+
+def create_meve_tool(
+    retriever: MeVeRetriever,
+    name: str = "search_documents",
+    description: str = TOOL_DESCRIPTION,
+    **options: Any,
+) -> FunctionTool:
+    """Create a tool that returns the verified context, or says that nothing qualifies or why the query is invalid.
+
+    Args:
+        retriever: searches.
+        name: the tool's name for the model.
+        description: the tool's description for the model.
+        options: any value of `meve.RetrieverConfig`, for every call.
+
+    Raises:
+        ConfigurationError: an unknown option, or a value out of range.
+    """
+    retriever.engine.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
+
+    def search(query: str) -> str:
+        try:
+            with _retrieval_events(query) as nodes:
+                context = retriever.context(query, **options)
+                nodes.extend(context_to_nodes(context))
+        except QueryError as error:
+            return f"The question can't be used: {error}"
+        return context.text if context.sufficient and context.text else NO_RESULT_MESSAGE
+
+    async def asearch(query: str) -> str:
+        return await run_in_thread(search, query)
+
+    return FunctionTool.from_defaults(fn=search, async_fn=asearch, name=name, description=description)
+
+
+@contextmanager
+def _retrieval_events(query: str) -> Iterator[list[NodeWithScore]]:
+    """Emit LlamaIndex's retrieval events around the block, with the nodes that the block adds to the list."""
+    nodes: list[NodeWithScore] = []
+    dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
+    try:
+        yield nodes
+    finally:
+        dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))

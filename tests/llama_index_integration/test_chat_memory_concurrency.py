@@ -1,0 +1,301 @@
+"""Concurrent calls in one session: writes are atomic, and answers judge only the recall of their own question."""
+
+import asyncio
+import sqlite3
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from itertools import permutations
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock
+from llama_index.core.chat_engine import SimpleChatEngine
+
+from llama_index_meve import MeVeMemory
+from llama_index_meve._turn_recall import ANSWER_TIMEOUT
+from meve.errors import HoldError, MemoryLostWarning, StorageError
+from meve.memory import GovernedMemory
+from meve.memory.turns import TurnRules
+from tests.llama_index_integration.chat_helpers import (
+    CAT,
+    QUESTION,
+    ScriptedLLM,
+    context_engine,
+    facts,
+    function_agent,
+    model,
+    outcomes,
+    remember_cat,
+    run_agent,
+    texts,
+    user,
+)
+from tests.llama_index_integration.test_chat_memory_lifecycle import Unplugged
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+DOG, OTHER = "My dog is called Rex.", "What is my dog called?"
+ABOUT = {QUESTION: "Your cat is called Tom.", OTHER: "Your dog is called Rex."}
+ROUNDS = 12
+
+
+@pytest.fixture
+def chat(memory):
+    return MeVeMemory(memory, user_id="alice", session_id="s")
+
+
+@pytest.fixture
+def memory_with_pets(memory):
+    remember_cat(memory)
+    memory.add(DOG, user_id="alice", source="chat_user", policy_class="factual", id="dog")
+    return memory
+
+
+def run_in_threads(*calls):
+    """Run each call in its own thread, starting together."""
+    ready = threading.Barrier(len(calls))
+
+    def run(call):
+        ready.wait()
+        call()
+
+    threads = [threading.Thread(target=run, args=[call]) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def judgements(memory):
+    """Return the judged memories with their outcomes."""
+    events = memory.audit.events(user_id="alice")
+    return [(e.record_id, e.detail["outcome"]) for e in events if "outcome" in e.detail]
+
+
+def test_concurrent_sets_of_one_history_store_it_once(memory):
+    for n in range(ROUNDS):
+        chats = [MeVeMemory(memory, user_id="alice", session_id=f"s{n}") for _ in range(6)]
+        chats[0].put(user("Hello."))
+        history = [user("Hello."), model("Hi."), user(f"I own {n} cats.")]
+        run_in_threads(*(partial(each.set, history) for each in chats))
+        assert texts(chats[0].get_all()) == texts(history)
+        assert list(facts(memory)).count(f"I own {n} cats.") == 1
+
+
+def test_put_during_a_set_comes_before_or_after_it(memory):
+    """Before: it is removed with the old history. After: it stands at the end."""
+    for n in range(ROUNDS):
+        first, second = (MeVeMemory(memory, user_id="alice", session_id=f"s{n}") for _ in range(2))
+        first.put(user("Hello."))
+        run_in_threads(partial(first.set, [user("Hello."), model("Hi.")]), partial(second.put, user("And?")))
+        assert texts(first.get_all()) in (["Hello.", "Hi."], ["Hello.", "Hi.", "And?"])
+
+
+def test_failed_reset_erases_nothing(memory, chat):
+    chat.put_messages([user(DOG), model("Nice.")])
+    [fact] = [r for r in memory.list(user_id="alice") if r.text]
+    memory.hold(fact.id, user_id="alice", why="a court")
+    with pytest.raises(HoldError, match="a court"):
+        chat.reset()
+    assert texts(chat.get_all()) == [DOG, "Nice."]
+    memory.release(fact.id, user_id="alice")
+    with sqlite3.connect(memory.file) as file:  # the file fails at the fact, when the messages have gone
+        file.execute(
+            "CREATE TRIGGER fails BEFORE DELETE ON memories WHEN old.source = 'chat_user' "
+            "BEGIN SELECT RAISE(ABORT, 'unplugged'); END"
+        )
+    file.close()
+    with pytest.raises(StorageError, match="unplugged"):
+        chat.reset()
+    assert texts(chat.get_all()) == [DOG, "Nice."]
+    assert set(facts(memory)) == {DOG}
+
+
+def test_reset_erases_summaries_of_the_session(memory, chat, clock):
+    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
+        said = f"Tomatoes want {what} in the garden."
+        memory.add(said, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
+    clock.advance(timedelta(days=8))
+    with memory._kit.store.writing() as transaction:
+        for stored in transaction.records("s:alice"):
+            transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=25)))
+    assert memory.maintain().summarised
+    chat.reset()
+    assert memory.list(user_id="alice") == []
+
+
+def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat):
+    """The reset comes when the message is stored and its facts are not."""
+    other = MeVeMemory(memory, user_id="alice", session_id="s")
+    add = memory.messages.add
+
+    class Resetting(type(memory.messages)):
+        def add(self, *args, **kwargs):
+            ids = add(*args, **kwargs)
+            other.reset()
+            return ids
+
+    memory.messages = Resetting(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
+    chat.put(user(CAT))
+    assert memory.list(user_id="alice") == []
+
+
+@pytest.mark.parametrize("way", ["forget", "delete", "expire"])
+def test_erased_or_expired_message_is_not_remembered_later(tmp_path, clock, way):
+    embedder = Unplugged()
+    with GovernedMemory.open(tmp_path / "m.db", embedder=embedder, clock=clock) as memory:
+        chat = MeVeMemory(memory, user_id="alice", session_id="s")
+        embedder.unplugged = True
+        with pytest.warns(MemoryLostWarning):
+            chat.put(user(CAT))
+        embedder.unplugged = False
+        if way == "forget":
+            memory.forget_user(user_id="alice")
+        elif way == "delete":
+            memory.messages.pop("s", user_id="alice")
+        else:
+            clock.advance(timedelta(days=7))
+        chat.put(user(DOG))
+        assert set(facts(memory)) == {DOG}
+
+
+@pytest.mark.parametrize("answers", list(permutations(ABOUT)))
+def test_two_open_questions_judge_no_answer(memory_with_pets, chat, answers):
+    for question in ABOUT:
+        chat.put(user(question))
+        chat.get()
+    for question in answers:
+        chat.put(model(ABOUT[question]))
+    assert judgements(memory_with_pets) == []
+    for question, record in zip(answers, ("cat", "dog") if answers[0] == QUESTION else ("dog", "cat"), strict=True):
+        chat.put(user(question))
+        chat.get()
+        chat.put(model(ABOUT[question]))
+        assert (record, "used") in judgements(memory_with_pets)
+
+
+def test_recall_waits_for_the_answer_to_its_question(memory_with_pets, chat):
+    """Some engines put question and answer only when they have both."""
+    for question in ABOUT:
+        chat.get(question)
+    for question, record in zip(ABOUT, ("cat", "dog"), strict=True):
+        chat.put(user(question))
+        chat.put(model(ABOUT[question]))
+        assert (record, "used") in judgements(memory_with_pets)
+    assert "contradicted" not in outcomes(memory_with_pets)
+
+
+def test_question_and_answer_put_together_are_matched(memory_with_pets, chat):
+    for question in ABOUT:
+        chat.put(user(question))
+        chat.get()
+    for question, record in zip(ABOUT, ("cat", "dog"), strict=True):
+        chat.put_messages([user(question), model(ABOUT[question])])
+        assert (record, "used") in judgements(memory_with_pets)
+
+
+def test_repeated_question_needs_one_answer(memory_with_pets, chat):
+    """An engine failed, and was asked again."""
+    for _ in range(2):
+        chat.put(user(QUESTION))
+        chat.get()
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
+def test_unanswered_question_is_given_up_after_a_timeout(memory_with_pets, chat, clock):
+    chat.put(user(QUESTION))
+    chat.get()
+    chat.put(user(OTHER))
+    chat.get()
+    chat.put(model(ABOUT[OTHER]))
+    assert judgements(memory_with_pets) == []
+    clock.advance(ANSWER_TIMEOUT)
+    chat.put(user(OTHER))
+    chat.get()
+    chat.put(model(ABOUT[OTHER]))
+    assert ("dog", "used") in judgements(memory_with_pets)
+
+
+def test_question_can_be_asked_again_after_the_timeout(memory_with_pets, chat, clock):
+    for _ in range(2):
+        chat.get(QUESTION)
+        chat.put(user(QUESTION))
+        clock.advance(ANSWER_TIMEOUT)
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
+@pytest.mark.parametrize("nothing", ["Empty Response", " "])
+def test_empty_answer_closes_its_question(memory_with_pets, chat, nothing):
+    chat.put(user(OTHER))
+    chat.get()
+    chat.put(model(nothing))
+    chat.put(user(QUESTION))
+    chat.get()
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
+def test_greeting_before_a_question_does_not_block_its_answer(memory_with_pets, chat):
+    chat.put(user("Hello!"))
+    chat.put(user(QUESTION))
+    chat.get()
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
+def test_answer_to_a_picture_judges_no_earlier_recall(memory_with_pets, chat):
+    chat.put(user(QUESTION))
+    chat.get()
+    chat.put(model(ABOUT[QUESTION]))
+    before = judgements(memory_with_pets)
+    chat.put(ChatMessage(role="user", blocks=[ImageBlock(url="http://x/y.png")]))
+    chat.get()
+    chat.put(model("A tree."))
+    assert judgements(memory_with_pets) == before
+
+
+def test_answer_to_the_last_question_of_a_given_history_is_judged(memory_with_pets, chat):
+    """As agents run that get a history and no message."""
+    history = [user("Hello!"), model("Hi."), user(QUESTION)]
+    llm = ScriptedLLM(reply=lambda messages: ABOUT[QUESTION])
+    assert asyncio.run(run_agent(function_agent(llm), chat, None, chat_history=history)) == ABOUT[QUESTION]
+    assert CAT in llm.prompt_text()
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
+async def test_concurrent_agents_judge_no_answer_wrongly(memory_with_pets, chat):
+    def reply(messages):
+        questions = [m.content for m in messages if m.role.value == "user" and m.content in ABOUT]
+        return ABOUT[questions[-1]]
+
+    await asyncio.gather(
+        *(run_agent(function_agent(ScriptedLLM(reply=reply)), chat, question) for question in [*ABOUT] * 3)
+    )
+    assert not {outcome for _, outcome in judgements(memory_with_pets)} & {"contradicted"}
+    assert len(chat.get_all()) == 12
+
+
+def test_engines_in_threads_judge_no_answer_wrongly(memory_with_pets, chat):
+    def talk(question):
+        llm = ScriptedLLM(reply=lambda messages: ABOUT[question])
+        context_engine(llm, chat).chat(question)
+
+    for _ in range(4):
+        run_in_threads(*(partial(talk, question) for question in ABOUT))
+    assert set(judgements(memory_with_pets)) <= {("cat", "used"), ("dog", "used"), ("cat", "unused"), ("dog", "unused")}
+    for record in ("cat", "dog"):
+        assert memory_with_pets.get(record, user_id="alice").flagged == ""
+
+
+def test_failing_fact_extraction_warns_and_the_conversation_goes_on(memory):
+    def asks_a_model(text):
+        raise TimeoutError("no answer")
+
+    chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=TurnRules(facts=asks_a_model))
+    with pytest.warns(MemoryLostWarning, match="no answer"):
+        answer = SimpleChatEngine.from_defaults(llm=ScriptedLLM(reply=lambda messages: "I see."), memory=chat).chat(CAT)
+    assert str(answer) == "I see."
+    assert texts(chat.get_all()) == [CAT, "I see."]

@@ -1,0 +1,195 @@
+"""Postprocessor, retriever and tool inside query engines, chat engines and agents."""
+
+import asyncio
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer, Memory
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+
+from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
+from meve.errors import ConfigurationError
+from meve.testing.fakes import WordEmbedder
+from tests.llama_index_integration.conftest import Listener, listening, uid
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+BLUE = "blue sky"
+
+
+@pytest.fixture
+def index(nodes):
+    return VectorStoreIndex(nodes, embed_model=MeVeEmbedding(WordEmbedder()))
+
+
+@pytest.fixture
+def retriever(nodes, parts):
+    return MeVeRetriever.from_nodes(nodes, **parts)
+
+
+@pytest.fixture
+def postprocessor(parts):
+    return MeVePostprocessor.make(**parts)
+
+
+def test_query_engine_with_the_postprocessor(index, postprocessor):
+    engine = index.as_query_engine(llm=MockLLM(), similarity_top_k=4, node_postprocessors=[postprocessor])
+    for answer in (engine.query(BLUE), asyncio.run(engine.aquery(BLUE))):
+        assert "A blue sky today." in str(answer)
+        assert "Zebra" not in str(answer)
+        assert answer.source_nodes[0].score == 1.0
+
+
+def test_retriever_query_engine(retriever):
+    answer = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query(BLUE)
+    assert "A blue sky today." in str(answer)
+
+
+def test_answers_are_streamed(index, postprocessor, retriever):
+    verified = index.as_query_engine(
+        llm=MockLLM(), similarity_top_k=4, node_postprocessors=[postprocessor], streaming=True
+    )
+    for engine in (verified, create_meve_query_engine(retriever, llm=MockLLM(), streaming=True)):
+        answer = engine.query(BLUE)
+        assert "A blue sky today." in "".join(answer.response_gen)
+        assert answer.source_nodes[0].score == 1.0
+
+
+def test_nodes_pass_through_later_postprocessors(retriever):
+    engine = create_meve_query_engine(
+        retriever, llm=MockLLM(), node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=1.0)]
+    )
+    assert [each.node.node_id for each in engine.query(BLUE).source_nodes] == [uid("sky")]
+
+
+@pytest.fixture(params=["default memory", "buffer"])
+async def memory(request):
+    """The default of chat engines, whose database the fixture closes, and the default of agents."""
+    if request.param == "buffer":
+        yield ChatMemoryBuffer.from_defaults()
+        return
+    created = Memory.from_defaults()
+    yield created
+    await created.sql_store._async_engine.dispose()
+
+
+@pytest.mark.parametrize("engine", [ContextChatEngine, CondensePlusContextChatEngine])
+@pytest.mark.parametrize("through", ["retriever", "postprocessor"])
+async def test_chat_engines_sync_async_and_streaming(engine, through, index, retriever, postprocessor, memory):
+    if through == "retriever":
+        chat = engine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
+    else:
+        stock = index.as_retriever(similarity_top_k=4)
+        chat = engine.from_defaults(retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[postprocessor])
+    ways = [chat.achat, chat.astream_chat]
+    if isinstance(memory, ChatMemoryBuffer):  # the other's sync methods run a loop of their own
+        ways += [chat.chat, chat.stream_chat]
+    for way in ways:
+        answer = await way(BLUE) if way in ways[:2] else way(BLUE)
+        if way == chat.astream_chat:
+            assert [token async for token in answer.async_response_gen()]
+        elif way == chat.stream_chat:
+            assert list(answer.response_gen)
+        assert any(each.node.text == "A blue sky today." for each in answer.source_nodes)
+        assert not any("Zebra" in each.node.text for each in answer.source_nodes)
+        told = [message.role for message in await memory.aget_all()]
+        assert told == [MessageRole.USER, MessageRole.ASSISTANT]
+        await memory.areset()
+
+
+@pytest.mark.parametrize("through", ["retriever", "postprocessor"])
+def test_when_empty_best_keeps_empty_responses_out_of_chat_memory(through, nodes, parts, index):
+    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
+    far = "zebra, quantum chromodynamics, and other things"
+    for when_empty in ("nothing", "best"):
+        memory = ChatMemoryBuffer.from_defaults()
+        if through == "retriever":
+            mine = MeVeRetriever.from_nodes(nodes, when_empty=when_empty, **strict)
+            chat = ContextChatEngine.from_defaults(retriever=mine, llm=MockLLM(), memory=memory)
+        else:
+            stock = index.as_retriever(similarity_top_k=4)
+            last = MeVePostprocessor.make(when_empty=when_empty, **strict)
+            chat = ContextChatEngine.from_defaults(
+                retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[last]
+            )
+        chat.chat(far)
+        kept = [message.content for message in memory.get_all()]
+        assert ("Empty Response" in kept) is (when_empty == "nothing")
+
+
+def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, parts):
+    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
+    engine = create_meve_query_engine(
+        MeVeRetriever.from_nodes(nodes, **strict), llm=MockLLM(), empty_response="I don't know."
+    )
+    assert str(engine.query("quantum chromodynamics")) == "I don't know."
+    assert "A blue sky today." in str(engine.query(BLUE))
+
+
+class ToolCallingLLM(MockLLM):
+    """Calls the tool once, then repeats its result."""
+
+    async def astream_chat_with_tools(self, tools, chat_history=None, **kwargs):
+        from llama_index.core.base.llms.types import ChatResponse
+
+        told = [m for m in chat_history if m.role == MessageRole.TOOL]
+        if told:
+            message = ChatMessage(role="assistant", content=f"told: {told[-1].content}")
+        else:
+            call = ToolCallBlock(tool_call_id="1", tool_name=tools[0].metadata.name, tool_kwargs={"query": BLUE})
+            message = ChatMessage(role="assistant", blocks=[call])
+
+        async def stream():
+            yield ChatResponse(message=message, delta=message.content or "")
+
+        return stream()
+
+    def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs):
+        from llama_index.core.llms.llm import ToolSelection
+
+        return [
+            ToolSelection(tool_id=b.tool_call_id or "1", tool_name=b.tool_name, tool_kwargs=b.tool_kwargs)
+            for b in response.message.blocks
+            if isinstance(b, ToolCallBlock)
+        ]
+
+    @property
+    def metadata(self):
+        created = super().metadata
+        created.is_function_calling_model = True
+        return created
+
+
+def test_agent_answers_with_the_tool(retriever):
+    from llama_index.core.llms.function_calling import FunctionCallingLLM
+
+    class Model(ToolCallingLLM, FunctionCallingLLM):
+        def _prepare_chat_with_tools(self, *args, **kwargs):
+            return {}
+
+    agent = FunctionAgent(tools=[create_meve_tool(retriever)], llm=Model(), streaming=True)
+
+    async def run():
+        return await agent.run("what colour is the sky?")
+
+    assert "A blue sky today." in str(asyncio.run(run()))
+
+
+def test_tool_reports_problems_and_emits_retrieval_events(retriever):
+    tool, listener = create_meve_tool(retriever), Listener(received=[])
+    with listening(listener):
+        assert tool(query="quantum chromodynamics").content.startswith("Nothing that was found answers this.")
+        assert tool(query=" ").content.startswith("The question can't be used")
+        assert "A blue sky today." in tool(query=BLUE).content
+    kinds = [type(event) for event in listener.received]
+    assert kinds.count(RetrievalStartEvent) == kinds.count(RetrievalEndEvent) == 3
+    ends = [event for event in listener.received if isinstance(event, RetrievalEndEvent)]
+    assert [len(event.nodes) > 0 for event in ends] == [False, False, True]
+    with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
+        create_meve_tool(retriever, thresold=0.5)

@@ -1,0 +1,114 @@
+"""Ranking of MeVePostprocessor over many numbers of nodes and top_n, threads and tasks."""
+
+import asyncio
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
+
+from llama_index_meve import MeVePostprocessor, MeVeRetriever
+
+BLUE = "blue sky over green grass"
+WORDS = BLUE.split()
+
+
+def random_nodes(n, seed=0):
+    """Return nodes with none to five words of the question, in random order."""
+    rng = random.Random(seed)
+    texts = [" ".join(rng.sample(WORDS, rng.randint(0, 5))) + f" number {i}" for i in range(n)]
+    return [NodeWithScore(node=TextNode(id_=f"n{n - i:03d}", text=text), score=0.1) for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 31, 64, 65, 130])
+@pytest.mark.parametrize("top_n", [None, 0, 1, 3, 7, 1_000])
+def test_top_n_best_nodes_are_returned_once(n, top_n, parts):
+    nodes = random_nodes(n)
+    postprocessor = MeVePostprocessor.make(top_n=top_n, threshold=0.0, max_tokens=10_000, **parts)
+    kept = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
+    scores = [each.score for each in kept]
+    assert len(kept) == (n if top_n is None else min(n, top_n))
+    assert all(type(score) is float for score in scores)
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert len({each.node.node_id for each in kept}) == len(kept)
+    if kept:
+        everything = MeVePostprocessor.make(threshold=0.0, max_tokens=10_000, **parts)
+        best = everything.postprocess_nodes(nodes, query_bundle=QueryBundle(BLUE))
+        assert kept == best[: len(kept)]
+    assert kept == asyncio.run(postprocessor.apostprocess_nodes(nodes, query_str=BLUE))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_equal_scores_keep_the_input_order(reverse, parts):
+    """Also under top_n; fallback nodes rank behind."""
+    nodes = [NodeWithScore(node=TextNode(id_=i, text="blue sky")) for i in sorted("dacbe", reverse=reverse)]
+    wanted = [each.node.node_id for each in nodes]
+    for top_n in (None, 3):
+        postprocessor = MeVePostprocessor.make(top_n=top_n, **parts)
+        assert [k.node.node_id for k in postprocessor.postprocess_nodes(nodes, query_str="blue sky")] == wanted[:top_n]
+    others = [TextNode(id_=i, text="blue sky") for i in "0z"]
+    behind = MeVePostprocessor.make(fallback=MeVeRetriever.from_nodes(others, **parts), **parts)
+    kept = behind.postprocess_nodes(nodes[:2], query_str="blue sky")
+    assert [k.node.node_id for k in kept] == [*wanted[:2], "0", "z"]
+
+
+def test_single_irrelevant_node_is_rejected(parts):
+    assert MeVePostprocessor.make(**parts).postprocess_nodes(random_nodes(1, seed=3)[:1], query_str="zebra") == []
+
+
+def test_shipped_models_select_the_relevant_text():
+    texts = [
+        "Bread is baked from flour.",
+        "Tomatoes want six to eight hours of sun a day.",
+        "The capital of France is Paris.",
+    ]
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in texts]
+    kept = MeVePostprocessor(top_n=2).postprocess_nodes(nodes, query_str="How much sun do tomatoes want?")
+    assert [each.node.text for each in kept] == [texts[1]]
+    assert 0.5 <= kept[0].score <= 1
+
+
+def test_similarity_cutoff_applies_to_probabilities(parts):
+    kept = MeVePostprocessor.make(threshold=0.0, **parts).postprocess_nodes(random_nodes(9), query_str=BLUE)
+    left = SimilarityPostprocessor(similarity_cutoff=0.5).postprocess_nodes(kept)
+    assert left == [each for each in kept if each.score >= 0.5]
+    assert 0 < len(left) < len(kept)
+
+
+def test_threads_get_equal_results(parts):
+    postprocessor, nodes = MeVePostprocessor.make(**parts), random_nodes(20)
+    alone = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
+    with ThreadPoolExecutor(20) as pool:
+        assert (
+            list(pool.map(lambda _: postprocessor.postprocess_nodes(nodes, query_str=BLUE), range(40))) == [alone] * 40
+        )
+
+
+async def test_concurrent_tasks_get_equal_results(parts):
+    postprocessor, nodes = MeVePostprocessor.make(**parts), random_nodes(20)
+    alone = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
+    assert (
+        await asyncio.gather(*[postprocessor.apostprocess_nodes(nodes, query_str=BLUE) for _ in range(50)])
+        == [alone] * 50
+    )
+
+
+def test_nodes_without_text_are_left_out(parts):
+    bare = [ImageNode(image="aGk=", metadata={"note": "blue sky"}), TextNode(text=" \n")]
+    told = ImageNode(id_="told", image="aGk=", text="blue sky over green grass")
+    kept = MeVePostprocessor.make(**parts).postprocess_nodes(
+        [NodeWithScore(node=node) for node in (*bare, told)], query_str=BLUE
+    )
+    assert [(each.node.node_id, each.node.image) for each in kept] == [("told", "aGk=")]
+    assert MeVeRetriever.from_nodes([*bare, told], **parts).retrieve(BLUE)[0].node.node_id == "told"
+
+
+def test_lone_surrogates_in_nodes_are_kept(parts):
+    """Some PDF readers make them."""
+    broken = TextNode(id_="broken", text="blue sky \ud800 over grass", metadata={"from\udc00": "scan \ud800"})
+    nodes = [NodeWithScore(node=broken)]
+    assert MeVePostprocessor.make(**parts).postprocess_nodes(nodes, query_str=BLUE)[0].node.text == broken.text
+    found = MeVeRetriever.from_nodes([broken], **parts).retrieve(BLUE)[0].node
+    assert (found.text, found.metadata) == (broken.text, broken.metadata)

@@ -1,0 +1,50 @@
+"""Run the external store contract on every known vector store."""
+
+import pytest
+from llama_index.core.schema import TextNode
+
+from llama_index_meve._vector_stores import make_store
+from meve.testing.store_contract import Attached, StoreContract
+from tests.llama_index_integration.test_retriever import ENGLISH, build_index
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
+
+
+def attached(kind):
+    index = build_index(kind, [])
+
+    def drop(ids):
+        index.delete_nodes(list(ids), delete_from_docstore=True)
+
+    def put(passages):
+        store = make_store(index)
+        if held := [p.id for p in store.fetch([p.id for p in passages], None)]:
+            drop(held)
+        nodes = [TextNode(id_=p.id, text=p.text, metadata=dict(p.metadata)) for p in passages]
+        for node in nodes:
+            node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
+        index.insert_nodes(nodes)
+
+    return Attached(store=make_store(index), put=put, drop=drop, english=ENGLISH)
+
+
+class OfKind(StoreContract):
+    kind = ""
+
+    @pytest.fixture
+    def attach(self):
+        return lambda: attached(self.kind)
+
+
+class TestSimple(OfKind):
+    kind = "SimpleVectorStore"
+    takes_blank = False  # it divides by a vector's length, and the fake's is 0 where there are no words
+
+
+class TestFaissMap(OfKind):
+    kind = "FaissMapVectorStore"
+    adds_after_removals = False  # it numbers what it adds by how many it holds
+
+
+class TestQdrant(OfKind):
+    kind = "QdrantVectorStore"

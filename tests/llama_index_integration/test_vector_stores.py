@@ -1,0 +1,168 @@
+"""Vector stores: every filter operator, persistence, and failures."""
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+
+from llama_index_meve import MeVeEmbedding, MeVeRetriever
+from llama_index_meve._metadata_filters import filter_predicate
+from llama_index_meve._vector_stores import make_store
+from meve.errors import ConfigurationError, RetrievalError, StaleWarning
+from meve.testing.fakes import WordEmbedder
+from tests.llama_index_integration.conftest import node, uid
+from tests.llama_index_integration.test_metadata_filters import CASES, ROWS
+from tests.llama_index_integration.vector_stores import STORES, build_index
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
+
+ACCEPT_ALL = {"threshold": 0.0, "fallback_floor": 0.0, "candidates": 10, "fallback_k": 10}
+"""Whatever is found comes back."""
+QUERY = "blue sky"
+QDRANT_UNSUPPORTED = {FilterOperator.ALL, FilterOperator.ANY, FilterOperator.CONTAINS}
+"""What Qdrant can't be asked."""
+
+
+@pytest.fixture
+def rows():
+    return [node(f"row{n}", f"{QUERY} {n}", **row) for n, row in enumerate(ROWS)]
+
+
+def candidate_ids(retriever, question=QUERY):
+    return {c.id for c in retriever.context(question).trace.candidates}
+
+
+@pytest.mark.parametrize("sources", ["dense", "lexical", "hybrid"])
+@pytest.mark.parametrize(("key", "operator", "value"), CASES)
+@pytest.mark.parametrize("kind", STORES)
+def test_each_filter_operator_applies_in_every_phase(kind, key, operator, value, sources, rows, parts):
+    """It selects what the stock retriever selects; keyword search adds nothing."""
+    filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
+    index = build_index(kind, rows)
+    retriever = MeVeRetriever.from_index(index, filters=filters, sources=sources, **ACCEPT_ALL, **parts)
+    if kind == "QdrantVectorStore" and operator in QDRANT_UNSUPPORTED:
+        with pytest.raises(RetrievalError, match="QdrantVectorStore failed: NotImplementedError"):
+            retriever.retrieve(QUERY)
+        return
+    if kind == "QdrantVectorStore":
+        stock = index.as_retriever(similarity_top_k=10, filters=filters).retrieve(QUERY)
+        expected = {each.node.node_id for each in stock}
+    else:
+        expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
+    assert candidate_ids(retriever) == expected
+
+
+def test_retriever_over_nodes_supports_every_operator(rows, parts):
+    engine = MeVeRetriever.from_nodes(rows, **parts).engine
+    for key, operator, value in CASES:
+        filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
+        expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
+        assert candidate_ids(MeVeRetriever(engine, filters=filters, **ACCEPT_ALL)) == expected
+
+
+@pytest.mark.parametrize("sources", ["dense", "lexical", "hybrid"])
+def test_filter_that_excludes_everything_returns_nothing(sources, rows, parts):
+    nobody = MetadataFilters(filters=[MetadataFilter(key="lang", value="xx")])
+    retrievers = [MeVeRetriever.from_nodes(rows, filters=nobody, sources=sources, **parts)]
+    retrievers += [
+        MeVeRetriever.from_index(build_index(k, rows), filters=nobody, sources=sources, **parts) for k in STORES
+    ]
+    assert [retriever.retrieve(QUERY) for retriever in retrievers] == [[]] * len(retrievers)
+
+
+def saved_simple(nodes, folder):
+    build_index("SimpleVectorStore", nodes).storage_context.persist(str(folder))
+    return StorageContext.from_defaults(persist_dir=str(folder))
+
+
+def saved_faiss(kind):
+    def save(nodes, folder):
+        index = build_index(kind, nodes)
+        index.storage_context.persist(str(folder))
+        store = type(index.vector_store).from_persist_dir(str(folder))
+        return StorageContext.from_defaults(vector_store=store, persist_dir=str(folder))
+
+    return save
+
+
+SAVED = {"SimpleVectorStore": saved_simple} | {k: saved_faiss(k) for k in ("FaissVectorStore", "FaissMapVectorStore")}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_loaded_index_works_like_a_new_one(kind, nodes, parts, tmp_path):
+    model = MeVeEmbedding(WordEmbedder())
+    index = load_index_from_storage(SAVED[kind](nodes, tmp_path), embed_model=model)
+    retriever = MeVeRetriever.from_index(index, **parts)
+    assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
+    assert retriever.retrieve(QUERY)[0].node.relationships == nodes[0].relationships
+    assert uid("zebra") in candidate_ids(MeVeRetriever(retriever.engine, sources="lexical", **ACCEPT_ALL), "zebra")
+    if kind != "FaissVectorStore":  # which can't delete
+        index.delete_ref_doc("doc-sky")
+        with pytest.warns(StaleWarning):
+            assert uid("sky") not in candidate_ids(retriever)
+
+
+def test_loaded_qdrant_collection_works_like_a_new_one(nodes, parts, tmp_path):
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    for opened in range(2):
+        client = QdrantClient(path=str(tmp_path))
+        store = QdrantVectorStore("c", client=client)
+        if opened:
+            index = VectorStoreIndex.from_vector_store(store, embed_model=MeVeEmbedding(WordEmbedder()))
+            retriever = MeVeRetriever.from_index(index, **parts)
+            assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
+            assert uid("zebra") in candidate_ids(
+                MeVeRetriever(retriever.engine, sources="lexical", **ACCEPT_ALL), "zebra"
+            )
+        else:
+            build_index(None, nodes, store)
+        client.close()
+
+
+class FailingStore(SimpleVectorStore):
+    def query(self, query, **kwargs):
+        raise OSError("unplugged")
+
+
+def test_store_failure_raises_an_error_naming_the_store(nodes, parts):
+    retriever = MeVeRetriever.from_index(build_index(None, nodes, FailingStore()), when_empty="best", **parts)
+    with pytest.raises(RetrievalError, match="searching FailingStore failed: OSError: unplugged") as raised:
+        retriever.retrieve(QUERY)
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+class SearchOnlyStore(SimpleVectorStore):
+    """Keeps its nodes itself, and can do nothing but search."""
+
+    stores_text: bool = True
+
+    def __init__(self):
+        super().__init__()
+        self._nodes = {}
+
+    def add(self, nodes, **kwargs):
+        self._nodes |= {each.node_id: each for each in nodes}
+        return super().add(nodes, **kwargs)
+
+    def query(self, query, **kwargs):
+        made = super().query(query, **kwargs)
+        made.nodes = [self._nodes[i] for i in made.ids]
+        return made
+
+    def get_nodes(self, node_ids=None, filters=None):
+        raise NotImplementedError
+
+
+def test_unknown_store_is_searched_by_vectors(nodes, parts, monkeypatch):
+    """Keyword search needs a store that can tell which nodes it still holds."""
+    monkeypatch.setattr("llama_index_meve._vector_stores.STORE_TYPES", {})
+    retriever = MeVeRetriever.from_index(build_index(None, nodes, SearchOnlyStore()), **ACCEPT_ALL, **parts)
+    assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
+    english = MetadataFilters(filters=[MetadataFilter(key="lang", value="en")])
+    assert uid("zebra") not in candidate_ids(MeVeRetriever(retriever.engine, filters=english, **ACCEPT_ALL))
+    with pytest.raises(ConfigurationError, match="SearchOnlyStore can't list its nodes: give from_index"):
+        list(make_store(retriever.engine.store.index).list_passages())
+    told = MeVeRetriever.from_index(retriever.engine.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts)
+    assert told.retrieve("zebra") == []
