@@ -1,4 +1,4 @@
-"""The Python blocks of README and docs are tests; docstrings are run by pytest itself."""
+"""Run the Python blocks of README and docs as tests."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ SHARED = Path(__file__).resolve().parent.parent / "shared"
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of evaluation data beside the project; where it's absent the test is skipped, and says so."""
+    """Return the folder of evaluation data beside the project; skip the test if it is missing."""
     if not (SHARED / "data").is_dir():
         pytest.skip(f"no evaluation data at {SHARED.name}/ beside the project")
     return SHARED

@@ -5,7 +5,7 @@ Importing this loads neither models nor torch: each name is loaded on first use.
 
 from typing import TYPE_CHECKING
 
-from meve.integrations._options import lazy_exports
+from meve.integrations._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 
-from meve.integrations._options import copy_metadata
+from meve.integrations._metadata import copy_metadata
 from meve.pipeline.context import Context
 from meve.types import Passage
 

@@ -13,7 +13,8 @@ from llama_index_meve._instrumentation import dispatcher
 from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._options import NO_RESULT_MESSAGE, TOOL_DESCRIPTION, translate_options
+from meve.integrations._options import translate_options
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 
 
 def create_meve_tool(

@@ -5,13 +5,20 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import langchain_meve
+import llama_index_meve
 import meve
 from meve import errors
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("notebooks/*.ipynb"))]
 
 
 def test_all_is_sorted_and_complete():
@@ -63,10 +70,17 @@ def test_import_loads_no_model_library_or_framework():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_every_module_can_be_imported_and_says_what_it_is_for():
-    for module in pkgutil.walk_packages(meve.__path__, "meve."):
+@pytest.mark.parametrize("package", [meve, langchain_meve, llama_index_meve], ids=lambda package: package.__name__)
+def test_every_module_imports_and_has_a_docstring(package):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__"):
             assert importlib.import_module(module.name).__doc__, module.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_documentation_imports_only_public_modules(page):
+    imports = re.findall(r"(?:from|import) +((?:meve|langchain_meve|llama_index_meve)[\w.]*)", page.read_text("utf-8"))
+    assert [module for module in imports if "._" in module] == []
 
 
 def test_import_prints_nothing_and_sets_up_no_logging():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from meve.cli import _render as render
-from meve.cli._language_reference import Question
-from meve.cli._render import TOO_LARGE, UNPRINTABLE, progress_bar, show_text, show_trace, unverified, verdict
-from meve.cli.demo import show, show_summary
+from meve.cli.language_reference import Question
+from meve.cli._render import TOO_LARGE, UNPRINTABLE, progress_bar, print_text, print_trace, explain_unverified, format_verdict
+from meve.cli.demo import show, print_summary
 from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
@@ -81,10 +81,10 @@ def test_a_closed_stdout_takes_all_and_keeps_none(index):
 
 def test_unverified_text_is_as_it_is_in_a_pipe_and_harmless_on_a_terminal(capsys, monkeypatch):
     """No control character reaches a terminal."""
-    show_text("a\x1bb", "dim")
+    print_text("a\x1bb", "dim")
     assert capsys.readouterr().out == "a\x1bb\n\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
-    show_text("a\x9bb", "dim")
+    print_text("a\x9bb", "dim")
     assert UNPRINTABLE[0x9B] in capsys.readouterr().out
 
 
@@ -93,7 +93,7 @@ def test_what_is_said_of_unverified_text_fits_where_it_came_from():
     retriever = Retriever.from_texts(
         ["blue sky"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
     )
-    assert "mode standard_rag" in unverified(retriever.retrieve("blue", mode="standard_rag"))
+    assert "mode standard_rag" in explain_unverified(retriever.retrieve("blue", mode="standard_rag"))
 
 
 @pytest.fixture
@@ -110,16 +110,16 @@ def sky():
 def test_the_verdict_counts_passages_and_tells_why_there_is_no_context(sky):
     """Nothing verified is another thing than nothing that fits."""
     context = sky.retrieve("blue sky is", min_verified=1)
-    assert verdict(context).startswith("1 passage, 1 verified · 3 of 512 tokens")
-    assert verdict(sky.retrieve("blue sky is", min_verified=1, max_tokens=1)).endswith(TOO_LARGE)
+    assert format_verdict(context).startswith("1 passage, 1 verified · 3 of 512 tokens")
+    assert format_verdict(sky.retrieve("blue sky is", min_verified=1, max_tokens=1)).endswith(TOO_LARGE)
 
 
 def test_a_long_list_of_dropped_candidates_is_cut_where_asked(sky, capsys):
     """With the number of those that aren't shown."""
     context = sky.retrieve("blue sky is", min_verified=1)
-    show_trace(context)
+    print_trace(context)
     assert capsys.readouterr().out.count("dropped by verify") == 5
-    show_trace(context, most=2)
+    print_trace(context, most=2)
     shown = capsys.readouterr().out
     assert shown.count("dropped by verify") == 2
     assert "… 3 more" in shown
@@ -138,7 +138,7 @@ def test_the_demo_makes_clear_which_question_has_no_context(sky, capsys):
     shown = capsys.readouterr().out
     assert "context for the prompt" not in shown
     assert "No verified context: an application says that it doesn't know. That is right" in shown
-    show_summary([answered, other], contexts)
+    print_summary([answered, other], contexts)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows if row[:1] in (["blue"], ["boiling"])] == ["yes", "no"]
 

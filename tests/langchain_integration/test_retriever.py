@@ -80,7 +80,7 @@ def test_none_lifts_limit_and_contradicting_options_are_refused(documents, parts
     assert len(new_retriever.invoke(BLUE, k=None)) > 1
     with pytest.raises(ConfigurationError, match="thresold"):
         new_retriever.invoke(BLUE, thresold=None)
-    with pytest.raises(ConfigurationError, match=r"(limit|k) is given beside"):
+    with pytest.raises(ConfigurationError, match=r"(limit and k|k and limit) are the same option"):
         new_retriever.invoke(BLUE, k=1, limit=2)
     with pytest.raises(ValidationError, match=r"engine must be a meve.Retriever"):
         MeVeRetriever(engine="nonsense")

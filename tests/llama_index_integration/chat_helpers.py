@@ -50,8 +50,10 @@ class ScriptedLLM(FunctionCallingLLM):
 
     def chat(self, messages, **kwargs: Any):
         self._prompts.append([message.model_copy(deep=True) for message in messages])
-        said = self.reply(messages)
-        return ChatResponse(message=said if isinstance(said, ChatMessage) else ChatMessage(said, role="assistant"))
+        answer = self.reply(messages)
+        return ChatResponse(
+            message=answer if isinstance(answer, ChatMessage) else ChatMessage(answer, role="assistant")
+        )
 
     def stream_chat(self, messages, **kwargs: Any):
         whole = self.chat(messages)
@@ -155,10 +157,10 @@ def chat_sync(engine, text):
 
 def chat_streaming(engine, text):
     answer = engine.stream_chat(text)
-    made = "".join(answer.response_gen)
+    answer_text = "".join(answer.response_gen)
     if answer.write_response_to_history_thread is not None:
         answer.write_response_to_history_thread.join()
-    return made
+    return answer_text
 
 
 def chat_async(engine, text):
@@ -171,10 +173,10 @@ def chat_async(engine, text):
 def chat_async_streaming(engine, text):
     async def run():
         answer = await engine.astream_chat(text)
-        made = "".join([piece async for piece in answer.async_response_gen()])
+        answer_text = "".join([piece async for piece in answer.async_response_gen()])
         if answer.awrite_response_to_history_task is not None:
             await answer.awrite_response_to_history_task
-        return made
+        return answer_text
 
     return asyncio.run(run())
 
@@ -202,8 +204,8 @@ def agent_workflow(llm, tools=()):
 AGENT_FACTORIES = [function_agent, agent_workflow]
 
 
-async def run_agent(made, memory, text, **options):
-    return str(await made.run(text, memory=memory, **options))
+async def run_agent(agent, memory, text, **options):
+    return str(await agent.run(text, memory=memory, **options))
 
 
 def tool_call(name, call_id="1", **arguments):

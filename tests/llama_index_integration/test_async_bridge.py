@@ -26,8 +26,8 @@ TIMEOUT = 60
 """Seconds, for what would else hang."""
 
 
-def ids(found):
-    return [each.node.node_id for each in found]
+def ids(result):
+    return [each.node.node_id for each in result]
 
 
 def thread_id():
@@ -68,9 +68,9 @@ class BlockingStore(BasePydanticVectorStore):
         return self._found(query)
 
     def _found(self, query):
-        made = self._vectors.query(query)
-        made.nodes = [self._nodes[i] for i in made.ids]
-        return made
+        result = self._vectors.query(query)
+        result.nodes = [self._nodes[i] for i in result.ids]
+        return result
 
 
 class AsyncStore(BlockingStore):
@@ -100,9 +100,9 @@ def retriever_over(kind, nodes, parts):
 
 async def test_store_with_async_methods_is_awaited_on_the_loop(nodes, parts):
     retriever, calls = retriever_over(AsyncStore, nodes, parts)
-    found = await retriever.aretrieve(BLUE)
+    result = await retriever.aretrieve(BLUE)
     assert calls == [("aquery", thread_id())]
-    assert ids(found) == ids(retriever.retrieve(BLUE))
+    assert ids(result) == ids(retriever.retrieve(BLUE))
     assert calls[1:] == [("query", thread_id())]
 
 
@@ -130,10 +130,10 @@ async def test_index_can_be_queried_while_it_grows(kind, nodes, parts):
         await index.ainsert_nodes([node(f"{n}-{i}", f"grey field {n} {i}") for i in range(5)])
         return [uid("sky")]
 
-    async def found():
+    async def first_id():
         return ids(await retriever.aretrieve(BLUE))[:1]
 
-    assert await asyncio.gather(*[each for n in range(40) for each in (grow(n), found())]) == [[uid("sky")]] * 80
+    assert await asyncio.gather(*[each for n in range(40) for each in (grow(n), first_id())]) == [[uid("sky")]] * 80
     assert await retriever.arefresh() == 204
 
 
@@ -145,8 +145,8 @@ async def test_many_concurrent_calls_do_not_deadlock(nodes, parts):
     async with asyncio.timeout(TIMEOUT):
         plain = await asyncio.gather(*[retriever.aretrieve(BLUE) for _ in range(60)])
         nested = await asyncio.gather(*[postprocessor.apostprocess_nodes(given, query_str=BLUE) for _ in range(60)])
-    assert [ids(found) for found in plain] == [alone[0]] * 60
-    assert [ids(found) for found in nested] == [alone[1]] * 60
+    assert [ids(result) for result in plain] == [alone[0]] * 60
+    assert [ids(result) for result in nested] == [alone[1]] * 60
 
 
 def test_threads_end_with_their_loop(nodes, parts):
@@ -225,8 +225,8 @@ async def test_async_fallback_is_awaited_and_blocking_fallback_runs_off_the_loop
     given = [NodeWithScore(node=nodes[2])]
     native, blocking = AsyncFallback(nodes[:1]), Fallback(nodes[:1])
     for other in (native, blocking):
-        made = MeVePostprocessor.make(fallback=other, **parts)
-        assert ids(await made.apostprocess_nodes(given, query_str=BLUE)) == [uid("sky")]
+        postprocessor = MeVePostprocessor.make(fallback=other, **parts)
+        assert ids(await postprocessor.apostprocess_nodes(given, query_str=BLUE)) == [uid("sky")]
     assert native.calls == [("aretrieve", thread_id())]
     assert [how for how, _ in blocking.calls] == ["retrieve"]
     assert blocking.calls[0][1] != thread_id()
@@ -240,10 +240,10 @@ async def test_async_fallback_that_blocks_the_loop_does_not_deadlock(nodes, part
         async def _aretrieve(self, query_bundle):
             return inner.retrieve(query_bundle)
 
-    made = MeVePostprocessor.make(fallback=BlockingAsyncFallback(nodes), **parts)
+    postprocessor = MeVePostprocessor.make(fallback=BlockingAsyncFallback(nodes), **parts)
     async with asyncio.timeout(TIMEOUT):
-        found = await made.apostprocess_nodes([NodeWithScore(node=nodes[2])], query_str=BLUE)
-    assert ids(found)[0] == uid("sky")
+        result = await postprocessor.apostprocess_nodes([NodeWithScore(node=nodes[2])], query_str=BLUE)
+    assert ids(result)[0] == uid("sky")
 
 
 async def test_tool_awaits_an_async_store(nodes, parts):
@@ -274,8 +274,12 @@ async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts)
     retriever = MeVeRetriever.from_index(index, filters=english, **parts)
     assert await retriever.aretrieve(BLUE) == []
     await index.ainsert_nodes(nodes)
-    found = await retriever.aretrieve(BLUE)
-    assert (ids(found)[0], found[0].node.text, found[0].node.metadata) == (uid("sky"), nodes[0].text, nodes[0].metadata)
+    result = await retriever.aretrieve(BLUE)
+    assert (ids(result)[0], result[0].node.text, result[0].node.metadata) == (
+        uid("sky"),
+        nodes[0].text,
+        nodes[0].metadata,
+    )
     assert await retriever.arefresh() == 4
     by_words = MeVeRetriever(retriever.engine, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert uid("zebra") in ids(await by_words.aretrieve("zebra facts"))
@@ -301,6 +305,6 @@ async def test_arefresh_indexes_new_nodes_for_keyword_search(nodes, parts):
 async def test_sync_calls_work_within_a_running_loop(nodes, parts):
     retriever, calls = retriever_over(AsyncStore, nodes, parts)
     postprocessor = MeVePostprocessor.make(**parts)
-    found = retriever.retrieve(BLUE)
-    assert ids(postprocessor.postprocess_nodes(found, query_bundle=QueryBundle(BLUE)))[0] == uid("sky")
+    result = retriever.retrieve(BLUE)
+    assert ids(postprocessor.postprocess_nodes(result, query_bundle=QueryBundle(BLUE)))[0] == uid("sky")
     assert calls == [("query", thread_id())]

@@ -92,11 +92,11 @@ def test_question_of_another_type_is_rejected(chat, question):
 def test_from_defaults_requires_a_user_and_stores_the_history(memory):
     with pytest.raises(ConfigurationError, match="memory=MeVeMemory"):
         MeVeMemory.from_defaults(chat_history=[])
-    made = MeVeMemory.from_defaults(memory=memory, user_id="alice", chat_history=[user(CAT)], llm=None, token_limit=99)
-    assert (made.token_limit, texts(made.get_all())) == (99, [CAT])
-    again = MeVeMemory.from_defaults(memory=memory, user_id="alice", session_id=made.session_id)
+    chat = MeVeMemory.from_defaults(memory=memory, user_id="alice", chat_history=[user(CAT)], llm=None, token_limit=99)
+    assert (chat.token_limit, texts(chat.get_all())) == (99, [CAT])
+    again = MeVeMemory.from_defaults(memory=memory, user_id="alice", session_id=chat.session_id)
     assert texts(again.get_all()) == [CAT]
-    assert MeVeMemory.from_defaults(memory=memory, user_id="alice").session_id != made.session_id
+    assert MeVeMemory.from_defaults(memory=memory, user_id="alice").session_id != chat.session_id
 
 
 def test_users_and_sessions_are_isolated(memory, chat):
@@ -123,12 +123,18 @@ def test_recall_can_stand_before_the_last_user_message(memory):
     chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
     [only] = chat.get(QUESTION)
     assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
-    said = [ChatMessage("Be brief.", role="system"), user("Hello!"), model("Hi."), user(QUESTION), tool_call("look")]
-    chat.put_messages(said)
+    messages = [
+        ChatMessage("Be brief.", role="system"),
+        user("Hello!"),
+        model("Hi."),
+        user(QUESTION),
+        tool_call("look"),
+    ]
+    chat.put_messages(messages)
     system, hello, hi, question, call = chat.get()
-    assert [system, hello, hi, call] == [said[0], said[1], said[2], said[4]]
+    assert [system, hello, hi, call] == [messages[n] for n in (0, 1, 2, 4)]
     assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
-    assert chat.get_all() == said
+    assert chat.get_all() == messages
     again = MeVeMemory.from_json(chat.to_json())
     assert again.get() == chat.get()
     with pytest.raises(ValueError, match="insert_method"):
@@ -155,8 +161,8 @@ def test_message_without_text_recalls_nothing(memory, chat):
 
 def test_very_long_or_malformed_question_is_searched(memory, chat):
     remember_cat(memory)
-    for asked in ("The weather was fine that day. " * 4_000 + QUESTION, f"\x00 \ud800 {QUESTION}"):
-        assert CAT in str(chat.get(asked)[0].content)
+    for question in ("The weather was fine that day. " * 4_000 + QUESTION, f"\x00 \ud800 {QUESTION}"):
+        assert CAT in str(chat.get(question)[0].content)
 
 
 def test_visible_messages_are_not_recalled(memory, chat):

@@ -114,8 +114,8 @@ def test_failed_reset_erases_nothing(memory, chat):
 
 def test_reset_erases_summaries_of_the_session(memory, chat, clock):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
-        said = f"Tomatoes want {what} in the garden."
-        memory.add(said, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
+        fact = f"Tomatoes want {what} in the garden."
+        memory.add(fact, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
     clock.advance(timedelta(days=8))
     with memory._kit.store.writing() as transaction:
         for stored in transaction.records("s:alice"):

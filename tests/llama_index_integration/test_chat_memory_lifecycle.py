@@ -83,19 +83,19 @@ def test_reset_erases_only_the_session_and_its_facts(memory, chat):
 
 def test_reset_with_a_held_message_raises_and_erases_nothing(memory, chat):
     chat.put(user("I have a dog."))
-    [said] = [r for r in memory.list(user_id="alice") if r.source == "message"]
-    memory.hold(said.id, user_id="alice")
+    [stored] = [r for r in memory.list(user_id="alice") if r.source == "message"]
+    memory.hold(stored.id, user_id="alice")
     with pytest.raises(HoldError):
         chat.reset()
     assert texts(chat.get_all()) == ["I have a dog."]
     assert set(facts(memory)) == {"I have a dog."}
-    memory.release(said.id, user_id="alice")
+    memory.release(stored.id, user_id="alice")
     chat.reset()
     assert memory.list(user_id="alice") == []
 
 
 def test_messages_round_trip_and_are_visible_to_the_chat_store(memory, chat):
-    said = [
+    messages = [
         ChatMessage(role="user", blocks=[TextBlock(text="Look!"), ImageBlock(image=b"\x89PNG\r\n", url=None)]),
         ChatMessage(
             role="assistant", blocks=[ToolCallBlock(tool_call_id="1", tool_name="t", tool_kwargs={"a": [1, None]})]
@@ -103,12 +103,12 @@ def test_messages_round_trip_and_are_visible_to_the_chat_store(memory, chat):
         ChatMessage("seen", role="tool", additional_kwargs={"tool_call_id": "1", "name": "t"}),
         model("Fine."),
     ]
-    before = [message.model_copy(deep=True) for message in said]
-    chat.put_messages(said)
-    assert said == before
-    assert chat.get_all() == said
-    assert chat.get() == said
-    assert asyncio.run(MeVeChatStore(memory, user_id="alice").get_messages("s1")) == said
+    before = [message.model_copy(deep=True) for message in messages]
+    chat.put_messages(messages)
+    assert messages == before
+    assert chat.get_all() == messages
+    assert chat.get() == messages
+    assert asyncio.run(MeVeChatStore(memory, user_id="alice").get_messages("s1")) == messages
     with pytest.raises(PassageError):
         chat.put_messages([user("one"), ChatMessage("two", additional_kwargs={"odd": object()})])
     assert len(chat.get_all()) == 4
@@ -122,9 +122,9 @@ def test_long_conversation_is_read_from_its_end(memory, chat):
 
     class Watched(type(memory.messages)):
         def page(self, *args, **kwargs):
-            found = page(*args, **kwargs)
-            read.extend(found)
-            return found
+            messages_read = page(*args, **kwargs)
+            read.extend(messages_read)
+            return messages_read
 
     memory.messages = Watched(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
     short = MeVeMemory(memory, user_id="alice", session_id="s1", token_limit=300)
@@ -205,11 +205,11 @@ def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, cloc
 
 
 def test_unserializable_options_and_invalid_data_are_rejected(memory):
-    for options, told in (
+    for options, message in (
         ({"remember": TurnRules(facts=lambda text: [])}, "its facts is a function"),
         ({"search": {"within": timedelta(days=1)}}, "search must be JSON-serializable"),
     ):
-        with pytest.raises(ConfigurationError, match=told):
+        with pytest.raises(ConfigurationError, match=message):
             MeVeMemory(memory, user_id="alice", **options).to_dict()
     with pytest.raises(ConfigurationError, match="the data must name a file"):
         MeVeMemory.from_dict({"user_id": "alice"})
@@ -232,10 +232,10 @@ def test_session_continues_in_another_process(tmp_path):
     with GovernedMemory.open(tmp_path / "m.db") as memory:
         chat = MeVeMemory(memory, user_id="alice", session_id="s1")
         chat.put(user(CAT))
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code], input=chat.to_json(), text=True, capture_output=True, check=False
         )
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
         assert texts(chat.get_all()) == [CAT, "Nice."]
 
 

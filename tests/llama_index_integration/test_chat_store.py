@@ -83,11 +83,11 @@ async def test_expired_messages_are_gone_from_every_read(memory, clock, ttl):
 
 @pytest.mark.parametrize("way", ["delete_message", "delete_messages", "oldest", "set", "forget"])
 async def test_deleted_message_leaves_no_byte_in_the_files(memory, store, tmp_path, way):
-    def held():
+    def files_with_secret():
         return [each.name for each in tmp_path.iterdir() if SECRET.encode() in each.read_bytes()]
 
     await store.add_message("s", ChatMessage(SECRET, additional_kwargs={"name": SECRET}))
-    assert held()
+    assert files_with_secret()
     if way == "delete_message":
         await store.delete_message("s", 0)
     elif way == "delete_messages":
@@ -98,7 +98,7 @@ async def test_deleted_message_leaves_no_byte_in_the_files(memory, store, tmp_pa
         await store.set_messages("s", user_messages("b"))
     else:
         memory.forget_user(user_id="alice")
-    assert held() == []
+    assert files_with_secret() == []
 
 
 async def test_audit_log_records_changes_without_content(memory, store):
@@ -197,7 +197,7 @@ async def test_overflow_of_llamaindex_memory_is_archived(store):
     )
     for n in range(40):
         await memory.aput(ChatMessage(f"{n} " + "word " * 5))
-    kept, away = await stored_texts(store, "s"), await stored_texts(store, "s", MessageStatus.ARCHIVED)
-    assert away
-    assert [int(text.split()[0]) for text in away + kept] == list(range(40))
-    assert await stored_texts(store, "s", None) == away + kept
+    active, archived = await stored_texts(store, "s"), await stored_texts(store, "s", MessageStatus.ARCHIVED)
+    assert archived
+    assert [int(text.split()[0]) for text in archived + active] == list(range(40))
+    assert await stored_texts(store, "s", None) == archived + active

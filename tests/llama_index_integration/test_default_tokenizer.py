@@ -68,8 +68,8 @@ def test_given_or_configured_tokenizer_wins():
 def test_synthesizer_input_fits_the_budget():
     nodes = [NodeWithScore(node=TextNode(text=f"{LONG} {n}", metadata={"page": n})) for n in range(9)]
     postprocessor = MeVePostprocessor.make(max_tokens=60, threshold=0.0)
-    kept = postprocessor.postprocess_nodes(nodes, query_str="blue sky")
-    sent = "\n\n".join(each.node.get_content(metadata_mode=MetadataMode.LLM) for each in kept)
+    selected = postprocessor.postprocess_nodes(nodes, query_str="blue sky")
+    sent = "\n\n".join(each.node.get_content(metadata_mode=MetadataMode.LLM) for each in selected)
     assert 0 < len(get_tokenizer()(sent)) <= 60
 
 

@@ -105,9 +105,9 @@ async def test_memory_returns_flushed_turns_in_the_system_message():
         await memory.aput(message("user", f"how {n}"))
         await memory.aput(message("assistant", "yes yes yes"))
     await memory.aput(message("user", "the zebra"))
-    found = await memory.aget()
-    assert "zebra 1999" in str(found[0].content)
-    assert found[0].role == "system"
+    messages = await memory.aget()
+    assert "zebra 1999" in str(messages[0].content)
+    assert messages[0].role == "system"
     await memory.sql_store._async_engine.dispose()
 
 
@@ -118,7 +118,7 @@ def test_negative_window_is_rejected():
 
 @pytest.mark.parametrize(
     ("options", "messages"),
-    [({"maxtokens": 3}, "maxtokens"), ({"threshold": 7}, "threshold must be between 0 and 1, got 7")],
+    [({"maxtokens": 3}, "maxtokens"), ({"threshold": 7}, "between 0 and 1, got 7")],
 )
 def test_unknown_or_invalid_option_is_rejected(options, messages):
     with pytest.raises(ValueError, match=messages):

@@ -98,8 +98,8 @@ async def test_chat_engines_sync_async_and_streaming(engine, through, index, ret
             assert list(answer.response_gen)
         assert any(each.node.text == "A blue sky today." for each in answer.source_nodes)
         assert not any("Zebra" in each.node.text for each in answer.source_nodes)
-        told = [message.role for message in await memory.aget_all()]
-        assert told == [MessageRole.USER, MessageRole.ASSISTANT]
+        roles = [message.role for message in await memory.aget_all()]
+        assert roles == [MessageRole.USER, MessageRole.ASSISTANT]
         await memory.areset()
 
 
@@ -110,8 +110,8 @@ def test_when_empty_best_keeps_empty_responses_out_of_chat_memory(through, nodes
     for when_empty in ("nothing", "best"):
         memory = ChatMemoryBuffer.from_defaults()
         if through == "retriever":
-            mine = MeVeRetriever.from_nodes(nodes, when_empty=when_empty, **strict)
-            chat = ContextChatEngine.from_defaults(retriever=mine, llm=MockLLM(), memory=memory)
+            retriever = MeVeRetriever.from_nodes(nodes, when_empty=when_empty, **strict)
+            chat = ContextChatEngine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
         else:
             stock = index.as_retriever(similarity_top_k=4)
             last = MeVePostprocessor.make(when_empty=when_empty, **strict)
@@ -119,8 +119,8 @@ def test_when_empty_best_keeps_empty_responses_out_of_chat_memory(through, nodes
                 retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[last]
             )
         chat.chat(far)
-        kept = [message.content for message in memory.get_all()]
-        assert ("Empty Response" in kept) is (when_empty == "nothing")
+        answers = [message.content for message in memory.get_all()]
+        assert ("Empty Response" in answers) is (when_empty == "nothing")
 
 
 def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, parts):
@@ -138,9 +138,9 @@ class ToolCallingLLM(MockLLM):
     async def astream_chat_with_tools(self, tools, chat_history=None, **kwargs):
         from llama_index.core.base.llms.types import ChatResponse
 
-        told = [m for m in chat_history if m.role == MessageRole.TOOL]
-        if told:
-            message = ChatMessage(role="assistant", content=f"told: {told[-1].content}")
+        results = [m for m in chat_history if m.role == MessageRole.TOOL]
+        if results:
+            message = ChatMessage(role="assistant", content=f"told: {results[-1].content}")
         else:
             call = ToolCallBlock(tool_call_id="1", tool_name=tools[0].metadata.name, tool_kwargs={"query": BLUE})
             message = ChatMessage(role="assistant", blocks=[call])

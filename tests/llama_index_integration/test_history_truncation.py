@@ -121,13 +121,13 @@ def test_long_instructions_leave_half_the_limit_to_the_last_turn():
 
 
 def test_tool_results_stay_with_their_calls():
-    called = [user("go"), model("", "a", "b"), result("a"), result("b"), model("done")]
-    assert window(called) == called
-    assert window([user("go"), model("", "a", "b"), result("a"), model("done")]) == [called[0], called[4]]
-    assert window([user("go"), result("a"), model("done")]) == [called[0], called[4]]
-    assert window([*called, user("again"), model("", "z")])[-1] == model("", "z")
+    conversation = [user("go"), model("", "a", "b"), result("a"), result("b"), model("done")]
+    assert window(conversation) == conversation
+    assert window([user("go"), model("", "a", "b"), result("a"), model("done")]) == [conversation[0], conversation[4]]
+    assert window([user("go"), result("a"), model("done")]) == [conversation[0], conversation[4]]
+    assert window([*conversation, user("again"), model("", "z")])[-1] == model("", "z")
     other = [user("go"), model("", "a"), result("zzz"), model("done")]
-    assert window(other) == [called[0], called[4]]
+    assert window(other) == [conversation[0], conversation[4]]
 
 
 def test_tool_calls_in_provider_format_are_matched():

@@ -185,32 +185,32 @@ async def test_block_keeps_its_token_limit(memory):
 async def test_llamaindex_memory_truncates_the_block_and_keeps_the_conversation(memory):
     for n in range(5):
         memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
-    theirs = stock_memory(memory, make_block(memory), token_limit=90, tokenizer_fn=str.split)
-    await theirs.aput(user("What are my cats called?"))
-    first, asked = await theirs.aget()
-    assert (first.role.value, asked.content) == ("system", "What are my cats called?")
+    memory_with_block = stock_memory(memory, make_block(memory), token_limit=90, tokenizer_fn=str.split)
+    await memory_with_block.aput(user("What are my cats called?"))
+    first, question = await memory_with_block.aget()
+    assert (first.role.value, question.content) == ("system", "What are my cats called?")
     assert 1 <= first.content.count("is called Tom") < 5
 
 
-@pytest.mark.parametrize("made", AGENT_FACTORIES)
-async def test_agents_and_engines_with_llamaindex_memory_remember(made, memory, clock):
+@pytest.mark.parametrize("make_agent", AGENT_FACTORIES)
+async def test_agents_and_engines_with_llamaindex_memory_remember(make_agent, memory, clock):
     llm = ScriptedLLM(reply=lambda messages: "I see.")
-    await run_agent(made(llm), stock_memory(memory, make_block(memory), session="monday"), f"Hello. {CAT}")
+    await run_agent(make_agent(llm), stock_memory(memory, make_block(memory), session="monday"), f"Hello. {CAT}")
     assert fact_sessions(memory) == {CAT: "monday"}
     llm, second = (
         ScriptedLLM(reply=lambda messages: ANSWER),
         stock_memory(memory, make_block(memory), session="tuesday"),
     )
-    await run_agent(made(llm), second, QUESTION)
+    await run_agent(make_agent(llm), second, QUESTION)
     assert CAT in llm.prompt_text()
-    await run_agent(made(ScriptedLLM(reply=lambda messages: "Bye.")), second, "Thanks!")
+    await run_agent(make_agent(ScriptedLLM(reply=lambda messages: "Bye.")), second, "Thanks!")
     assert outcomes(memory)[0] == "used"
     llm = ScriptedLLM(reply=lambda messages: "Tom.")
     await simple_engine(llm, stock_memory(memory, make_block(memory), session="wednesday")).achat(QUESTION)
     assert CAT in llm.prompt_text()
     clock.advance(timedelta(days=8))
     llm = ScriptedLLM(reply=lambda messages: "Who knows?")
-    await run_agent(made(llm), stock_memory(memory, make_block(memory), session="later"), QUESTION)
+    await run_agent(make_agent(llm), stock_memory(memory, make_block(memory), session="later"), QUESTION)
     assert "Tom" not in llm.prompt_text()
 
 

@@ -71,36 +71,36 @@ def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, ch
     chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), QUESTION)
     assert not any("Oslo" in llm.prompt_text(call) for call in range(len(llm.prompts)))
 
-    asked = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context_engine else 1)  # it asks a second time
-    assert actions(memory, fact.id) == ["add", *asked, "use", *asked, "update"]
+    searches = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context_engine else 1)  # it asks a second time
+    assert actions(memory, fact.id) == ["add", *searches, "use", *searches, "update"]
     used = memory.audit.events(user_id="alice", action="use")[0]
     assert (used.record_id, used.reason.partition(";")[2].strip()) == (fact.id, f"recall {tuesday.recall.id}")
     assert memory.audit.verify().ok
 
 
-@pytest.mark.parametrize("made", AGENT_FACTORIES)
-async def test_agents_recall_earlier_conversations(made, memory, clock):
+@pytest.mark.parametrize("make_agent", AGENT_FACTORIES)
+async def test_agents_recall_earlier_conversations(make_agent, memory, clock):
     llm = scripted_llm()
-    await run_agent(made(llm), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+    await run_agent(make_agent(llm), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
     llm = scripted_llm(ANSWER)
     tuesday = MeVeMemory(memory, user_id="alice", session_id="tuesday")
-    assert await run_agent(made(llm), tuesday, QUESTION) == ANSWER
+    assert await run_agent(make_agent(llm), tuesday, QUESTION) == ANSWER
     assert FACT in llm.prompt_text()
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
     clock.advance(timedelta(days=8))
     for user in ("alice", "bob"):
         llm = scripted_llm()
-        await run_agent(made(llm), MeVeMemory(memory, user_id=user, session_id="later"), QUESTION)
+        await run_agent(make_agent(llm), MeVeMemory(memory, user_id=user, session_id="later"), QUESTION)
         assert "Oslo" not in llm.prompt_text()
     assert actions(memory, fact.id) == ["add", "retrieve", "use"]
 
 
-@pytest.mark.parametrize("made", AGENT_FACTORIES)
+@pytest.mark.parametrize("make_agent", AGENT_FACTORIES)
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(made, streaming, memory):
+async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(make_agent, streaming, memory):
     before = MeVeMemory(memory, user_id="alice", session_id="monday")
-    await run_agent(made(scripted_llm()), before, FACT)
+    await run_agent(make_agent(scripted_llm()), before, FACT)
 
     def reply(messages):
         called = any(m.role == MessageRole.TOOL for m in messages)
@@ -111,7 +111,7 @@ async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(made, stream
         return f"Rain in {place}."
 
     llm = ScriptedLLM(reply=reply)
-    helper = made(llm, [FunctionTool.from_defaults(weather)])
+    helper = make_agent(llm, [FunctionTool.from_defaults(weather)])
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday")
     assert await run_agent(helper, chat, QUESTION) == ANSWER
     assert all(FACT in llm.prompt_text(call) for call in range(len(llm.prompts)))
@@ -119,7 +119,7 @@ async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(made, stream
     assert len(memory.audit.events(user_id="alice", action="use")) == 1
     assert [m.role.value for m in chat.get()][1:] == ["user", "assistant", "tool", "assistant"]
     judged = len(memory.audit.events(user_id="alice", action=["use", "update"]))
-    assert await run_agent(made(scripted_llm("Bye.")), chat, "Thanks!") == "Bye."
+    assert await run_agent(make_agent(scripted_llm("Bye.")), chat, "Thanks!") == "Bye."
     assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
 
 
@@ -146,20 +146,20 @@ STEPS = {
 @pytest.mark.parametrize("insert_method", ["system", "user"])
 @pytest.mark.parametrize("in_workflow", [False, True])
 @pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
-@pytest.mark.parametrize("made", STEPS)
+@pytest.mark.parametrize("make_agent", STEPS)
 async def test_answer_of_agents_that_write_steps_as_text_is_judged(
-    made, system_prompt, in_workflow, insert_method, memory
+    make_agent, system_prompt, in_workflow, insert_method, memory
 ):
     """Without the user's instructions, these agents replace the memory's system message by theirs."""
     await run_agent(function_agent(scripted_llm()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
-    first, last = STEPS[made]
+    first, last = STEPS[make_agent]
     llm = ScriptedLLM(reply=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
 
     def weather(place: str) -> str:
         """The weather at a place."""
         return f"Rain in {place}."
 
-    helper = made(llm, [FunctionTool.from_defaults(weather)], system_prompt)
+    helper = make_agent(llm, [FunctionTool.from_defaults(weather)], system_prompt)
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
     helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
     assert await run_agent(helper, chat, QUESTION) == ANSWER
@@ -187,12 +187,12 @@ async def test_workflow_state_is_in_each_prompt_once_and_not_stored(memory, inse
     helper = FunctionAgent(name="g", tools=[FunctionTool.from_defaults(async_fn=weather)], llm=llm)
     flow = AgentWorkflow(agents=[helper], initial_state={"pots": 3}, state_prompt="STATE {state}: {msg}")
     chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
-    for turn, asked in enumerate([QUESTION, QUESTION, "And which grow in Oslo?"]):
-        assert await run_agent(flow, chat, asked) == ANSWER
+    for turn, question in enumerate([QUESTION, QUESTION, "And which grow in Oslo?"]):
+        assert await run_agent(flow, chat, question) == ANSWER
         for call in range(2 * turn, 2 * turn + 2):
             assert (
                 llm.prompt_text(call).count("STATE")
-                == llm.prompt_text(call).count(f"STATE {{'pots': 3}}: {asked}")
+                == llm.prompt_text(call).count(f"STATE {{'pots': 3}}: {question}")
                 == 1
             )
             assert FACT in llm.prompt_text(call)
@@ -270,9 +270,9 @@ def test_history_given_to_an_engine_replaces_the_old(memory):
 
 async def test_agent_context_survives_serialization(memory, recwarn):
     chat = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=5_000, search={"limit": 3})
-    made = function_agent(scripted_llm())
-    written = Context(made)
-    await run_agent(made, chat, FACT, ctx=written)
+    helper = function_agent(scripted_llm())
+    written = Context(helper)
+    await run_agent(helper, chat, FACT, ctx=written)
     data = json.loads(json.dumps(written.to_dict()))
     assert not [w for w in recwarn if "serializ" in str(w.message).lower()]
     reference = json.loads(data["state"]["state_data"]["_data"]["memory"])["value"]
@@ -280,8 +280,13 @@ async def test_agent_context_survives_serialization(memory, recwarn):
     llm = scripted_llm("Yes.")
     again = function_agent(llm)
     restored = Context.from_dict(again, data)
-    found = await restored.store.get("memory")
-    assert (found.user_id, found.session_id, found.token_limit, found.search) == ("alice", "s", 5_000, {"limit": 3})
+    restored_memory = await restored.store.get("memory")
+    assert (
+        restored_memory.user_id,
+        restored_memory.session_id,
+        restored_memory.token_limit,
+        restored_memory.search,
+    ) == ("alice", "s", 5_000, {"limit": 3})
     assert str(await again.run("Do you remember me?", ctx=restored)) == "Yes."
     assert FACT in llm.prompt_text()
     assert [m.content for m in chat.get_all()] == [FACT, "I see.", "Do you remember me?", "Yes."]

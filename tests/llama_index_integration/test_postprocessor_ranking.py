@@ -26,18 +26,18 @@ def random_nodes(n, seed=0):
 def test_top_n_best_nodes_are_returned_once(n, top_n, parts):
     nodes = random_nodes(n)
     postprocessor = MeVePostprocessor.make(top_n=top_n, threshold=0.0, max_tokens=10_000, **parts)
-    kept = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
-    scores = [each.score for each in kept]
-    assert len(kept) == (n if top_n is None else min(n, top_n))
+    selected = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
+    scores = [each.score for each in selected]
+    assert len(selected) == (n if top_n is None else min(n, top_n))
     assert all(type(score) is float for score in scores)
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
-    assert len({each.node.node_id for each in kept}) == len(kept)
-    if kept:
+    assert len({each.node.node_id for each in selected}) == len(selected)
+    if selected:
         everything = MeVePostprocessor.make(threshold=0.0, max_tokens=10_000, **parts)
         best = everything.postprocess_nodes(nodes, query_bundle=QueryBundle(BLUE))
-        assert kept == best[: len(kept)]
-    assert kept == asyncio.run(postprocessor.apostprocess_nodes(nodes, query_str=BLUE))
+        assert selected == best[: len(selected)]
+    assert selected == asyncio.run(postprocessor.apostprocess_nodes(nodes, query_str=BLUE))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -50,8 +50,8 @@ def test_equal_scores_keep_the_input_order(reverse, parts):
         assert [k.node.node_id for k in postprocessor.postprocess_nodes(nodes, query_str="blue sky")] == wanted[:top_n]
     others = [TextNode(id_=i, text="blue sky") for i in "0z"]
     behind = MeVePostprocessor.make(fallback=MeVeRetriever.from_nodes(others, **parts), **parts)
-    kept = behind.postprocess_nodes(nodes[:2], query_str="blue sky")
-    assert [k.node.node_id for k in kept] == [*wanted[:2], "0", "z"]
+    selected = behind.postprocess_nodes(nodes[:2], query_str="blue sky")
+    assert [k.node.node_id for k in selected] == [*wanted[:2], "0", "z"]
 
 
 def test_single_irrelevant_node_is_rejected(parts):
@@ -65,16 +65,16 @@ def test_shipped_models_select_the_relevant_text():
         "The capital of France is Paris.",
     ]
     nodes = [NodeWithScore(node=TextNode(text=text)) for text in texts]
-    kept = MeVePostprocessor(top_n=2).postprocess_nodes(nodes, query_str="How much sun do tomatoes want?")
-    assert [each.node.text for each in kept] == [texts[1]]
-    assert 0.5 <= kept[0].score <= 1
+    selected = MeVePostprocessor(top_n=2).postprocess_nodes(nodes, query_str="How much sun do tomatoes want?")
+    assert [each.node.text for each in selected] == [texts[1]]
+    assert 0.5 <= selected[0].score <= 1
 
 
 def test_similarity_cutoff_applies_to_probabilities(parts):
-    kept = MeVePostprocessor.make(threshold=0.0, **parts).postprocess_nodes(random_nodes(9), query_str=BLUE)
-    left = SimilarityPostprocessor(similarity_cutoff=0.5).postprocess_nodes(kept)
-    assert left == [each for each in kept if each.score >= 0.5]
-    assert 0 < len(left) < len(kept)
+    selected = MeVePostprocessor.make(threshold=0.0, **parts).postprocess_nodes(random_nodes(9), query_str=BLUE)
+    left = SimilarityPostprocessor(similarity_cutoff=0.5).postprocess_nodes(selected)
+    assert left == [each for each in selected if each.score >= 0.5]
+    assert 0 < len(left) < len(selected)
 
 
 def test_threads_get_equal_results(parts):
@@ -97,12 +97,12 @@ async def test_concurrent_tasks_get_equal_results(parts):
 
 def test_nodes_without_text_are_left_out(parts):
     bare = [ImageNode(image="aGk=", metadata={"note": "blue sky"}), TextNode(text=" \n")]
-    told = ImageNode(id_="told", image="aGk=", text="blue sky over green grass")
-    kept = MeVePostprocessor.make(**parts).postprocess_nodes(
-        [NodeWithScore(node=node) for node in (*bare, told)], query_str=BLUE
+    with_text = ImageNode(id_="with-text", image="aGk=", text="blue sky over green grass")
+    selected = MeVePostprocessor.make(**parts).postprocess_nodes(
+        [NodeWithScore(node=node) for node in (*bare, with_text)], query_str=BLUE
     )
-    assert [(each.node.node_id, each.node.image) for each in kept] == [("told", "aGk=")]
-    assert MeVeRetriever.from_nodes([*bare, told], **parts).retrieve(BLUE)[0].node.node_id == "told"
+    assert [(each.node.node_id, each.node.image) for each in selected] == [("with-text", "aGk=")]
+    assert MeVeRetriever.from_nodes([*bare, with_text], **parts).retrieve(BLUE)[0].node.node_id == "with-text"
 
 
 def test_lone_surrogates_in_nodes_are_kept(parts):
@@ -110,5 +110,5 @@ def test_lone_surrogates_in_nodes_are_kept(parts):
     broken = TextNode(id_="broken", text="blue sky \ud800 over grass", metadata={"from\udc00": "scan \ud800"})
     nodes = [NodeWithScore(node=broken)]
     assert MeVePostprocessor.make(**parts).postprocess_nodes(nodes, query_str=BLUE)[0].node.text == broken.text
-    found = MeVeRetriever.from_nodes([broken], **parts).retrieve(BLUE)[0].node
-    assert (found.text, found.metadata) == (broken.text, broken.metadata)
+    retrieved = MeVeRetriever.from_nodes([broken], **parts).retrieve(BLUE)[0].node
+    assert (retrieved.text, retrieved.metadata) == (broken.text, broken.metadata)

@@ -66,8 +66,10 @@ def test_embedding_of_another_dimension_is_ignored(nodes, parts):
 @pytest.mark.parametrize("use_async", [False, True])
 def test_fusion_with_a_stock_retriever_works(use_async, nodes, parts):
     stock = build_index("SimpleVectorStore", nodes).as_retriever(similarity_top_k=1)
-    mine = MeVeRetriever.from_nodes(nodes, **parts)
-    fused = QueryFusionRetriever([stock, mine], llm=MockLLM(), num_queries=1, use_async=use_async, similarity_top_k=2)
+    retriever = MeVeRetriever.from_nodes(nodes, **parts)
+    fused = QueryFusionRetriever(
+        [stock, retriever], llm=MockLLM(), num_queries=1, use_async=use_async, similarity_top_k=2
+    )
     assert fused.retrieve(BLUE)[0].node.node_id == uid("sky")
 
 

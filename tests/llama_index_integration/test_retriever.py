@@ -36,8 +36,8 @@ EITHER = MetadataFilters(
 )
 
 
-def ids(found):
-    return [each.node.node_id for each in found]
+def ids(result):
+    return [each.node.node_id for each in result]
 
 
 def candidates(context):
@@ -65,20 +65,20 @@ class TestOverNodes:
         return MeVeRetriever.from_nodes(nodes, **parts)
 
     def test_sync_and_async_agree(self, retriever):
-        found = retriever.retrieve(BLUE)
-        assert ids(found)[0] == uid("sky")
-        assert uid("zebra") not in ids(found)
-        assert all(type(each.score) is float for each in found)
-        assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(found)
+        result = retriever.retrieve(BLUE)
+        assert ids(result)[0] == uid("sky")
+        assert uid("zebra") not in ids(result)
+        assert all(type(each.score) is float for each in result)
+        assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(result)
 
     def test_callbacks_and_tracers_receive_paired_events(self, nodes, parts):
         debug, spans, root = LlamaDebugHandler(print_trace_on_end=False), SimpleSpanHandler(), get_dispatcher()
-        made = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
+        retriever = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
         root.add_span_handler(spans)
         try:
             with listening(Listener(received=[])) as listener:
-                made.retrieve(BLUE)
-                asyncio.run(made.aretrieve(BLUE))
+                retriever.retrieve(BLUE)
+                asyncio.run(retriever.aretrieve(BLUE))
         finally:
             root.span_handlers.remove(spans)
         pairs = debug.get_event_pairs(CBEventType.RETRIEVE)
@@ -106,7 +106,7 @@ class TestOverNodes:
         assert len(MeVeRetriever(retriever.engine, top_k=1).retrieve(BLUE)) == 1
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
             MeVeRetriever(retriever.engine, thresold=0.5)
-        with pytest.raises(ConfigurationError, match="limit is 0"):
+        with pytest.raises(ConfigurationError, match="limit must be an integer of at least 1, got 0"):
             MeVeRetriever(retriever.engine, top_k=0)
 
     def test_filters_apply_in_every_phase(self, retriever):
@@ -117,10 +117,10 @@ class TestOverNodes:
 
     def test_sentence_packing_cuts_a_copy_of_the_node(self, nodes, parts):
         long = node("long", "A blue sky. Quite something else entirely. Nothing of the kind.")
-        found = MeVeRetriever.from_nodes([long], packing="sentences", **parts).retrieve(BLUE)
-        assert found[0].node.text == "A blue sky. …"
+        result = MeVeRetriever.from_nodes([long], packing="sentences", **parts).retrieve(BLUE)
+        assert result[0].node.text == "A blue sky. …"
         assert long.text.endswith("kind.")
-        assert found[0].node.node_id == long.node_id
+        assert result[0].node.node_id == long.node_id
         cut = node_to_passage(long).with_text("A blue sky.")
         assert cut.text == cut.content == cut.prompt_text == cut.node.text == "A blue sky."
 
@@ -137,11 +137,11 @@ class TestOverNodes:
         assert where != [threading.get_ident()]
 
     def test_changing_nodes_does_not_change_the_corpus(self, nodes, parts):
-        made = MeVeRetriever.from_nodes(nodes, filters=ENGLISH, **parts)
-        made.retrieve(BLUE)[0].node.text = "changed"
+        retriever = MeVeRetriever.from_nodes(nodes, filters=ENGLISH, **parts)
+        retriever.retrieve(BLUE)[0].node.text = "changed"
         nodes[0].metadata["lang"] = "de"
-        assert made.retrieve(BLUE)[0].node.text == "A blue sky today."
-        assert made.retrieve(BLUE)[0].node.metadata["lang"] == "en"
+        assert retriever.retrieve(BLUE)[0].node.text == "A blue sky today."
+        assert retriever.retrieve(BLUE)[0].node.metadata["lang"] == "en"
 
     def test_date_metadata_is_not_empty_for_filters(self, parts):
         dated = node("dated", "blue sky", deleted=datetime(2020, 1, 1))
@@ -150,8 +150,8 @@ class TestOverNodes:
 
     def test_resolved_index_node_is_verified_and_budgeted(self, parts):
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky " + "word " * 300))
-        made = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
-        assert sum(len(each.node.get_content().split()) for each in made.retrieve(BLUE)) <= 10
+        retriever = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
+        assert sum(len(each.node.get_content().split()) for each in retriever.retrieve(BLUE)) <= 10
 
     def test_verbose_prints_the_entered_object(self, parts, capsys):
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky"))
@@ -160,9 +160,9 @@ class TestOverNodes:
 
     def test_uncounted_metadata_is_excluded_from_the_llm_text(self, parts):
         engine = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
-        found = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
-        assert found[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
-        assert found[0].node.metadata["note"].startswith("many words")
+        result = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
+        assert result[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
+        assert result[0].node.metadata["note"].startswith("many words")
 
     def test_when_empty_best_returns_the_best_node(self, retriever):
         strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
@@ -177,25 +177,25 @@ class TestOverNodes:
             MeVeRetriever.from_index("an index")
 
     def test_removed_nodes_are_not_retrieved(self, nodes, parts):
-        made = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
-        made.engine.remove([uid("sky")])
-        assert uid("sky") not in candidates(made.context("blue sky today", threshold=0.0))
-        made.engine.remove([uid("sea")])
-        assert made.retrieve(BLUE) == asyncio.run(made.aretrieve(BLUE)) == []
+        retriever = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
+        retriever.engine.remove([uid("sky")])
+        assert uid("sky") not in candidates(retriever.context("blue sky today", threshold=0.0))
+        retriever.engine.remove([uid("sea")])
+        assert retriever.retrieve(BLUE) == asyncio.run(retriever.aretrieve(BLUE)) == []
         with pytest.raises(EmptyCorpusError, match="must not be empty"):
             MeVeRetriever.from_nodes([], **parts)
 
     def test_keyword_search_without_matches_returns_nothing(self, nodes, parts):
         """LlamaIndex returns k nodes with score 0, and splits no Chinese words."""
         chinese = [TextNode(id_="sky", text="今天天气很好,天空是蓝色的。"), TextNode(text="面包是用面粉做的。")]
-        made = MeVeRetriever.from_nodes([*nodes, *chinese], sources="lexical", threshold=0.0, **parts)
-        assert made.retrieve("quantum chromodynamics") == []
-        scores = {c.id: c.scores["lexical"] for c in made.context("天空是什么颜色").trace.candidates}
+        retriever = MeVeRetriever.from_nodes([*nodes, *chinese], sources="lexical", threshold=0.0, **parts)
+        assert retriever.retrieve("quantum chromodynamics") == []
+        scores = {c.id: c.scores["lexical"] for c in retriever.context("天空是什么颜色").trace.candidates}
         assert max(scores, key=scores.get) == "sky"
 
     def test_nodes_without_text_are_left_out(self, parts):
-        made = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
-        assert len(made.engine) == 1
+        retriever = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
+        assert len(retriever.engine) == 1
 
 
 class TestOverAnIndex:
@@ -207,10 +207,10 @@ class TestOverAnIndex:
         assert {p.id for p in store.list_passages()} == {uid(i) for i in ("sky", "sea", "zebra", "grass")}
 
     def test_nodes_are_returned_unchanged(self, over_index, nodes):
-        found = over_index.retrieve(BLUE)[0].node
-        assert (found.node_id, found.text, found.metadata) == (nodes[0].node_id, nodes[0].text, nodes[0].metadata)
-        assert found.relationships == nodes[0].relationships
-        assert asyncio.run(over_index.aretrieve(BLUE))[0].node == found
+        result = over_index.retrieve(BLUE)[0].node
+        assert (result.node_id, result.text, result.metadata) == (nodes[0].node_id, nodes[0].text, nodes[0].metadata)
+        assert result.relationships == nodes[0].relationships
+        assert asyncio.run(over_index.aretrieve(BLUE))[0].node == result
 
     def test_keyword_search_finds_what_vectors_miss(self, over_index):
         context = over_index.context("blue zebra", candidates=1, fallback_k=0)
@@ -257,16 +257,16 @@ class TestOverAnIndex:
         assert json.dumps(over_index.context(BLUE).to_dict())
 
     def test_empty_index_returns_nothing(self, kind, parts):
-        made = MeVeRetriever.from_index(build_index(kind, []), **parts)
-        assert made.retrieve(BLUE) == []
+        retriever = MeVeRetriever.from_index(build_index(kind, []), **parts)
+        assert retriever.retrieve(BLUE) == []
 
     @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
     def test_blank_and_index_nodes_do_not_make_the_index_stale(self, kind, nodes, parts):
         odd = [IndexNode(id_=uid("odd"), text="zoo table", index_id="t"), TextNode(id_=uid("blank"), text=" ")]
-        made = MeVeRetriever.from_index(build_index(kind, [*nodes, *odd]), **parts)
-        found = candidates(made.context(BLUE, sources="dense", candidates=9))
-        assert {uid("sky"), uid("sea")} <= found
-        assert not made.engine.is_stale
+        retriever = MeVeRetriever.from_index(build_index(kind, [*nodes, *odd]), **parts)
+        result = candidates(retriever.context(BLUE, sources="dense", candidates=9))
+        assert {uid("sky"), uid("sea")} <= result
+        assert not retriever.engine.is_stale
 
     def test_copies_share_the_engine(self, over_index):
         assert copy.deepcopy(over_index).engine is over_index.engine

@@ -40,15 +40,15 @@ def texts(messages):
 @pytest.fixture
 async def stock():
     """Create stock memories, and close their databases."""
-    made = []
+    memories = []
 
     def make(**options):
         memory = Memory.from_defaults(tokenizer_fn=words, **options)
-        made.append(memory)
+        memories.append(memory)
         return memory
 
     yield make
-    for memory in made:
+    for memory in memories:
         if isinstance(memory.sql_store, SQLAlchemyChatStore) and memory.sql_store._async_engine is not None:
             await memory.sql_store._async_engine.dispose()
 
@@ -72,9 +72,9 @@ class TextStore(BasePydanticVectorStore):
         raise NotImplementedError
 
     def query(self, query, **kwargs):
-        made = self._vectors.query(query)
-        made.nodes = [self._nodes[i] for i in made.ids]
-        return made
+        result = self._vectors.query(query)
+        result.nodes = [self._nodes[i] for i in result.ids]
+        return result
 
 
 def vector_block():
@@ -86,11 +86,11 @@ class RecordingBlock(BaseMemoryBlock[str]):
 
     name: str = "notes"
     fails: bool = False
-    asked: list = []  # noqa: RUF012 - pydantic's
+    questions: list = []  # noqa: RUF012 - pydantic's
     taken: list = []  # noqa: RUF012 - pydantic's
 
     async def _aget(self, messages=None, **kwargs):
-        self.asked.append([message.content for message in messages or []])
+        self.questions.append([message.content for message in messages or []])
         return ""
 
     async def _aput(self, messages):
@@ -128,9 +128,9 @@ async def test_b_block_never_answers_with_another_users_content(stock, memory):
     block = vector_block()
     await block.aput([ChatMessage("The note of alice is ALICE-SECRET.")], session_id="alice")
     await block.aput([ChatMessage("The note of bob is BOB-NOTE.")], session_id="bob")
-    asked = [ChatMessage("What is the note?")]
-    await block.aget(asked, session_id="alice")
-    theirs = await block.aget(asked, session_id="bob")
+    questions = [ChatMessage("What is the note?")]
+    await block.aget(questions, session_id="alice")
+    theirs = await block.aget(questions, session_id="bob")
     assert ("ALICE-SECRET" in theirs, "BOB-NOTE" in theirs) == (True, False)
 
     blocks = {user: MeVeMemoryBlock(memory, user_id=user) for user in ("alice", "bob")}
@@ -138,8 +138,8 @@ async def test_b_block_never_answers_with_another_users_content(stock, memory):
     await blocks["bob"].aput([ChatMessage("My note is BOB-NOTE.")], session_id="2")
     for session in ("1", "2", "3"):
         for user, mine, others in (("alice", "ALICE-SECRET", "BOB-NOTE"), ("bob", "BOB-NOTE", "ALICE-SECRET")):
-            found = await blocks[user].aget(asked, session_id=session)
-            assert (mine in found, others in found) == (True, False)
+            recalled = await blocks[user].aget(questions, session_id=session)
+            assert (mine in recalled, others in recalled) == (True, False)
 
 
 class SharedObjectStore(SQLAlchemyChatStore):
@@ -185,9 +185,9 @@ async def test_d_memory_can_be_serialized(stock, memory):
     await ours.aput(ChatMessage("My cat is called Tom."))
     written = ours.to_json()
     assert "Tom" not in written
-    found = MeVeMemory.from_dict(json.loads(written))
-    assert found.memory is memory
-    assert (found.token_limit, texts(found.get_all())) == (77, "My cat is called Tom.")
+    recalled = MeVeMemory.from_dict(json.loads(written))
+    assert recalled.memory is memory
+    assert (recalled.token_limit, texts(recalled.get_all())) == (77, "My cat is called Tom.")
 
 
 async def test_e_reset_erases_the_session(stock, memory):
@@ -268,12 +268,12 @@ async def test_i_failed_message_is_stored_and_remembered_later(stock, tmp_path):
     assert "My cat is called Tom." not in notes.taken
     assert "My cat is called Tom." not in texts(await theirs.aget())
 
-    for on_error, told in (("warn", pytest.warns(MemoryLostWarning)), ("raise", pytest.raises(ModelError))):
+    for on_error, expectation in (("warn", pytest.warns(MemoryLostWarning)), ("raise", pytest.raises(ModelError))):
         embedder = Unplugged()
         with GovernedMemory.open(tmp_path / f"{on_error}.db", embedder=embedder) as memory:
             ours = chat(memory, on_error=on_error)
             embedder.unplugged = True
-            with told:
+            with expectation:
                 await ours.aput(ChatMessage("My cat is called Tom."))
             embedder.unplugged = False
             await ours.aput(ChatMessage("Nice.", role="assistant"))
@@ -282,26 +282,26 @@ async def test_i_failed_message_is_stored_and_remembered_later(stock, tmp_path):
 
 
 async def test_j_concurrent_puts_lose_nothing(stock, memory):
-    said = {f"Message number {n}." for n in range(50)}
+    sentences = {f"Message number {n}." for n in range(50)}
     theirs, ours = stock(token_limit=30_000), chat(memory)
     await theirs.aput(ChatMessage("Hello."))
-    await asyncio.gather(*(theirs.aput(ChatMessage(text)) for text in said), return_exceptions=True)
+    await asyncio.gather(*(theirs.aput(ChatMessage(text)) for text in sentences), return_exceptions=True)
     assert len(await theirs.aget_all()) < 50
-    await asyncio.gather(*(ours.aput(ChatMessage(text)) for text in said))
-    assert {message.content for message in await ours.aget_all()} == said
-    assert {r.text for r in memory.list(user_id="alice") if r.source == "chat_user"} == said
+    await asyncio.gather(*(ours.aput(ChatMessage(text)) for text in sentences))
+    assert {message.content for message in await ours.aget_all()} == sentences
+    assert {r.text for r in memory.list(user_id="alice") if r.source == "chat_user"} == sentences
 
 
 async def test_k_chat_message_is_accepted_as_question(stock, memory):
-    notes = RecordingBlock(asked=[])
+    notes = RecordingBlock(questions=[])
     theirs, question = stock(memory_blocks=[notes]), "What is my cat called?"
-    for asked in (question, ChatMessage(question)):
-        await theirs.aget(input=asked)
-    assert notes.asked == [[question], []]
+    for questions in (question, ChatMessage(question)):
+        await theirs.aget(input=questions)
+    assert notes.questions == [[question], []]
 
     chat(memory, "before").put(ChatMessage("My cat is called Tom."))
-    for asked in (question, ChatMessage(question)):
-        assert "My cat is called Tom." in texts(await chat(memory).aget(input=asked))
+    for questions in (question, ChatMessage(question)):
+        assert "My cat is called Tom." in texts(await chat(memory).aget(input=questions))
 
 
 def test_l_read_cost_grows_with_the_window_not_the_history(memory):
@@ -316,8 +316,8 @@ def test_l_read_cost_grows_with_the_window_not_the_history(memory):
     theirs = ChatMemoryBuffer.from_defaults(token_limit=200, tokenizer_fn=count)
     theirs.put_messages(turns)
     theirs.get()
-    stock, said = sum(counted), sum(len(str(m.content)) for m in turns)
-    assert stock > 100 * said
+    stock_cost, history_length = sum(counted), sum(len(str(m.content)) for m in turns)
+    assert stock_cost > 100 * history_length
 
     ours = MeVeMemory(
         memory, user_id="alice", session_id="s", token_limit=200, tokens=FunctionTokens(lambda text: len(count(text)))
@@ -325,7 +325,7 @@ def test_l_read_cost_grows_with_the_window_not_the_history(memory):
     ours.put_messages(turns)
     counted.clear()
     ours.get()
-    assert sum(counted) < said
+    assert sum(counted) < history_length
     counted.clear()
     ours.get()
     assert sum(counted) == 0

@@ -88,8 +88,8 @@ def tree(folder: Path, **files: str) -> Path:
 
 def rows(text):
     """Return the counts by group: all, stock, ours, calls."""
-    found = re.findall(r"^\| ([a-z ]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
-    return {name: tuple(map(int, counts)) for name, *counts in found}
+    counts_by_group = re.findall(r"^\| ([a-z ]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {name: tuple(map(int, counts)) for name, *counts in counts_by_group}
 
 
 def test_every_group_calls_our_classes(tmp_path, capsys):
@@ -97,14 +97,14 @@ def test_every_group_calls_our_classes(tmp_path, capsys):
     source = tree(tmp_path, engine=ENGINE, agent=AGENT, memory=MEMORY, store=STORE)
     before = sorted(source.rglob("*"))
     assert upstream.main(["--source", str(source)]) == 0
-    found = rows(capsys.readouterr().out)
-    assert {name: counts[:3] for name, counts in found.items()} == {
+    counts_by_group = rows(capsys.readouterr().out)
+    assert {name: counts[:3] for name, counts in counts_by_group.items()} == {
         "chat engines": (1, 1, 1),
         "agents": (1, 1, 1),
         "memory": (2, 1, 1),
         "chat store": (2, 2, 1),
     }
-    assert all(counts[3] > 0 for counts in found.values())
+    assert all(counts[3] > 0 for counts in counts_by_group.values())
     assert sorted(source.rglob("*")) == before
 
 

@@ -18,8 +18,8 @@ def attached(kind):
 
     def put(passages):
         store = make_store(index)
-        if held := [p.id for p in store.fetch([p.id for p in passages], None)]:
-            drop(held)
+        if stored_ids := [p.id for p in store.fetch([p.id for p in passages], None)]:
+            drop(stored_ids)
         nodes = [TextNode(id_=p.id, text=p.text, metadata=dict(p.metadata)) for p in passages]
         for node in nodes:
             node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)

@@ -17,10 +17,10 @@ from tests.llama_index_integration.vector_stores import STORES, build_index
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
 ACCEPT_ALL = {"threshold": 0.0, "fallback_floor": 0.0, "candidates": 10, "fallback_k": 10}
-"""Whatever is found comes back."""
+"""Options under which every candidate is returned."""
 QUERY = "blue sky"
 QDRANT_UNSUPPORTED = {FilterOperator.ALL, FilterOperator.ANY, FilterOperator.CONTAINS}
-"""What Qdrant can't be asked."""
+"""Filter operators that Qdrant doesn't support."""
 
 
 @pytest.fixture
@@ -147,9 +147,9 @@ class SearchOnlyStore(SimpleVectorStore):
         return super().add(nodes, **kwargs)
 
     def query(self, query, **kwargs):
-        made = super().query(query, **kwargs)
-        made.nodes = [self._nodes[i] for i in made.ids]
-        return made
+        result = super().query(query, **kwargs)
+        result.nodes = [self._nodes[i] for i in result.ids]
+        return result
 
     def get_nodes(self, node_ids=None, filters=None):
         raise NotImplementedError
@@ -164,5 +164,7 @@ def test_unknown_store_is_searched_by_vectors(nodes, parts, monkeypatch):
     assert uid("zebra") not in candidate_ids(MeVeRetriever(retriever.engine, filters=english, **ACCEPT_ALL))
     with pytest.raises(ConfigurationError, match="SearchOnlyStore can't list its nodes: give from_index"):
         list(make_store(retriever.engine.store.index).list_passages())
-    told = MeVeRetriever.from_index(retriever.engine.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts)
-    assert told.retrieve("zebra") == []
+    retriever = MeVeRetriever.from_index(
+        retriever.engine.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts
+    )
+    assert retriever.retrieve("zebra") == []

@@ -1,12 +1,11 @@
-"""Do LlamaIndex's own tests pass with our classes in the places of the stock ones?
+"""Run LlamaIndex's own tests with our classes in place of the stock ones.
 
     python tests/llama_index_integration/upstream.py --source PATH
 
-PATH is a checkout of LlamaIndex, its `llama-index-core`, or the tests in it, of the version that is installed;
-MEVE_LLAMA_INDEX_SOURCE names it as well. The tests of chat engines and agents run with `MeVeMemory`, those of Memory
-and of its chat store with `MeVeChatStore`. They are copied to a folder of their own and run twice, as they are and
-swapped: a test counts against us if it passes as it is and doesn't when swapped. Without a source nothing is run, and
-that is said.
+PATH (or MEVE_LLAMA_INDEX_SOURCE) is a checkout of the installed LlamaIndex version, its `llama-index-core`, or its
+tests. Tests of chat engines and agents run with `MeVeMemory`, tests of Memory and its chat store with `MeVeChatStore`.
+They are copied and run twice, with stock classes and with ours: a test is lost if it passes only with stock classes.
+Without a source, nothing is run.
 """
 
 import argparse
@@ -28,30 +27,30 @@ GROUPS = {
     "chat store": ["storage/chat_store/test_sql.py"],
 }
 IMPLEMENTATION_TESTS = {
-    "storage/chat_store/test_sql.py::test_delete_message": "it reads row numbers out of the stock store's own table",
-    "storage/chat_store/test_sql.py::test_dump_load_store": "it wants the messages in the store's model_dump",
+    "storage/chat_store/test_sql.py::test_delete_message": "it reads row numbers from the stock store's table",
+    "storage/chat_store/test_sql.py::test_dump_load_store": "it expects the messages in the store's model_dump",
 }
-"""Tests that ask for the inside of the stock class."""
+"""Tests that inspect internals of the stock class, with the reason."""
 
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What became of a group's tests."""
+    """The results of a group's tests."""
 
     group: str
     stock: int
-    """Passed as they are."""
+    """Passed with stock classes."""
     ours: int
-    """Passed swapped."""
+    """Passed with our classes."""
     all: int
     calls: int
-    """How often ours were called."""
+    """Calls of our classes."""
     lost: tuple[str, ...]
-    """Passed as they are, and not swapped; but for those of `IMPLEMENTATION_TESTS`."""
+    """Passed only with stock classes, except `IMPLEMENTATION_TESTS`."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was lost, and ours were there at all."""
+        """Whether nothing was lost and our classes were called."""
         return not self.lost and (self.calls > 0 or self.stock == 0)
 
 
@@ -66,26 +65,22 @@ def main(arguments=None):
             f"SKIPPED: no source of LlamaIndex, so nothing was run; give --source PATH or set {VARIABLE}\n"
         )
         return 0
-    told = compare(tests_in(Path(source)))
+    results = compare(tests_in(Path(source)))
     sys.stdout.write(
         "| tests of | all | pass as they are | pass with ours | calls of ours |\n|---|---:|---:|---:|---:|\n"
     )
-    for each in told:
+    for each in results:
         sys.stdout.write(f"| {each.group} | {each.all} | {each.stock} | {each.ours} | {each.calls} |\n")
-    for each in told:
+    for each in results:
         for name in each.lost:
             sys.stdout.write(f"LOST: {name}\n")
         if not each.lost and not each.ok:
             sys.stdout.write(f"NOT SWAPPED: ours were never called by the tests of {each.group}\n")
-    return 0 if told and all(each.ok for each in told) else 1
+    return 0 if results and all(each.ok for each in results) else 1
 
 
 def tests_in(source):
-    """The folder of tests in a source tree.
-
-    Raises:
-        SystemExit: there is none.
-    """
+    """Return the tests folder of a source tree, or exit."""
     for place in (source / "llama-index-core" / "tests", source / "tests", source):
         if any(files_in(place).values()):
             return place
@@ -93,7 +88,7 @@ def tests_in(source):
 
 
 def files_in(tests):
-    """By group, its files in a folder of tests."""
+    """Return the test files by group."""
     return {
         name: [str(f.relative_to(tests)) for pattern in patterns for f in sorted(tests.glob(pattern))]
         for name, patterns in GROUPS.items()
@@ -101,20 +96,20 @@ def files_in(tests):
 
 
 def compare(tests):
-    """Each group, as it is and swapped; those that the tree has no tests of aren't among them."""
+    """Run each group that has tests with stock classes and with ours."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "tests")
         shutil.copytree(tests, copy, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(PLUGIN, folder)
         Path(folder, "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
         files = files_in(copy)
-        all_files = [file for found in files.values() for file in found]
+        all_files = [file for names in files.values() for file in names]
         stock, ours = (run_tests(folder, all_files, swapped=swapped) for swapped in (False, True))
-    return [summarize(group, found, stock, ours) for group, found in files.items() if found]
+    return [summarize(group, names, stock, ours) for group, names in files.items() if names]
 
 
 def run_tests(folder, files, *, swapped):
-    """What became of each test, by its name."""
+    """Return the outcome of each test by name."""
     report = Path(folder, "report.json")
     report.unlink(missing_ok=True)
     path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -131,14 +126,14 @@ def run_tests(folder, files, *, swapped):
         raise SystemExit(f"the tests could not be run: {process.stdout[-2_000:]}{process.stderr[-2_000:]}")
     if os.environ.get("MEVE_SHOW"):
         sys.stdout.write(process.stdout)
-    return {name.removeprefix("tests/"): told for name, told in json.loads(report.read_text("utf-8")).items()}
+    return {name.removeprefix("tests/"): results for name, results in json.loads(report.read_text("utf-8")).items()}
 
 
 def summarize(group, files, stock, ours):
     names = [name for name in {**stock, **ours} if name.partition("::")[0] in files]
 
-    def passed(told, name):
-        return told.get(name, {}).get("outcome") == "passed"
+    def passed(results, name):
+        return results.get(name, {}).get("outcome") == "passed"
 
     lost = [n for n in names if passed(stock, n) and not passed(ours, n) and n not in IMPLEMENTATION_TESTS]
     return GroupResult(

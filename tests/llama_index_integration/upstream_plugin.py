@@ -1,7 +1,6 @@
-"""For pytest, in the process that runs LlamaIndex's own tests: our classes in the places of the stock ones.
+"""A pytest plugin that replaces LlamaIndex's stock classes by ours while its own tests run.
 
-MEVE_SWAP says whether; MEVE_REPORT names the file into which goes what became of each test, and how often ours were
-called in it.
+It does so if MEVE_SWAP is set, and writes outcome and calls of our classes per test to the file MEVE_REPORT.
 """
 
 import functools
@@ -29,13 +28,12 @@ _RESULTS = {}
 
 
 def open_memory():
-    """A new memory in a file of its own."""
     _MEMORIES.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db")))
     return _MEMORIES[-1]
 
 
 class SwappedMemory(MeVeMemory):
-    """Made as the framework makes its own: of nothing but a history and a limit."""
+    """Takes the arguments that the framework gives its own memory: a history and a limit."""
 
     @classmethod
     def from_defaults(cls, chat_history=None, llm=None, token_limit=None, **options):
@@ -44,7 +42,7 @@ class SwappedMemory(MeVeMemory):
 
 
 class SwappedStore(MeVeChatStore):
-    """Made as the framework makes its own: of a table's name and an address, which say nothing here."""
+    """Takes and ignores the table name and address that the framework gives its own store."""
 
     table_name: str = ""
     async_database_uri: str | None = None
@@ -57,7 +55,6 @@ class SwappedStore(MeVeChatStore):
 
 
 def count_method(method):
-    """The same, counted."""
 
     @functools.wraps(method)
     def called(*args, **kwargs):
@@ -68,13 +65,12 @@ def count_method(method):
 
 
 def count_calls(swapped, names):
-    """Have calls of these methods counted."""
     for name in names:
         setattr(swapped, name, count_method(getattr(swapped, name)))
 
 
 def swap_classes():
-    """Ours for theirs, wherever chat engines, agents and memory make one of their own, or a test makes a buffer."""
+    """Replace the classes that chat engines, agents, memory and tests create by default."""
     count_calls(SwappedMemory, [f"{a}{name}" for a in ("", "a") for name in ("get", "get_all", "put", "set", "reset")])
     count_calls(
         SwappedStore, [name for name, _ in inspect.getmembers(sql.AsyncDBChatStore, inspect.iscoroutinefunction)]
@@ -95,7 +91,6 @@ def swap_classes():
 
 
 def replace_default_memory(function):
-    """What a call uses where it is given no memory's class."""
     new = [SwappedMemory if each is memory.Memory else each for each in function.__defaults__ or ()]
     function.__defaults__ = tuple(new) or None
 

@@ -1,4 +1,4 @@
-"""Code as users write it; never run, only type-checked, strictly."""
+"""Type-check code as users write it; this file is never run."""
 
 from collections.abc import Sequence
 from typing import assert_type
@@ -8,7 +8,7 @@ from meve.components.dense.flat import FlatIndex
 from meve.components.dense.hnsw import HnswIndex
 from meve.components.dense.ivf import IvfIndex
 from meve.components.embedders.minilm import minilm
-from meve.components.entities.composite import SeveralEntities
+from meve.components.entities.composite import CompositeEntities
 from meve.components.entities.dates import DateEntities
 from meve.components.entities.patterns import PatternEntities
 from meve.components.entities.spacy import SpacyEntities
@@ -17,9 +17,10 @@ from meve.components.lexical.rank_bm25 import RankBm25Index
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers.cosine import CosineVerifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
-from meve.dialogue import Dialogue, small_context
+from meve.conversation import Turn
+from meve.dialogue import Dialogue, build_small_context
 from meve.memory import GovernedMemory, Recall
-from meve.memory.conversation.turns import Conversed, Said, conversed
+from meve.memory.turns import RecordedTurns, record_turns
 from meve.pipeline._scorers import SimilarityScorer, VerifierScorer
 from meve.ports import (
     DenseIndex,
@@ -36,8 +37,7 @@ from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
-def every_part_fits_its_port(dense: DenseSource, lexical: LexicalSource) -> None:
-    """Protocols hold without inheritance."""
+def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSource) -> None:
     embedders: Sequence[Embedder] = [WordEmbedder(), minilm()]
     cosine = CosineVerifier.minilm(embedders[1])
     verifiers: Sequence[Verifier] = [OverlapVerifier(), cosine, CrossEncoderVerifier.from_name("name")]
@@ -48,12 +48,11 @@ def every_part_fits_its_port(dense: DenseSource, lexical: LexicalSource) -> None
     sources: Sequence[Source] = [dense, lexical]
     scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]
     entities: Sequence[EntityDetector] = [PatternEntities(), DateEntities(), SpacyEntities.from_rules()]
-    assert SeveralEntities(entities)
+    assert CompositeEntities(entities)
     assert by_vectors, (tokens, indexes, words, sources, scorers)
 
 
-def a_retriever_as_users_write_it() -> None:
-    """Names, defaults and results have types."""
+def check_retriever() -> None:
     retriever = meve.Retriever.from_texts(["a text"], embedder=WordEmbedder(), tokens=len, dense="flat")
     context = retriever.retrieve("question", max_tokens=100, mode="no_fallback", where={"lang": ["en"]})
     assert_type(context.text, str)
@@ -64,20 +63,20 @@ def a_retriever_as_users_write_it() -> None:
     retriever.retrieve("question", mode="fuller")  # type: ignore[arg-type]
 
 
-async def a_memory_as_async_callers_use_it(memory: GovernedMemory) -> None:
-    """What works aside keeps its types."""
-    recall = await memory.aside(memory.search, "question", user_id="ann", without=["shown"])
+async def check_async_memory(memory: GovernedMemory) -> None:
+    recall = await memory.run_async(memory.search, "question", user_id="ann", without=["shown"])
     assert_type(recall, Recall)
-    turns = [Said(id="m1", role="user", text="I like tea.")]
-    assert_type(await memory.aside(conversed, memory, turns, user_id="ann", recall=recall, answer="Tea."), Conversed)
-    await memory.aside(memory.search, "question")  # type: ignore[call-arg]
+    turns = [Turn(id="m1", speaker="user", text="I like tea.")]
+    assert_type(
+        await memory.run_async(record_turns, memory, turns, user_id="ann", recall=recall, answer="Tea."), RecordedTurns
+    )
+    await memory.run_async(memory.search, "question")  # type: ignore[call-arg]
 
 
-def a_small_context_as_users_write_it() -> None:
-    """Records of every kind; the context and its account have types."""
+def check_small_context() -> None:
     dialogue = Dialogue.from_turns([{"speaker": "A", "text": "…", "time": None}, ("B", "…"), "…"], entities="patterns")
-    context = small_context(dialogue, "When?", max_tokens=2048)
+    context = build_small_context(dialogue, "When?", max_tokens=2048)
     assert_type(context.text, str)
     assert_type(context.trace.anchors, tuple[int, ...])
     assert_type(context.trace.dropped[0].reason, str)
-    small_context(dialogue, "When?", windows=3)  # type: ignore[call-arg]
+    build_small_context(dialogue, "When?", windows=3)  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""What `pip install 'meve[langchain-classic]'` can do, run by try_wheel.py in an environment with nothing else."""
+"""Test what `pip install 'meve[langchain-classic]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""What `pip install 'meve[langgraph]'` can do, run by try_wheel.py in an environment with nothing else."""
+"""Test what `pip install 'meve[langgraph]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import asyncio
 import importlib.util

@@ -1,4 +1,4 @@
-"""What `pip install 'meve[llama-index]'` can do, run by try_wheel.py in an environment with nothing else."""
+"""Test what `pip install 'meve[llama-index]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import asyncio
 import importlib.util
@@ -19,8 +19,8 @@ from llama_index_meve import (
     MeVeMemoryBlock,
     MeVePostprocessor,
     MeVeRetriever,
+    create_meve_query_engine,
     create_meve_tool,
-    meve_query_engine,
 )
 from meve.memory import GovernedMemory
 
@@ -36,7 +36,7 @@ assert [each.node.text for each in retriever.retrieve(QUESTION)] == [SUN]
 assert create_meve_tool(retriever)(query=QUESTION).content == SUN
 engine = index.as_query_engine(llm=MockLLM(), node_postprocessors=[MeVePostprocessor.make(top_n=1)])
 assert [each.node.text for each in engine.query(QUESTION).source_nodes] == [SUN]
-assert SUN in str(meve_query_engine(retriever, llm=MockLLM()).query(QUESTION))
+assert SUN in str(create_meve_query_engine(retriever, llm=MockLLM()).query(QUESTION))
 
 with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder, "memory.db")) as memory:
     chat = MeVeMemory(memory, user_id="alice", session_id="1")

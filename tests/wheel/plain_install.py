@@ -1,4 +1,4 @@
-"""What a plain `pip install meve` can do, run by try_wheel.py in an environment with nothing else."""
+"""Test what a plain `pip install meve` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""`meve demo`: the five phases at work on the Python language reference."""
+"""`meve demo`: runs the five phases on the Python language reference."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._render import progress_bar, rule, say, show_table, show_trace, show_verdict, table, write
+from meve.cli._render import print_line, print_rule, print_table, print_trace, print_verdict, progress_bar, table, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meve.cli._language_reference import Question
+    from meve.cli.language_reference import Question
     from meve.pipeline.context import Context
 
-MOST = 3
-"""So many candidates that were dropped for one reason are shown."""
+MAX_SHOWN = 3
+"""The most candidates dropped for one reason that are shown."""
 
 
 def demo(
@@ -23,20 +23,20 @@ def demo(
         Path | None,
         typer.Option(
             "--to",
-            help="Keep the index in this folder: a new one, or that of an earlier demo, which is not made again. "
-            "Otherwise it lies in a temporary folder, and goes at the end.",
+            help="Keep the index in this folder: a new one, or an earlier demo's, which is reused. By default, a "
+            "temporary folder that is deleted at the end.",
             metavar="DIR",
         ),
     ] = None,
 ) -> None:
     """Show the five phases at work.
 
-    Indexes the Python language reference, which CPython carries, and asks it five questions, one of which it can't
-    answer. Of each you see the context that would enter a prompt, or that there is none; what each phase did; and what
-    became of the candidates, with scores and reasons. A table of all five ends it.
+    Indexes the Python language reference, which is part of CPython, and asks it five questions, one of which it can't
+    answer. For each question it prints the context for a prompt, or that there is none, what each phase did, and what
+    became of the candidates, with scores and reasons. A table of all five questions follows.
 
-    Takes some seconds, with the models that ship; needs no network and no key. Writes the index (2 MB), and nothing
-    else. "meve ask … --index DIR" goes on with the one that --to kept.
+    Takes some seconds with the built-in models, without network and keys. Writes only the index (2 MB). "meve ask …
+    --index DIR" asks the index that --to kept.
     """
     if to is not None:
         _run(to)
@@ -46,58 +46,58 @@ def demo(
 
 
 def _run(folder: Path) -> None:
-    from meve.cli._language_reference import EDITION, QUESTIONS, demo_retriever
+    from meve.cli.language_reference import EDITION, QUESTIONS, open_demo_index
 
-    say(f"Indexing the language reference of {EDITION} …", "bold")
+    print_line(f"Indexing the language reference of {EDITION} …", "bold")
     with progress_bar() as advance:
-        retriever = demo_retriever(folder, lambda done, total: advance("embedding passages", done, total))
-    say(f"{len(retriever)} passages, embedder {retriever.embedder.name}, verifier {retriever.verifier.name}\n")
+        retriever = open_demo_index(folder, lambda done, total: advance("embedding passages", done, total))
+    print_line(f"{len(retriever)} passages, embedder {retriever.embedder.name}, verifier {retriever.verifier.name}\n")
     contexts = [retriever.retrieve(question.text) for question in QUESTIONS]
     for number, (question, context) in enumerate(zip(QUESTIONS, contexts, strict=True), start=1):
-        show(number, question, context)
-    show_summary(QUESTIONS, contexts)
+        print_answer(number, question, context)
+    print_summary(QUESTIONS, contexts)
 
 
-def show(number: int, question: "Question", context: "Context") -> None:
-    """Print a question, what may enter a prompt for it, and why."""
-    rule(f"question {number}", "cyan")
-    say(question.text, "bold cyan")
-    say("")
+def print_answer(number: int, question: "Question", context: "Context") -> None:
+    """Print a question with its context, its verdict and its trace."""
+    print_rule(f"question {number}", "cyan")
+    print_line(question.text, "bold cyan")
+    print_line("")
     if context.sufficient:
-        rule("context for the prompt")
+        print_rule("context for the prompt")
         write(f"{context.text}\n")
-        rule()
+        print_rule()
     else:
-        say(abstention(question, context), "bold yellow")
-        say("")
-    show_verdict(context)
-    say("")
-    show_trace(context, most=MOST)
-    say("")
+        print_line(explain_abstention(question, context), "bold yellow")
+        print_line("")
+    print_verdict(context)
+    print_line("")
+    print_trace(context, most=MAX_SHOWN)
+    print_line("")
 
 
-def abstention(question: "Question", context: "Context") -> str:
-    """What is said where a question has no verified context."""
-    told = "No verified context: an application says that it doesn't know."
+def explain_abstention(question: "Question", context: "Context") -> str:
+    """Return a message for a question without a verified context."""
+    message = "No verified context: an application should say that it doesn't know."
     if not question.answered:
-        told += " That is right: the language reference says nothing of it."
+        message += " That is right: the language reference doesn't answer it."
     else:
-        told += " That is wrong: the language reference answers it, and the verifier didn't see that."
+        message += " That is wrong: the language reference answers it, but the verifier missed it."
     if context.passages:
         ids = ", ".join(each.passage.id for each in context.passages)
-        told += f" Not shown: {len(context.passages)} passages that weren't verified ({ids})."
-    return told
+        message += f" Not shown: {len(context.passages)} passages that weren't verified ({ids})."
+    return message
 
 
-def show_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]") -> None:
-    """Print all questions, and what came of them."""
-    made = table(
+def print_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]") -> None:
+    """Print a table of all questions with their results."""
+    grid = table(
         "summary", "question", "verified", "tokens", "ms", "sufficient", right=("verified", "tokens", "ms"),
         fold=("question",),
     )  # fmt: skip
     for question, context in zip(questions, contexts, strict=True):
         verified = f"{sum(each.verified for each in context.passages)} of {len(context.passages)}"
-        made.add_row(
+        grid.add_row(
             question.text,
             verified if context.passages else "none",
             str(context.tokens),
@@ -105,5 +105,5 @@ def show_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]")
             "yes" if context.sufficient else "no",
             style="green" if context.sufficient else "yellow",
         )
-    show_table(made)
-    say("The same of your own texts: meve index FOLDER --to INDEX, then meve ask QUESTION --index INDEX --trace", "dim")
+    print_table(grid)
+    print_line("For your own texts: meve index FOLDER --to INDEX, then meve ask QUESTION --index INDEX --trace", "dim")
