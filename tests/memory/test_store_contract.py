@@ -1,9 +1,15 @@
-"""The contract of stores, on each that there is."""
+"""The contract of memory back ends, on each of them."""
+
+from datetime import timedelta
 
 import pytest
 
+from meve.errors import ConfigurationError, StorageError
+from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite.store import SqliteStore
+from meve.testing.in_memory_store import InMemoryStore
 from meve.testing.memory_store_contract import MemoryStoreContract
+from tests.memories import KEY
 
 
 class TestSqlite(MemoryStoreContract):
@@ -18,3 +24,53 @@ class TestSqlite(MemoryStoreContract):
         yield again
         for store in stores:
             store.close()
+
+
+class TestInMemory(MemoryStoreContract):
+    @pytest.fixture
+    def opened(self):
+        store = InMemoryStore()
+
+        def again():
+            store.is_closed = False
+            return store
+
+        return again
+
+
+def test_memory_runs_on_a_store_of_ones_own(clock):
+    store = InMemoryStore()
+    with GovernedMemory.open(store=store, clock=clock, audit_key=KEY) as memory:
+        assert memory.file is None
+        memory.add("Tomatoes need six hours of sun.", user_id="alice", id="sun", source="doc", policy_class="factual")
+        memory.add("Tomatoes need six hours of sun.", user_id="alice", id="twin", source="doc", policy_class="factual")
+        memory.add("The code is 4711.", user_id="alice", id="code", ttl=timedelta(hours=1))
+        memory.add_shared("The office opens at 9.", id="office")
+        memory.items.put(("prefs",), "theme", {"dark": True}, user_id="alice")
+        memory.messages.add("s", [{"text": "Hello."}], user_id="alice")
+        recall = memory.search("What do tomatoes need?", user_id="alice")
+        assert recall.records
+        memory.reflect(recall, answer="Six hours of sun.")
+        clock.advance(timedelta(hours=2))
+        report = memory.maintain()
+        assert report.expired == {"alice": ["code"]}
+        assert report.counts()["merged"] == 1
+        assert memory.items.get(("prefs",), "theme", user_id="alice").value == {"dark": True}
+        assert [m.value for m in memory.messages.page("s", user_id="alice")] == [{"text": "Hello."}]
+        assert len(memory.forget_user(user_id="alice").erased) == 3
+        assert memory.list(user_id="alice", include_archived=True) == []
+        assert [r.id for r in memory.search("When does the office open?", user_id="alice").records] == ["office"]
+        assert memory.audit.verify().ok
+    with pytest.raises(StorageError, match="closed"):
+        store.reading().__enter__()
+
+
+@pytest.mark.parametrize("given", [{}, {"file": "memory.db", "store": InMemoryStore()}])
+def test_open_needs_exactly_one_of_file_and_store(given):
+    with pytest.raises(ConfigurationError, match="exactly one of file and store"):
+        GovernedMemory.open(**given)
+
+
+def test_open_with_a_path_as_store_names_the_file_argument(tmp_path):
+    with pytest.raises(ConfigurationError, match="store must be a MemoryStore"):
+        GovernedMemory.open(store=tmp_path / "memory.db")

@@ -10,7 +10,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from meve.calibration.maps import account
+from meve.calibration.maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import Relating
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -141,7 +141,7 @@ class Searcher:
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if query.verify else "",
-            calibration=account(self.kit.verifier.calibration.to_dict()) if query.verify else {},
+            calibration=summarize_calibration(self.kit.verifier.calibration.to_dict()) if query.verify else {},
             clock=self.kit.clock,
             notes=self._notes(query, indexes),
         )

@@ -1,0 +1,210 @@
+"""A back end of plain dicts: for tests, and to read before writing one of your own."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+
+from meve.errors import StorageError
+from meve.memory._audit.chain import AuditRow
+from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.stores.protocol import EventQuery, RecordQuery, SealedHead
+
+
+@dataclass(slots=True)
+class _User:
+    version: int = 0
+    records: dict[str, StoredRecord] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    """By id: the version of the record's last change."""
+    removed: dict[int, int] = field(default_factory=dict)
+    """By row: the version in which it was removed or archived."""
+    opinions: dict[str, Opinion] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _State:
+    users: dict[str, _User] = field(default_factory=dict)
+    rows: int = 0
+    entries: list[AuditRow] = field(default_factory=list)
+    head: SealedHead | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+class InMemoryTransaction:
+    """Reads and writes of one state. See `meve.memory.stores.protocol`."""
+
+    def __init__(self, state: _State) -> None:
+        self._state = state
+        self._versions: dict[str, int] = {}
+
+    def records(self, query: RecordQuery) -> list[StoredRecord]:
+        """Return the matching records, by row."""
+        matches = sorted(self._matches(query), key=lambda stored: stored.row, reverse=query.newest_first)
+        end = None if query.limit is None else query.offset + query.limit
+        return list(islice(matches, query.offset, end))
+
+    def count(self, query: RecordQuery) -> int:
+        """Return the number of matching records, whatever the limit and the offset."""
+        return sum(1 for _ in self._matches(query))
+
+    def version(self, user: str) -> int:
+        """Return the version of a user's records; 0 for an unknown user."""
+        return self._user(user).version
+
+    def removed_rows(self, user: str, since: int) -> list[int] | None:
+        """Return the rows that were removed or archived after a version."""
+        return [row for row, version in self._user(user).removed.items() if version > since]
+
+    def sessions(self, user: str, now: datetime) -> list[str]:
+        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
+        query = RecordQuery(user=user, kind="message", archived=None, alive_at=now)
+        return sorted({str(stored.record.session_id) for stored in self._matches(query)})
+
+    def users(self) -> list[str]:
+        """Return the keys of all users that have a record, archived or not, sorted."""
+        return sorted(key for key, user in self._state.users.items() if user.records)
+
+    def opinions(self, user: str) -> dict[str, Opinion]:
+        """Return a user's opinions of shared records, by record id."""
+        return dict(self._user(user).opinions)
+
+    def entries(self, query: EventQuery) -> Iterator[AuditRow]:
+        """Return the matching entries of the audit log, oldest first."""
+        for entry in self._state.entries:
+            if (
+                query.user in (None, entry.user)
+                and query.record in (None, entry.record)
+                and (not query.actions or entry.action in query.actions)
+                and (query.since is None or entry.at >= query.since)
+                and (query.until is None or entry.at < query.until)
+            ):
+                yield entry
+
+    def head(self) -> SealedHead | None:
+        """Return the end of the audit log; None if it was never written."""
+        return self._state.head
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of a setting; None if it isn't set."""
+        return self._state.settings.get(name)
+
+    def put(self, user: str, stored: StoredRecord) -> None:
+        """Write a record, in place of the one with its id."""
+        owner, record = self._changed(user), stored.record
+        before = owner.records.get(record.id)
+        if before is None or (before.record.archived and record.kind != "message"):
+            self._state.rows += 1
+            row = self._state.rows
+        else:
+            row = before.row
+        if record.archived:
+            owner.removed[row] = owner.version
+        owner.records[record.id] = replace(stored, row=row)
+        owner.changed[record.id] = owner.version
+
+    def remove(self, user: str, record_id: str) -> bool:
+        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
+        owner = self._changed(user)
+        before = owner.records.pop(record_id, None)
+        for each in self._state.users.values() if user == SHARED else ():
+            each.opinions.pop(record_id, None)
+        if before is not None:
+            owner.removed[before.row] = owner.version
+        return before is not None
+
+    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """Set `touched_at` of active records; the user's version stays."""
+        for stored in self.records(RecordQuery(user=user, ids=record_ids)):
+            touched = replace(stored, record=replace(stored.record, touched_at=at))
+            self._user(user).records[stored.record.id] = touched
+
+    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
+        """Write a user's opinion of a shared record; None removes it."""
+        opinions = self._changed(user).opinions
+        opinions.pop(record_id, None)
+        if opinion is not None:
+            opinions[record_id] = opinion
+
+    def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
+        """Add entries at the end of the audit log, and replace its head."""
+        self._state.entries += entries
+        self._state.head = head
+
+    def put_setting(self, name: str, value: str) -> None:
+        """Write a setting."""
+        self._state.settings[name] = value
+
+    def _user(self, user: str) -> _User:
+        return self._state.users.get(user, _User())
+
+    def _changed(self, user: str) -> _User:
+        """Return a user to change; all changes of a transaction make one version."""
+        owner = self._state.users.setdefault(user, _User())
+        owner.version = self._versions.setdefault(user, owner.version + 1)
+        return owner
+
+    def _matches(self, q: RecordQuery) -> Iterator[StoredRecord]:
+        users = self._state.users.values() if q.user is None else [self._user(q.user)]
+        for user, stored in ((user, stored) for user in users for stored in user.records.values()):
+            record = stored.record
+            if (
+                q.archived in (None, record.archived)
+                and (q.ids is None or record.id in q.ids)
+                and (q.derived_from is None or not set(q.derived_from).isdisjoint(record.derived_from))
+                and q.kind in (None, record.kind)
+                and q.session_id in (None, record.session_id)
+                and (q.alive_at is None or not record.expired(q.alive_at))
+                and (q.changed_since is None or user.changed[record.id] > q.changed_since)
+                and (q.after is None or stored.row > q.after)
+                and (q.before is None or stored.row < q.before)
+            ):
+                yield stored
+
+
+class InMemoryStore:
+    """A memory in this process, gone with it. See `meve.memory.stores.protocol.MemoryStore`.
+
+    Every write copies the whole state, and every read looks at every record of the user: it is for small memories.
+    """
+
+    name = "the in-memory store"
+
+    def __init__(self) -> None:
+        self._state = _State()
+        self._writers = threading.Lock()
+        self.is_closed = False
+
+    @contextmanager
+    def reading(self) -> Iterator[InMemoryTransaction]:
+        """Read one consistent state."""
+        self._check_open()
+        yield InMemoryTransaction(self._state)
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[InMemoryTransaction]:  # noqa: ARG002
+        """Write: replace the state when the block ends, keep it when it raises."""
+        with self._writers:
+            self._check_open()
+            state = deepcopy(self._state)
+            yield InMemoryTransaction(state)
+            self._state = state
+
+    def scrub(self) -> bool:
+        """Do nothing: there is no file."""
+        return True
+
+    def size(self) -> int:
+        """Return 0: there is no file."""
+        return 0
+
+    def close(self) -> None:
+        """Refuse all further reads and writes."""
+        self.is_closed = True
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise StorageError(f"{self.name} is closed: open another")
