@@ -24,7 +24,6 @@ class IndexStore:
 
     @property
     def name(self) -> str:
-        """The class name of the vector store."""
         return type(self.vectors).__name__
 
     @property
@@ -72,5 +71,4 @@ class IndexStore:
         )
 
     def size(self) -> int | None:
-        """Return the number of stored nodes; None if unknown."""
         return None

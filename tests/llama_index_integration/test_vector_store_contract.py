@@ -38,12 +38,12 @@ class OfKind(StoreContract):
 
 class TestSimple(OfKind):
     kind = "SimpleVectorStore"
-    takes_blank = False  # it divides by a vector's length, and the fake's is 0 where there are no words
+    takes_blank = False  # it divides by the vector norm, which is 0 for the fake embedding of a blank text
 
 
 class TestFaissMap(OfKind):
     kind = "FaissMapVectorStore"
-    adds_after_removals = False  # it numbers what it adds by how many it holds
+    adds_after_removals = False  # it numbers new vectors by its size
 
 
 class TestQdrant(OfKind):
