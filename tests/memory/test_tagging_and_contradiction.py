@@ -1,4 +1,4 @@
-"""What can be put in place of the rules, and what the default does: tags by policy, contradiction by a model."""
+"""Tagging by policy, and contradictions by a model."""
 
 import json
 
@@ -6,8 +6,7 @@ import pytest
 
 from meve.components.embedders import resolve_embedder
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PolicyError
-from meve.memory import GovernedMemory, Policy
-from meve.memory._classify.tags import PolicyTagger
+from meve.memory import GovernedMemory, Policy, PolicyTagger
 
 TAGGING = {
     "tagging": {
@@ -36,7 +35,7 @@ def tagging(file, clock):
         ("Cooking is fun.", {"cooking"}),  # its own name
     ],
 )
-def test_what_a_memory_is_about_is_told_by_words(text, tags):
+def test_tags_by_words(text, tags):
     rule = Policy.from_dict({"tagging": {**TAGGING["tagging"], "similarity": 1}}).tagging
     assert set(PolicyTagger(rule, resolve_embedder(None)).tags(text)) == tags
 
@@ -44,79 +43,83 @@ def test_what_a_memory_is_about_is_told_by_words(text, tags):
 @pytest.mark.parametrize(
     ("text", "tags"), [("I fly to Lisbon on May 3.", ("travel",)), ("The report is due on Friday.", ())]
 )
-def test_or_by_likeness_to_all_of_them(tagging, text, tags):
+def test_tags_by_similarity(tagging, text, tags):
     assert tagging.add(text, user_id="alice").tags == tags
 
 
-def test_tags_that_are_given_are_taken_as_they_are(tagging):
+def test_given_tags_are_kept(tagging):
     assert tagging.add("Keep the soil moist.", user_id="alice", tags=["House"]).tags == ("house",)
     assert tagging.add("Keep the soil moist.", user_id="alice", tags=[]).tags == ()
 
 
-def test_without_tags_in_the_policy_none_are_made_up(memory):
+def test_policy_without_tags_adds_none(memory):
     assert memory.add("Keep the soil moist.", user_id="alice").tags == ()
 
 
 @pytest.mark.parametrize("wrong", [{"tags": {" ": "x"}}, {"similarity": 2}, {"tags": ["x"]}, {"words": 1}])
-def test_a_tagging_that_can_not_be_is_named(wrong):
+def test_invalid_tagging_raises(wrong):
     with pytest.raises(PolicyError, match="tagging"):
         Policy.from_dict({"tagging": wrong})
 
 
 class TestInference:
-    """A model of inference in place of the rules; small, with weights that the test sets."""
+    """A small inference model with weights that the test sets."""
 
     @pytest.fixture
     def folder(self, tmp_path):
         pytest.importorskip("sentence_transformers")
-        from meve.testing.models import tiny_model
+        from meve.testing.tiny_models import save_tiny_model
 
-        made = tiny_model(tmp_path / "nli", labels=3)
-        config = json.loads((made / "config.json").read_text())
+        folder = save_tiny_model(tmp_path / "nli", labels=3)
+        config = json.loads((folder / "config.json").read_text())
         config["id2label"] = {"0": "ENTAILMENT", "1": "Contradiction", "2": "neutral"}
         config["label2id"] = {name: int(n) for n, name in config["id2label"].items()}
-        (made / "config.json").write_text(json.dumps(config))
-        return made
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
 
     @pytest.fixture
-    def judge(self, folder):
-        """Says contradiction of every pair."""
+    def detector(self, folder):
+        """A detector that finds a contradiction in every pair."""
         import torch
 
-        from meve.memory._contradiction.nli import NliContradiction
+        from meve.memory import NliContradiction
 
-        made = NliContradiction.load(str(folder))
+        detector = NliContradiction.load(str(folder))
         with torch.no_grad():
-            made._model.model.classifier.weight.zero_()
-            made._model.model.classifier.bias.copy_(torch.tensor([0.0, 9.0, 0.0]))
-        return made
+            detector._model.model.classifier.weight.zero_()
+            detector._model.model.classifier.bias.copy_(torch.tensor([0.0, 9.0, 0.0]))
+        return detector
 
-    def test_it_finds_what_rules_can_not(self, judge):
-        assert judge.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.").startswith("claim:")
-        assert judge.find_difference("Alice eats meat.", "Alice doesn't eat meat.") == "denial"  # the rules' own word
+    def test_model_finds_more_than_the_rules(self, detector):
+        assert detector.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.").startswith(
+            "claim:"
+        )
+        assert (
+            detector.find_difference("Alice eats meat.", "Alice doesn't eat meat.") == "denial"
+        )  # the rules' own word
 
-    def test_it_is_not_asked_of_different_subjects(self, judge):
-        assert judge.find_difference("Tomatoes love sun.", "The night train was late.") == ""
+    def test_different_subjects_are_not_compared(self, detector):
+        assert detector.find_difference("Tomatoes love sun.", "The night train was late.") == ""
 
-    def test_below_the_threshold_it_says_nothing(self, judge):
-        judge._threshold = 0.9999
-        assert judge.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.") == ""
+    def test_probability_below_the_threshold_is_no_contradiction(self, detector):
+        detector._threshold = 0.9999
+        assert detector.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.") == ""
 
-    def test_a_memory_asks_it_where_it_is_given(self, file, judge):
-        with GovernedMemory.open(file, contradiction=judge) as memory:
+    def test_memory_uses_the_given_detector(self, file, detector):
+        with GovernedMemory.open(file, contradiction=detector) as memory:
             memory.add("Tomatoes love sun in summer.", user_id="alice", id="t")
             recall = memory.search("What do tomatoes love in summer?", user_id="alice")
-            done = memory.reflect(recall, answer="Tomatoes hate sun in summer.")
-            assert (done.verdicts["t"].outcome, done.verdicts["t"].reason) == ("contradicted", "another claim")
+            result = memory.reflect(recall, answer="Tomatoes hate sun in summer.")
+            assert (result.verdicts["t"].outcome, result.verdicts["t"].reason) == ("contradicted", "another claim")
 
-    def test_a_model_of_another_kind_is_named(self, tmp_path):
+    def test_unsuitable_model_or_threshold_raises(self, tmp_path):
         pytest.importorskip("sentence_transformers")
-        from meve.memory._contradiction.nli import NliContradiction
-        from meve.testing.models import tiny_model
+        from meve.memory import NliContradiction
+        from meve.testing.tiny_models import save_tiny_model
 
         with pytest.raises(ModelError, match="none is 'contradiction'"):
-            NliContradiction.load(str(tiny_model(tmp_path / "one")))
+            NliContradiction.load(str(save_tiny_model(tmp_path / "one")))
         with pytest.raises((ModelNotFoundError, ModelError), match="contradictions to the rules"):
             NliContradiction.load(str(tmp_path / "none"), local_files_only=True)
         with pytest.raises(ConfigurationError, match="threshold"):
-            NliContradiction.load(str(tiny_model(tmp_path / "three", labels=3)), threshold=2)
+            NliContradiction.load(str(save_tiny_model(tmp_path / "three", labels=3)), threshold=2)
