@@ -13,7 +13,7 @@ from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters import VectorStoreAdapter
 from langchain_meve.retriever import MeVeRetriever
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
@@ -44,7 +44,7 @@ class MeVeVectorStore(VectorStore):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         self.inner = inner
         retriever = MeVeRetriever.from_vectorstore(
@@ -115,7 +115,7 @@ class MeVeVectorStore(VectorStore):
                 return result
             if ids is not None:
                 self._engine.unindex(map(str, ids))
-            elif self._store.lists:
+            elif self._store.can_list:
                 self._engine.refresh()
             else:
                 self._engine.clear_index()

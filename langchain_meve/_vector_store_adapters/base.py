@@ -20,7 +20,7 @@ class VectorStoreAdapter:
         filter_keyword: the parameter by which its `similarity_search` takes a filter; None if unknown.
     """
 
-    lists = False
+    can_list = False
     """Whether the store can list and count its documents."""
     replaces = True
     """Whether adding a document under a used id replaces the old one."""

@@ -14,7 +14,7 @@ PAGE_SIZE = 500
 class ChromaAdapter(VectorStoreAdapter):
     """Adapts langchain-chroma's Chroma; a filter is a mapping, with operators."""
 
-    lists = True
+    can_list = True
 
     def filter_options(self, where: Any) -> dict[str, Any]:
         """Return the search arguments that pass a filter to the store."""

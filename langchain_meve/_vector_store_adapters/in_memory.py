@@ -12,7 +12,7 @@ from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 class InMemoryAdapter(VectorStoreAdapter):
     """Adapts langchain-core's InMemoryVectorStore; a filter is a function of a document."""
 
-    lists = True
+    can_list = True
 
     def filter_options(self, where: Any) -> dict[str, Any]:
         """Return the search arguments that pass a filter to the store."""

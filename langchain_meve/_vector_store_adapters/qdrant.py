@@ -21,7 +21,7 @@ _ID_NAMESPACE = uuid.UUID("0b7d1c62-55f0-4b0c-9f0e-6a5f7a1f3d84")
 class QdrantAdapter(VectorStoreAdapter):
     """Adapts langchain-qdrant's QdrantVectorStore; a filter is qdrant_client's. Document ids stand in the metadata."""
 
-    lists = True
+    can_list = True
 
     def filter_options(self, where: Any) -> dict[str, Any]:
         """Return the search arguments that pass a filter to the store."""

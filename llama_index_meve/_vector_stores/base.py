@@ -27,7 +27,7 @@ class IndexStore:
         return type(self.vectors).__name__
 
     @property
-    def lists(self) -> bool:
+    def can_list(self) -> bool:
         """Whether the store can list and count its nodes synchronously."""
         return False
 

@@ -20,7 +20,7 @@ class DocstoreBackedStore(IndexStore):
     """
 
     @property
-    def lists(self) -> bool:
+    def can_list(self) -> bool:
         return True
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:

@@ -15,7 +15,7 @@ class QdrantStore(IndexStore):
     """QdrantVectorStore, which holds its nodes, with a sync client, an async client, or both."""
 
     @property
-    def lists(self) -> bool:
+    def can_list(self) -> bool:
         return self.vectors._client is not None
 
     def async_method(self, name: str) -> Any:
