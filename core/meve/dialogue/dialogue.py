@@ -17,7 +17,7 @@ from meve.dialogue._components import DialogueComponents, EntityOptions, LoadedC
 from meve.dialogue._name_index import NameIndex, NameWords, extract_names
 from meve.dialogue._turn_passages import TurnPassage, split_turn
 from meve.errors import ConfigurationError, ModelError, ValidationError, wrap_errors
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
 
@@ -83,7 +83,7 @@ class Dialogue:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         self._components = DialogueComponents(embedder, entities, tokens)
         self._turns: list[Turn] = []
@@ -107,7 +107,7 @@ class Dialogue:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> Self:
         """Create a dialogue of these turns.
 
