@@ -37,7 +37,7 @@ def tagging(file, clock):
 )
 def test_tags_by_words(text, tags):
     rule = Policy.from_dict({"tagging": {**TAGGING["tagging"], "similarity": 1}}).tagging
-    assert set(PolicyTagger(rule, resolve_embedder(None)).tags(text)) == tags
+    assert set(PolicyTagger(rule, resolve_embedder(None)).tag(text)) == tags
 
 
 @pytest.mark.parametrize(

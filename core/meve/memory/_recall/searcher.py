@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-from meve.calibration.maps import account
+from meve.calibration.maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import Relating
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -139,7 +139,7 @@ class Searcher:
             tokens=self.kit.tokens,
             embedder=self.kit.embedder,
             verifier_name=self.kit.verifier.name if asked.verify else "",
-            calibration=account(self.kit.verifier.calibration.to_dict()) if asked.verify else {},
+            calibration=summarize_calibration(self.kit.verifier.calibration.to_dict()) if asked.verify else {},
             clock=self.kit.clock,
             notes=self._notes(asked, shelves),
         )

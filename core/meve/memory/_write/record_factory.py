@@ -80,7 +80,7 @@ def drafted(
         created_at=now,
         expires_at=end_of_life(policy, chosen, source, now, ttl, expires_at),
         session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
-        tags=checked_tags(tagger.tags(text) if tags is None else tags),
+        tags=checked_tags(tagger.tag(text) if tags is None else tags),
         metadata=checked_metadata(metadata),
         reflection=policy.reflection.chat_start if chat else policy.reflection.start,
     )
