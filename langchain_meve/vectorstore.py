@@ -73,7 +73,7 @@ class MeVeVectorStore(VectorStore):
         with self._engine.updating():
             if not self._store.replaces:
                 self._delete_existing(list(latest))
-            keys = {i: self._store.key(i) for i in latest}
+            keys = {i: self._store.to_store_id(i) for i in latest}
             stored = [self._store.to_stored(document, i) for i, document in latest.items()]
             added = self.inner.add_documents(stored, ids=list(keys.values()), **kwargs)
             store_ids = {i: i if key == keys[i] else str(key) for i, key in zip(latest, added, strict=True)}
@@ -134,7 +134,7 @@ class MeVeVectorStore(VectorStore):
         return True
 
     def _keys(self, ids: Iterable[str]) -> list[Any]:
-        return [self._store.key(str(i)) for i in ids]
+        return [self._store.to_store_id(str(i)) for i in ids]
 
     def _passage(self, store_id: str, document: Document) -> DocumentPassage:
         return document_to_passage(document, self._store.canonical_id(store_id))

@@ -38,7 +38,7 @@ class VectorStoreAdapter:
         """Return an id as the store spells it."""
         return passage_id
 
-    def key(self, document_id: str) -> Any:
+    def to_store_id(self, document_id: str) -> Any:
         """Return an id in the type that the store takes."""
         return document_id
 

@@ -16,10 +16,6 @@ class ChromaAdapter(VectorStoreAdapter):
 
     can_list = True
 
-    def filter_options(self, where: Any) -> dict[str, Any]:
-        """Return the search arguments that pass a filter to the store."""
-        return {"filter": where}
-
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         """Return the passages with these ids that the filter admits, read in pages since Chroma limits ids per call."""
         pages = [list(ids[start : start + PAGE_SIZE]) for start in range(0, len(ids), PAGE_SIZE)]

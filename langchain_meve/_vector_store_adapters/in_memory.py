@@ -14,10 +14,6 @@ class InMemoryAdapter(VectorStoreAdapter):
 
     can_list = True
 
-    def filter_options(self, where: Any) -> dict[str, Any]:
-        """Return the search arguments that pass a filter to the store."""
-        return {"filter": where}
-
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         """Return the passages with these ids that the filter admits."""
         documents = self.vectorstore.get_by_ids(list(ids))
