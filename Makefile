@@ -1,4 +1,4 @@
-# make demo: see it work. make test: prove that it does. Both set up what is missing, in .venv.
+# make demo runs the demonstration, make test all checks; both create .venv if needed.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,7 +11,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
 .PHONY: help demo test lint types layers tests soak wheel fix clean
-help: ## Say what there is to make
+help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
 $(MADE):
@@ -26,14 +26,14 @@ $(VENV)/.demo: $(MADE) pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@echo "installing what the tests need, torch too: a few minutes the first time"
+	@echo "installing test dependencies, torch included: a few minutes the first time"
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.demo ## Index the Python language reference, and ask it questions
+demo: $(VENV)/.demo ## Index the Python language reference and answer questions from it
 	@$(BIN)/meve demo
 
-test: lint types layers tests wheel ## Everything that must hold
+test: lint types layers tests wheel ## All checks
 
 lint: $(VENV)/.dev ## Style (ruff)
 	$(BIN)/ruff check .
@@ -49,15 +49,15 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-soak: $(VENV)/.dev ## Kill a memory's writers a thousand times, and look what is left: half an hour
+soak: $(VENV)/.dev ## Kill writers of a memory a thousand times and check the file (half an hour)
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
 
-wheel: $(VENV)/.dev ## The built wheel, installed and tested without the tree
+wheel: $(VENV)/.dev ## Test the built wheel outside the source tree
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
 
-fix: $(VENV)/.dev ## Format, and mend what a machine can
+fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean: ## Remove what make made
+clean: ## Remove generated files
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

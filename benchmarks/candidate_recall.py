@@ -15,9 +15,9 @@ import numpy as np
 from meve.components.embedders import resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
 from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import CACHE, QUESTIONS, SEED
-from meve.evaluation.run import sample
+from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
 from meve.evaluation.types import EvaluationSet
 
 SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")
@@ -50,7 +50,7 @@ def found(
     chosen: EvaluationSet, embedders: Sequence[str], questions: int, cache: Path
 ) -> tuple[Hits, list[frozenset[str]]]:
     """The best passages of each source, for each question with gold, and its gold."""
-    asked = [q for q in sample(chosen.questions, questions, SEED) if q.gold and q.answerable]
+    asked = [q for q in sample_questions(chosen.questions, questions, SEED) if q.gold and q.answerable]
     ids, texts, most = [p.id for p in chosen.passages], [p.content for p in chosen.passages], max(REACH)
     words = Bm25Index()
     words.add(np.arange(len(ids)), texts)

@@ -21,10 +21,10 @@ from meve.calibration.fitting import calibrate, raw_scores
 from meve.calibration.maps import PlattCalibration
 from meve.components.embedders import resolve_embedder
 from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import CACHE, QUESTIONS, SEED
+from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
 from meve.evaluation.report.plots import OURS, THEIRS, save, using_matplotlib
-from meve.evaluation.run import sample
 from meve.types import LabelledPair
 
 SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")
@@ -67,7 +67,7 @@ def measured(name: str, given: argparse.Namespace) -> tuple[np.ndarray, list[Sca
     embedder = resolve_embedder(given.embedder)
     kept = CachedEmbedder(embedder, given.cache / CACHE) if given.cache else embedder
     retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=given.verifier)
-    asked = [q for q in sample(chosen.questions, given.questions, SEED) if q.gold and q.answerable]
+    asked = [q for q in sample_questions(chosen.questions, given.questions, SEED) if q.gold and q.answerable]
     halves: list[list[LabelledPair]] = [[], []]
     for n, question in enumerate(asked):
         found = retriever.retrieve(question.text, mode="standard_rag").trace.candidates

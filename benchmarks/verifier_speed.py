@@ -17,9 +17,9 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import SEED
-from meve.evaluation.run import sample
+from meve.evaluation.experiments._experiment import SEED
 
 PASSAGES = 20
 
@@ -40,7 +40,7 @@ def main() -> None:
     whole = CrossEncoder(str(given.weights), device="cpu")
     chosen = read_set(given.set, given.data)
     texts = sorted((p.content for p in chosen.passages), key=len)
-    asked = [q.text for q in sample(chosen.questions, given.questions + 1, SEED)]
+    asked = [q.text for q in sample_questions(chosen.questions, given.questions + 1, SEED)]
     rng = np.random.default_rng(SEED)
     times: dict[str, list[float]] = {"small": [], "whole": []}
     taus = []

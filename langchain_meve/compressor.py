@@ -12,7 +12,7 @@ from langchain_meve._documents import context_to_documents, documents_to_passage
 from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability
 from meve.integrations._options import merge_options
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import Tokens, make_engine
+from meve.pipeline.engine import TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
 
 
@@ -55,7 +55,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
         """Build a compressor from named components, or from the default ones.

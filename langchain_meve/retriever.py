@@ -19,7 +19,7 @@ from meve.errors import ConfigurationError
 from meve.integrations._options import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
@@ -87,7 +87,7 @@ class MeVeRetriever(BaseRetriever):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
         """Build a retriever over documents; those without text are skipped, and of equal ids the first counts.
@@ -142,7 +142,7 @@ class MeVeRetriever(BaseRetriever):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
         """Build a retriever whose first phase searches an existing vector store.
@@ -173,7 +173,7 @@ class MeVeRetriever(BaseRetriever):
         engine = StoreRetriever.from_store(
             store,
             passages=None if documents is None else [store.passage(document) for document in documents],
-            words=keyword_search and store.lists,
+            words=keyword_search and store.can_list,
             config=config,
             embedder=embedder,
             verifier=verifier,

@@ -13,7 +13,7 @@ from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters import VectorStoreAdapter
 from langchain_meve.retriever import MeVeRetriever
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
@@ -44,7 +44,7 @@ class MeVeVectorStore(VectorStore):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         self.inner = inner
         retriever = MeVeRetriever.from_vectorstore(
@@ -73,7 +73,7 @@ class MeVeVectorStore(VectorStore):
         with self._engine.updating():
             if not self._store.replaces:
                 self._delete_existing(list(latest))
-            keys = {i: self._store.key(i) for i in latest}
+            keys = {i: self._store.to_store_id(i) for i in latest}
             stored = [self._store.to_stored(document, i) for i, document in latest.items()]
             added = self.inner.add_documents(stored, ids=list(keys.values()), **kwargs)
             store_ids = {i: i if key == keys[i] else str(key) for i, key in zip(latest, added, strict=True)}
@@ -115,7 +115,7 @@ class MeVeVectorStore(VectorStore):
                 return result
             if ids is not None:
                 self._engine.unindex(map(str, ids))
-            elif self._store.lists:
+            elif self._store.can_list:
                 self._engine.refresh()
             else:
                 self._engine.clear_index()
@@ -134,7 +134,7 @@ class MeVeVectorStore(VectorStore):
         return True
 
     def _keys(self, ids: Iterable[str]) -> list[Any]:
-        return [self._store.key(str(i)) for i in ids]
+        return [self._store.to_store_id(str(i)) for i in ids]
 
     def _passage(self, store_id: str, document: Document) -> DocumentPassage:
         return document_to_passage(document, self._store.canonical_id(store_id))

@@ -10,13 +10,13 @@ from llama_index.core.utils import get_tokenizer
 from meve.components.tokenizers import resolve_tokens
 from meve.components.tokenizers.function import FunctionTokens
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import TokenCounter
 
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 
-def resolve_token_counter(tokens: Tokens | None, config: RetrieverConfig | None) -> Tokens | None:
+def resolve_token_counter(tokens: TokenCounterLike | None, config: RetrieverConfig | None) -> TokenCounterLike | None:
     """Return the given token counter, else None if the configuration names one, else LlamaIndex's tokenizer.
 
     Args:

@@ -19,7 +19,6 @@ class MeVePhaseEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the event's name in traces."""
         return "MeVePhaseEvent"
 
 
@@ -32,7 +31,6 @@ class MeVeTraceEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the event's name in traces."""
         return "MeVeTraceEvent"
 
 

@@ -26,7 +26,6 @@ _ROLES = {
 
 
 def text_of(message: ChatMessage) -> str:
-    """Return the text blocks of a message, one a line."""
     return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock) and block.text)
 
 
@@ -46,7 +45,6 @@ def question_text(question: str | ChatMessage | QueryBundle | None) -> str | Non
 
 
 def role_of(message: ChatMessage) -> str:
-    """Return `user`, `assistant`, `tool` or `system`."""
     return _role_name(message.role)
 
 
@@ -99,12 +97,10 @@ def has_open_question(messages: Sequence[ChatMessage]) -> bool:
 
 
 def message_digest(message: ChatMessage) -> str:
-    """Return a hash of a message's role and text."""
     return hashlib.sha256(f"{role_of(message)}:{text_of(message)}".encode(errors="replace")).hexdigest()[:32]
 
 
 def to_turns(messages: Sequence[ChatMessage], ids: Sequence[str]) -> list[Turn]:
-    """Return messages as turns with these ids."""
     return [Turn(id=id_, speaker=role_of(m), text=text_of(m)) for m, id_ in zip(messages, ids, strict=True)]
 
 

@@ -49,7 +49,6 @@ class MessageCounter:
         self._lock = Lock()
 
     def count_text(self, text: str) -> int:
-        """Count the tokens of a text; repeated texts come from a cache."""
         if not text:
             return 0
         key = (hash(text), len(text))

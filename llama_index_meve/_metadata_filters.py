@@ -42,7 +42,6 @@ def normalize_filters(filters: MetadataFilters | None) -> MetadataFilters | None
 
 
 def has_nested_filters(filters: MetadataFilters) -> bool:
-    """Return whether a group contains another group."""
     return any(isinstance(each, MetadataFilters) for each in filters.filters)
 
 

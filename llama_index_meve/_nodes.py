@@ -77,7 +77,6 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
 
 
 def copy_node(node: BaseNode) -> BaseNode:
-    """Return a copy of a node that doesn't share its metadata."""
     return node.model_copy(update={"metadata": copy_metadata(node.metadata)})
 
 

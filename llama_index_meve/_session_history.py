@@ -40,7 +40,6 @@ class SessionHistory:
     session_id: str
 
     def messages(self) -> list[ChatMessage]:
-        """Return every message, as fresh copies."""
         page = self.memory.messages.page(self.session_id, user_id=self.user_id)
         return [message_from_json(each.value) for each in page]
 
@@ -65,7 +64,6 @@ class SessionHistory:
         return replace(window, question=last_question(messages))
 
     def add(self, messages: Sequence[ChatMessage]) -> list[StoredMessage]:
-        """Append messages."""
         values = [message_to_json(each) for each in messages]
         ids = self.memory.messages.add(self.session_id, values, user_id=self.user_id, reason="said in a conversation")
         return [StoredMessage(id_, id_, message) for id_, message in zip(ids, messages, strict=True)]
@@ -88,7 +86,6 @@ class SessionHistory:
         return added
 
     def contains(self, stored: StoredMessage) -> bool:
-        """Return whether a message is still stored."""
         try:
             self.memory.get(stored.id, user_id=self.user_id)
         except UnknownIdError:

@@ -63,7 +63,6 @@ class OpenQuestions:
                 self._last = None
 
     def add_recall(self, recall: QuestionRecall) -> None:
-        """Store the recall for a question."""
         with self._lock:
             self._last = self._recalls[recall.question] = recall
 
@@ -97,7 +96,6 @@ class OpenQuestions:
             return answered.recall if answered else None
 
     def forget(self) -> None:
-        """Drop all questions and recalls."""
         with self._lock:
             self._recalls.clear()
             self._open.clear()

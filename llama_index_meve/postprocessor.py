@@ -20,7 +20,7 @@ from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve.integrations._options import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Engine, Tokens, make_engine
+from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
 from meve.types import Candidate, Query
 
@@ -80,7 +80,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
         """Create a postprocessor from components, given or named; by default the shipped ones.

@@ -24,7 +24,7 @@ from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.integrations._options import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
@@ -85,7 +85,7 @@ class MeVeRetriever(BaseRetriever):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:
         """Create a retriever over nodes; those without text are skipped, and of equal ids the first counts.
@@ -119,7 +119,7 @@ class MeVeRetriever(BaseRetriever):
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: Verifier | str | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:
         """Create a retriever whose first phase searches an existing index.
@@ -144,7 +144,7 @@ class MeVeRetriever(BaseRetriever):
         engine = StoreRetriever.from_store(
             store,
             passages=None if nodes is None else nodes_to_passages(nodes),
-            words=store.lists,
+            words=store.can_list,
             config=config,
             embedder=embedder,
             verifier=verifier,

@@ -10,24 +10,24 @@ from langchain_core.documents import Document
 
 from benchmarks.peers.langchain_stock import FAISS, SharedEmbeddings
 from langchain_meve import MeVeRetriever
-from meve.evaluation.types import Parts
+from meve.evaluation.types import SharedComponents
 from meve.pipeline.config import Overrides
 from meve.types import Passage
 
 Ask = Callable[[str], Sequence[Passage]]
 
 
-def over_faiss(passages: Sequence[Passage], parts: Parts) -> Ask:
+def over_faiss(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Phase 1 is langchain-community's FAISS, exact, over the shared embedder; all settings are the defaults."""
     return _asking(_retriever(passages, parts))
 
 
-def few_sentences(passages: Sequence[Passage], parts: Parts) -> Ask:
+def few_sentences(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """The same, set for short prompts: ten candidates a source, of each passage the sentences that carry evidence."""
     return _asking(_retriever(passages, parts, candidates=10, packing="sentences"))
 
 
-def _retriever(passages: Sequence[Passage], parts: Parts, **settings: Unpack[Overrides]) -> MeVeRetriever:
+def _retriever(passages: Sequence[Passage], parts: SharedComponents, **settings: Unpack[Overrides]) -> MeVeRetriever:
     documents = [Document(p.content, id=p.id) for p in passages]
     store = FAISS.from_documents(documents, SharedEmbeddings(parts.embedder), ids=[p.id for p in passages])
     return MeVeRetriever.from_vectorstore(

@@ -55,7 +55,7 @@ with warnings.catch_warnings():
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
 
-from meve.evaluation.types import Parts
+from meve.evaluation.types import SharedComponents
 from meve.ports import Embedder, Verifier
 from meve.types import Passage
 
@@ -65,7 +65,7 @@ ID = "passage"
 Ask = Callable[[str], Sequence[Passage]]
 
 
-def hybrid(passages: Sequence[Passage], parts: Parts) -> Ask:
+def hybrid(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Both searches, fused by reciprocal ranks, reranked, freed of near-duplicates, trimmed."""
     if not passages:
         return lambda _: []
@@ -78,7 +78,7 @@ def hybrid(passages: Sequence[Passage], parts: Parts) -> Ask:
     return lambda query: _passages(retriever.invoke(query), known)
 
 
-def fallback(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Dense search and threshold; keywords only where too few reach it; freed of near-duplicates, trimmed."""
     if not passages:
         return lambda _: []
@@ -112,12 +112,12 @@ def fallback(passages: Sequence[Passage], parts: Parts) -> Ask:
     return ask
 
 
-def hybrid_shared_runtime(passages: Sequence[Passage], parts: Parts) -> Ask:
+def hybrid_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """`hybrid`, verified by the shared verifier itself."""
     return hybrid(passages, replace(parts, verifier_model=None))
 
 
-def fallback_shared_runtime(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fallback_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """`fallback`, verified by the shared verifier itself."""
     return fallback(passages, replace(parts, verifier_model=None))
 
@@ -154,7 +154,7 @@ class SharedCrossEncoder(BaseCrossEncoder):
 class TokenBudget(BaseDocumentTransformer):
     """Keeps documents in order while they fit; one that doesn't is skipped, and the next one tried."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SharedComponents) -> None:
         self._parts = parts
 
     def transform_documents(self, documents: Sequence[Document], **_: Any) -> Sequence[Document]:
@@ -173,7 +173,7 @@ class TokenBudget(BaseDocumentTransformer):
         return kept
 
 
-def _searches(passages: Sequence[Passage], parts: Parts, embeddings: Embeddings) -> tuple[BaseRetriever, BaseRetriever]:
+def _searches(passages: Sequence[Passage], parts: SharedComponents, embeddings: Embeddings) -> tuple[BaseRetriever, BaseRetriever]:
     """By vectors, and by words."""
     documents = [Document(page_content=p.content, metadata={ID: p.id}) for p in passages]
     store = FAISS.from_documents(documents, embeddings, distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT)
@@ -186,7 +186,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _cross_encoder(parts: Parts) -> BaseCrossEncoder:
+def _cross_encoder(parts: SharedComponents) -> BaseCrossEncoder:
     """LangChain's own runtime where there are weights to load, else the shared verifier."""
     return _loaded(parts.verifier_model) if parts.verifier_model else SharedCrossEncoder(parts.verifier)
 
@@ -197,7 +197,7 @@ def _loaded(model: str) -> BaseCrossEncoder:
     return HuggingFaceCrossEncoder(model_name=model, model_kwargs={"activation_fn": lambda logits: logits})
 
 
-def _last_steps(parts: Parts, embeddings: Embeddings) -> list[BaseDocumentTransformer]:
+def _last_steps(parts: SharedComponents, embeddings: Embeddings) -> list[BaseDocumentTransformer]:
     return [
         EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=parts.redundancy),
         TokenBudget(parts),

@@ -13,14 +13,14 @@ from llama_index.vector_stores.faiss import FaissVectorStore
 
 from benchmarks.peers.llamaindex_stock import SharedEmbedding
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
-from meve.evaluation.types import Parts
+from meve.evaluation.types import SharedComponents
 from meve.pipeline.config import Overrides
 from meve.types import Passage
 
 Ask = Callable[[str], Sequence[Passage]]
 
 
-def postprocessor(passages: Sequence[Passage], parts: Parts) -> Ask:
+def postprocessor(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Phases 2 to 5 after the index's own retriever."""
     known = {p.id: p for p in passages}
     stock = _index(passages, parts).as_retriever(similarity_top_k=parts.candidates)
@@ -32,17 +32,17 @@ def postprocessor(passages: Sequence[Passage], parts: Parts) -> Ask:
     ]
 
 
-def retriever(passages: Sequence[Passage], parts: Parts) -> Ask:
+def retriever(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """All five phases, of which the index is the first; all settings are the defaults."""
     return _asking(_retriever(passages, parts))
 
 
-def few_sentences(passages: Sequence[Passage], parts: Parts) -> Ask:
+def few_sentences(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """The same, set for short prompts: ten candidates a source, of each passage the sentences that carry evidence."""
     return _asking(_retriever(passages, parts, candidates=10, packing="sentences"))
 
 
-def _retriever(passages: Sequence[Passage], parts: Parts, **settings: Unpack[Overrides]) -> MeVeRetriever:
+def _retriever(passages: Sequence[Passage], parts: SharedComponents, **settings: Unpack[Overrides]) -> MeVeRetriever:
     return MeVeRetriever.from_index(
         _index(passages, parts),
         config=parts.config.override(**settings),
@@ -59,7 +59,7 @@ def _asking(retriever: MeVeRetriever) -> Ask:
     return ask
 
 
-def _index(passages: Sequence[Passage], parts: Parts) -> VectorStoreIndex:
+def _index(passages: Sequence[Passage], parts: SharedComponents) -> VectorStoreIndex:
     nodes = [TextNode(id_=p.id, text=p.content) for p in passages]
     store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(parts.embedder.dimension))
     storage = StorageContext.from_defaults(vector_store=store)

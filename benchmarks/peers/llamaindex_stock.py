@@ -54,14 +54,14 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from llama_index.retrievers.bm25 import BM25Retriever
 from llama_index.vector_stores.faiss import FaissVectorStore
 
-from meve.evaluation.types import Parts
+from meve.evaluation.types import SharedComponents
 from meve.ports import Calibration, Embedder, Verifier
 from meve.types import Passage
 
 Ask = Callable[[str], Sequence[Passage]]
 
 
-def fusion(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fusion(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Both searches, fused by reciprocal ranks, reranked, trimmed."""
     if not passages:
         return lambda _: []
@@ -83,7 +83,7 @@ def fusion(passages: Sequence[Passage], parts: Parts) -> Ask:
     return ask
 
 
-def fallback(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """Dense search and threshold; keywords only where too few reach it; trimmed."""
     if not passages:
         return lambda _: []
@@ -110,12 +110,12 @@ def fallback(passages: Sequence[Passage], parts: Parts) -> Ask:
     return ask
 
 
-def fusion_shared_runtime(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fusion_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """`fusion`, verified by the shared verifier itself."""
     return fusion(passages, replace(parts, verifier_model=None))
 
 
-def fallback_shared_runtime(passages: Sequence[Passage], parts: Parts) -> Ask:
+def fallback_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     """`fallback`, verified by the shared verifier itself."""
     return fallback(passages, replace(parts, verifier_model=None))
 
@@ -182,9 +182,9 @@ class Calibrated(BaseNodePostprocessor):
 class TokenBudget(BaseNodePostprocessor):
     """Keeps nodes in order while they fit; one that doesn't is skipped, and the next one tried."""
 
-    _parts: Parts = PrivateAttr()
+    _parts: SharedComponents = PrivateAttr()
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SharedComponents) -> None:
         super().__init__()
         self._parts = parts
 
@@ -206,7 +206,7 @@ class TokenBudget(BaseNodePostprocessor):
         return kept
 
 
-def _searches(passages: Sequence[Passage], parts: Parts) -> tuple[BaseRetriever, BaseRetriever]:
+def _searches(passages: Sequence[Passage], parts: SharedComponents) -> tuple[BaseRetriever, BaseRetriever]:
     """By vectors, and by words."""
     nodes = [TextNode(id_=p.id, text=p.content) for p in passages]
     store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(parts.embedder.dimension))
@@ -220,7 +220,7 @@ def _searches(passages: Sequence[Passage], parts: Parts) -> tuple[BaseRetriever,
     return dense, keywords
 
 
-def _rerank(parts: Parts) -> list[BaseNodePostprocessor]:
+def _rerank(parts: SharedComponents) -> list[BaseNodePostprocessor]:
     """LlamaIndex's own runtime where there are weights to load, else the shared verifier. Scores are probabilities."""
     if parts.verifier_model is None:
         return [SharedRerank(parts.verifier)]

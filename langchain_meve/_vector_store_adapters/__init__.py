@@ -24,7 +24,7 @@ def adapt_vector_store(vectorstore: VectorStore, filter_keyword: str | None = No
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(vectorstore).__mro__}
     for name, adapter in ADAPTERS.items():
         if name in kinds:
-            return adapter(vectorstore)
+            return adapter(vectorstore, "filter")
     return VectorStoreAdapter(vectorstore, filter_keyword)
 
 

@@ -20,7 +20,7 @@ class VectorStoreAdapter:
         filter_keyword: the parameter by which its `similarity_search` takes a filter; None if unknown.
     """
 
-    lists = False
+    can_list = False
     """Whether the store can list and count its documents."""
     replaces = True
     """Whether adding a document under a used id replaces the old one."""
@@ -38,7 +38,7 @@ class VectorStoreAdapter:
         """Return an id as the store spells it."""
         return passage_id
 
-    def key(self, document_id: str) -> Any:
+    def to_store_id(self, document_id: str) -> Any:
         """Return an id in the type that the store takes."""
         return document_id
 

@@ -14,11 +14,7 @@ PAGE_SIZE = 500
 class ChromaAdapter(VectorStoreAdapter):
     """Adapts langchain-chroma's Chroma; a filter is a mapping, with operators."""
 
-    lists = True
-
-    def filter_options(self, where: Any) -> dict[str, Any]:
-        """Return the search arguments that pass a filter to the store."""
-        return {"filter": where}
+    can_list = True
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         """Return the passages with these ids that the filter admits, read in pages since Chroma limits ids per call."""

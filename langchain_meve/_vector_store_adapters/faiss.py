@@ -10,7 +10,7 @@ from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 class FaissAdapter(VectorStoreAdapter):
     """Adapts langchain-community's FAISS; a filter is a mapping, with operators, or a function of the metadata."""
 
-    lists = True
+    can_list = True
     replaces = False
 
     def filter_options(self, where: Any) -> dict[str, Any]:

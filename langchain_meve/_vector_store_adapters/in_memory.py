@@ -12,11 +12,7 @@ from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 class InMemoryAdapter(VectorStoreAdapter):
     """Adapts langchain-core's InMemoryVectorStore; a filter is a function of a document."""
 
-    lists = True
-
-    def filter_options(self, where: Any) -> dict[str, Any]:
-        """Return the search arguments that pass a filter to the store."""
-        return {"filter": where}
+    can_list = True
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         """Return the passages with these ids that the filter admits."""

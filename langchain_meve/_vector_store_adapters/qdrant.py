@@ -21,18 +21,14 @@ _ID_NAMESPACE = uuid.UUID("0b7d1c62-55f0-4b0c-9f0e-6a5f7a1f3d84")
 class QdrantAdapter(VectorStoreAdapter):
     """Adapts langchain-qdrant's QdrantVectorStore; a filter is qdrant_client's. Document ids stand in the metadata."""
 
-    lists = True
-
-    def filter_options(self, where: Any) -> dict[str, Any]:
-        """Return the search arguments that pass a filter to the store."""
-        return {"filter": where}
+    can_list = True
 
     def canonical_id(self, passage_id: str) -> str:
         """Return a number, or a UUID with hyphens, for a valid point id, and any other id as it is."""
         point_id = _point_id(passage_id)
         return passage_id if point_id is None else str(point_id)
 
-    def key(self, document_id: str) -> int | str:
+    def to_store_id(self, document_id: str) -> int | str:
         """Return a valid point id, which is a number or a UUID; any other id is hashed to a UUID."""
         point_id = _point_id(document_id)
         return str(uuid.uuid5(_ID_NAMESPACE, document_id)) if point_id is None else point_id
@@ -63,7 +59,7 @@ class QdrantAdapter(VectorStoreAdapter):
             return []
         from qdrant_client import models
 
-        has_id = models.HasIdCondition(has_id=[self.key(i) for i in ids])
+        has_id = models.HasIdCondition(has_id=[self.to_store_id(i) for i in ids])
         scroll_filter = models.Filter(must=[has_id, where] if where is not None else [has_id])
         points, _ = self.vectorstore.client.scroll(
             self.vectorstore.collection_name, scroll_filter=scroll_filter, limit=len(ids), with_payload=True

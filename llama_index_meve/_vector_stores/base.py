@@ -24,11 +24,10 @@ class IndexStore:
 
     @property
     def name(self) -> str:
-        """The class name of the vector store."""
         return type(self.vectors).__name__
 
     @property
-    def lists(self) -> bool:
+    def can_list(self) -> bool:
         """Whether the store can list and count its nodes synchronously."""
         return False
 
@@ -72,5 +71,4 @@ class IndexStore:
         )
 
     def size(self) -> int | None:
-        """Return the number of stored nodes; None if unknown."""
         return None

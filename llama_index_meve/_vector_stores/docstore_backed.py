@@ -20,12 +20,10 @@ class DocstoreBackedStore(IndexStore):
     """
 
     @property
-    def lists(self) -> bool:
-        """Whether the store can list its nodes: always, by its index."""
+    def can_list(self) -> bool:
         return True
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
-        """Return the k nearest nodes that still exist and pass the filter, with their scores."""
         total = len(self.index.index_struct.nodes_dict)
         if not total:
             return []
@@ -47,11 +45,9 @@ class DocstoreBackedStore(IndexStore):
         return getattr(self.vectors, name)
 
     def supports_filter(self, where: Any) -> bool:  # noqa: ARG002
-        """Return whether the vector store can apply this filter itself."""
         return False
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
-        """Return the nodes with these ids that still exist and pass the filter."""
         return self._read(self.existing_ids(ids), where)
 
     def existing_ids(self, ids: Sequence[str]) -> list[str]:
@@ -60,11 +56,9 @@ class DocstoreBackedStore(IndexStore):
         return [i for i in ids if i in indexed]
 
     def list_passages(self) -> Iterable[NodePassage]:
-        """Return all existing nodes."""
         return self._read(list(dict.fromkeys(self.index.index_struct.nodes_dict.values())), None)
 
     def size(self) -> int:
-        """Return the number of existing nodes."""
         return len(self.index.index_struct.nodes_dict)
 
     def _node_id(self, vector_id: str) -> str | None:
@@ -81,20 +75,16 @@ class NodeIdStore(DocstoreBackedStore):
     """A vector store that uses the node ids as its own."""
 
     def stored_vectors(self) -> Mapping[str, Any]:
-        """Return the vector store's content by node id."""
         raise NotImplementedError
 
     def existing_ids(self, ids: Sequence[str]) -> list[str]:
-        """Return those of the ids that neither the index nor the vector store has deleted."""
         indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()
         return [i for i in ids if i in stored and i in indexed]
 
     def list_passages(self) -> Iterable[NodePassage]:
-        """Return all existing nodes."""
         return self.fetch(list(self.index.index_struct.nodes_dict), None)
 
     def size(self) -> int:
-        """Return the number of existing nodes."""
         indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()
         return len(indexed) if len(indexed) == len(stored) else sum(i in stored for i in indexed)
 
@@ -106,11 +96,9 @@ class SimpleStore(NodeIdStore):
     """LlamaIndex's SimpleVectorStore."""
 
     def supports_filter(self, where: Any) -> bool:
-        """Return whether the filter has no nested groups."""
         return not has_nested_filters(where)
 
     def stored_vectors(self) -> Mapping[str, Any]:
-        """Return the embeddings by node id."""
         vectors: Mapping[str, Any] = self.vectors.data.embedding_dict
         return vectors
 
@@ -119,6 +107,5 @@ class FaissMapStore(NodeIdStore):
     """FaissMapVectorStore, which supports no filters."""
 
     def stored_vectors(self) -> Mapping[str, Any]:
-        """Return FAISS ids by node id."""
         faiss_ids: Mapping[str, Any] = self.vectors._node_id_to_faiss_id_map
         return faiss_ids

@@ -15,16 +15,13 @@ class QdrantStore(IndexStore):
     """QdrantVectorStore, which holds its nodes, with a sync client, an async client, or both."""
 
     @property
-    def lists(self) -> bool:
-        """Whether there is a sync client."""
+    def can_list(self) -> bool:
         return self.vectors._client is not None
 
     def async_method(self, name: str) -> Any:
-        """Return an async method if there is an async client."""
         return None if self.vectors._aclient is None else getattr(self.vectors, name)
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
-        """Return the nodes with these ids that are stored and pass the filter."""
         if not ids or not self.size():
             return []
         from qdrant_client import models
@@ -36,7 +33,6 @@ class QdrantStore(IndexStore):
         return self._read(points)
 
     def list_passages(self) -> Iterator[NodePassage]:
-        """Yield all stored nodes, page by page."""
         offset = None
         while self.size():
             points, offset = self._call("scroll", limit=_PAGE_SIZE, offset=offset, with_payload=True)
@@ -45,7 +41,6 @@ class QdrantStore(IndexStore):
                 return
 
     def size(self) -> int:
-        """Return the number of stored nodes."""
         if not self._call("collection_exists"):
             return 0
         return int(self._call("count", exact=True).count)

@@ -19,11 +19,11 @@ from sklearn.linear_model import LogisticRegression
 from meve import Retriever
 from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
-from meve.components.prior import FEATURES, FittedPrior, signs
+from meve.components.prior import FEATURES, FittedPrior, extract_features
 from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
-from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Candidate, FloatArray, Query
 from recipes.sufficiency.contexts import Unasked
@@ -49,7 +49,7 @@ class Watcher:
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """All the same."""
-        found = signs(query, candidates)
+        found = extract_features(query, candidates)
         self.seen = {c.id: row for c, row in zip(candidates, found, strict=True)}
         return np.ones(len(candidates), dtype=np.float32)
 

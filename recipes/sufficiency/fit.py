@@ -18,11 +18,11 @@ from sklearn.metrics import balanced_accuracy_score
 
 from meve.components._shipped_models import SUFFICIENCY
 from meve.components.sufficiency import SufficiencyEstimator, fit_sufficiency
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import CACHE, QUESTIONS
-from meve.evaluation.run import sample
+from meve.evaluation.experiments._experiment import CACHE, QUESTIONS
 from meve.evaluation.types import Question
-from recipes.sufficiency.contexts import Told, asked_of_pools, asked_twice
+from recipes.sufficiency.contexts import DialogueQuestion, asked_of_pools, asked_twice
 from recipes.verifier.splits import SEED, unseen
 
 NAME = "meve-sufficiency-1"
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--verifier")
     given = parser.parse_args()
     file = given.cache / CACHE
-    told: list[Told] = []
+    told: list[DialogueQuestion] = []
     for name in FITTED:
         chosen = read_set(name, given.data)
         mine = unseen(chosen, given.data)[:MOST]
@@ -57,21 +57,21 @@ def main() -> None:
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):
         chosen = read_set(name, given.data)
-        asked = [q for q in sample(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.closed]
-        ask = asked_of_pools if chosen.closed else asked_twice
+        asked = [q for q in sample_questions(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.has_pools]
+        ask = asked_of_pools if chosen.has_pools else asked_twice
         found = list(ask(chosen, asked, embedder=given.embedder, verifier=given.verifier, cache=file))
         measured |= shown(name, estimator, found, asked)
     made = replace(estimator, measured=measured)
     (given.to / SUFFICIENCY).write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
 
 
-def held(told: Sequence[Told]) -> list[bool]:
+def held(told: Sequence[DialogueQuestion]) -> list[bool]:
     """Whether the corpus had the gold passages, of questions that were asked with them and without in turn."""
     return [n % 2 == 0 for n in range(len(told))]
 
 
 def shown(
-    name: str, estimator: SufficiencyEstimator, told: Sequence[Told], asked: Sequence[Question]
+    name: str, estimator: SufficiencyEstimator, told: Sequence[DialogueQuestion], asked: Sequence[Question]
 ) -> Mapping[str, float]:
     """Balanced accuracy by what the context holds, and by what the corpus held, beside "anything verified"."""
     there = held(told) if len(told) == 2 * len(asked) else [enough for *_, enough in told]

@@ -109,7 +109,7 @@ def examples(passages: Sequence[Passage], seed: int) -> Iterator[Example]:
     rng = random.Random(f"{seed}/chains")
     miner = Miner([p.content for p in passages], rng)
     for text, gold in questions(passages, rng):
-        rows = [passages[row] for row in miner.hits(text, HARD + len(gold))]
+        rows = [passages[row] for row in miner.search(text, HARD + len(gold))]
         others = [p for p in rows if p not in gold][:HARD]
         yield from (_one(text, p, p in gold, "paragraph") for p in (*gold, *others))
         for first in gold:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from meve.components._sentences import sentences
+from meve.components._sentence_splitter import sentences
 from meve.training.mining import Miner
 from recipes.verifier.examples import Example
 from recipes.verifier.pairs import rows_of
@@ -44,7 +44,7 @@ def _of_set(name: str, groups: dict[str, str], count: int, rng: random.Random) -
             continue
         away = {row for row, other in enumerate(texts) if groups[other] != groups[text]}
         yield _one(claim, rest, name, relevant=True)
-        drawn = miner.drawn(claim, NEGATIVES, away.__contains__)
+        drawn = miner.draw(claim, NEGATIVES, away.__contains__)
         yield from (_one(claim, texts[row], name, relevant=False) for row in drawn)
 
 

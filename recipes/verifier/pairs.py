@@ -112,10 +112,10 @@ def _pairs(
         return apart and other["positive"] != row["positive"]
 
     wanted = NEGATIVES - len(given)
-    chosen = _any(rows, wanted, allowed, rng) if statement else miner.drawn(row["query"], wanted, allowed)
+    chosen = _any(rows, wanted, allowed, rng) if statement else miner.draw(row["query"], wanted, allowed)
     yield from ((rows[i]["positive"], False) for i in chosen)
     if row["source"] == "squad_sentences":  # another sentence of the article: closer than any other article's
-        near = [i for i in miner.hits(row["query"], 20) if rows[i]["group"] == row["group"]]
+        near = [i for i in miner.search(row["query"], 20) if rows[i]["group"] == row["group"]]
         near = [i for i in near if rows[i]["positive"] != row["positive"] and rows[i]["query"] != row["query"]]
         yield from ((rows[i]["positive"], False) for i in near[:1])
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from meve.evaluation._answer_matching import contains_answer, normalize_answer
-from meve.evaluation.datasets import read_set
 from meve.evaluation._set_runner import sample_questions
+from meve.evaluation.datasets import read_set
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.follow import with_evidence
@@ -108,7 +108,7 @@ class _Maker:
     def _others(self, question: Question, lenient: bool) -> list[Passage]:
         """Its own distractors, then what BM25 brings: to learn from, without what holds a single-hop answer."""
         wrong = [self._by_id[i] for i in self._distractors(question)]
-        for row in self._miner.hits(question.text, 60):
+        for row in self._miner.search(question.text, 60):
             passage = self._set.passages[row]
             if len(wrong) >= HARD:
                 break

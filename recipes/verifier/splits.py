@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments.common import QUESTIONS
-from meve.evaluation.run import sample
+from meve.evaluation.experiments._experiment import QUESTIONS
 from meve.evaluation.types import EvaluationSet, Question
 
 SEED = 42
@@ -23,7 +23,7 @@ DEV_PERCENT = 5
 
 def parted(chosen: EvaluationSet) -> tuple[list[Question], list[Question]]:
     """A set's questions for training, and those for testing."""
-    ordered = sample(chosen.questions, None, SEED)
+    ordered = sample_questions(chosen.questions, None, SEED)
     at = KEPT_OUT[chosen.name]
     return ordered[at:], ordered[:at]
 

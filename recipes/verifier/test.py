@@ -18,9 +18,9 @@ import numpy as np
 from meve._formulas import expected_calibration_error
 from meve.calibration.fitting import raw_scores
 from meve.components.verifiers import load_verifier
-from meve.evaluation.statistics import Interval, interval
+from meve.evaluation.statistics import Interval, bootstrap_interval
 from meve.ports import Verifier
-from meve.training.verdict import auc_of, rows_by_query
+from meve.training.verdict import make_auc_statistic, rows_by_query
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
@@ -67,7 +67,7 @@ def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object]
     raw = raw_scores(verifier, pairs)
     took = time.monotonic() - started
     groups = rows_by_query([replace(pair, query=question_of(e)) for pair, e in zip(pairs, examples, strict=True)])
-    auc = interval(len(groups), auc_of(raw, relevant, groups), seed=SEED)
+    auc = bootstrap_interval(len(groups), make_auc_statistic(raw, relevant, groups), seed=SEED)
     error = expected_calibration_error(verifier.calibration.apply(raw), relevant)
     return {"auc": asdict(auc) if auc else None, "error": error, "pairs": len(examples), "rate": len(examples) / took}
 

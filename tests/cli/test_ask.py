@@ -14,8 +14,7 @@ from meve.pipeline.config import RetrieverConfig
 ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cup in 1974?"
 
 
-def test_the_context_is_printed_with_its_tokens_and_whether_it_is_sufficient(meve, index):
-    """Text first, as it is."""
+def test_ask_prints_context_tokens_and_sufficiency(meve, index):
     result = meve("ask", ANSWERED, "--index", index)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Bees\n## Honey\n\nHoney bees make honey from the nectar")
@@ -23,29 +22,26 @@ def test_the_context_is_printed_with_its_tokens_and_whether_it_is_sufficient(mev
     assert "· sufficient (" in result.stdout.rstrip().splitlines()[-1]
 
 
-def test_a_question_without_an_answer_is_said_to_have_none(meve, index):
-    """The exit status is 0: that is an answer too."""
+def test_unanswered_question_is_reported_with_status_0(meve, index):
     result = meve("ask", UNANSWERED, "--index", index)
     assert (result.exit_code, INSUFFICIENT in result.stdout) == (0, True)
 
 
-def test_text_that_was_not_verified_is_told_apart_from_context(meve, index):
-    """On stderr, so that stdout stays the text; no such line where something was verified, or nothing came."""
+def test_unverified_text_gets_a_warning_on_stderr(meve, index):
     loose = ("--fallback-floor", 0)
     result = meve("ask", "What is told of the Moon by bridges and bees at the world cup?", "--index", index, *loose,
                   "--threshold", 1)  # fmt: skip
-    assert "nothing below was verified: fallback passages, too improbable" in result.stderr
+    assert "no passage below was verified: all come from the fallback" in result.stderr
     assert "below" not in result.stdout
     assert result.stdout.split("\n\n")[0]
-    assert "nothing below was verified (mode standard_rag)" in meve(
+    assert "no passage below was verified (mode standard_rag)" in meve(
         "ask", ANSWERED, "--index", index, "--mode", "standard_rag"
     ).stderr  # fmt: skip
     assert "verified" not in meve("ask", ANSWERED, "--index", index).stderr
     assert "verified" not in meve("ask", ANSWERED, "--index", index, "--mode", "no_rag").stderr
 
 
-def test_json_is_one_object_and_nothing_else(index):
-    """Seen from outside, by a real process: whatever the model libraries say, it isn't on stdout."""
+def test_json_output_is_one_object(index):
     command = [sys.executable, "-m", "meve.cli", "ask", ANSWERED, "--index", str(index), "--json", "--trace"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     data = json.loads(done.stdout)
@@ -55,8 +51,7 @@ def test_json_is_one_object_and_nothing_else(index):
     assert done.stderr == ""
 
 
-def test_the_trace_shows_five_phases_and_every_candidate(meve, index):
-    """With what each was decided by."""
+def test_trace_shows_phases_and_candidates(meve, index):
     shown = meve("ask", ANSWERED, "--index", index, "--trace").stdout
     for words in ("retrieve", "verify", "fallback", "prioritize", "budget", "threshold 0.", "max_tokens 512"):
         assert words in shown
@@ -66,14 +61,12 @@ def test_the_trace_shows_five_phases_and_every_candidate(meve, index):
     assert "below_threshold" in shown
 
 
-def test_every_value_of_the_configuration_is_an_option():
-    """By the same name."""
+def test_every_configuration_field_is_an_option():
     options = set(inspect.signature(ask).parameters)
     assert {f.name for f in dataclasses.fields(RetrieverConfig)} <= options
 
 
-def test_options_reach_the_retrieval(meve, index):
-    """Each overrides what was saved, for this call."""
+def test_options_override_saved_settings(meve, index):
     run = meve(
         "ask", ANSWERED, "--index", index, "--json", "--mode", "standard_rag", "--max-tokens", 100, "--limit", 2,
         "--citations", "--separator", r"\n--\n", "--candidates", 3,
@@ -87,8 +80,7 @@ def test_options_reach_the_retrieval(meve, index):
     assert len(data["trace"]["candidates"]) == 3
 
 
-def test_metadata_filters(meve, index):
-    """A number on the command line matches a number; a key given twice accepts either."""
+def test_where_filters_by_metadata(meve, index):
     base = ("ask", "What happens?", "--index", index, "--json", "--mode", "standard_rag", "--where")
 
     def ids(*conditions):
@@ -118,15 +110,13 @@ def test_metadata_filters(meve, index):
         ("a=b", ["a=b"]),
     ],
 )
-def test_a_value_is_text_and_the_number_truth_value_or_null_that_it_reads_as(text, read):
-    """Nothing else of JSON is read."""
+def test_where_value_is_text_or_json_scalar(text, read):
     assert parse_where([f"key={text}"]) == {"key": read}
 
 
 @pytest.mark.parametrize("condition", ["lang", "=en", " =en"])
-def test_a_filter_that_is_none_is_refused(condition):
-    """The message shows it."""
-    with pytest.raises(ConfigurationError, match=r"give KEY=VALUE"):
+def test_invalid_where_is_rejected(condition):
+    with pytest.raises(ConfigurationError, match=r"must be KEY=VALUE"):
         parse_where([condition])
 
 
@@ -134,10 +124,10 @@ def test_a_filter_that_is_none_is_refused(condition):
     ("arguments", "status", "message"),
     [
         (["ask", "x", "--index", "missing"], 1, "there is no index at"),
-        (["ask", " ", "--index", "INDEX"], 1, "the query is blank"),
-        (["ask", "x", "--index", "INDEX", "--threshold", "2"], 1, "threshold is 2.0: give a number from 0 to 1"),
+        (["ask", " ", "--index", "INDEX"], 1, "query must not be blank"),
+        (["ask", "x", "--index", "INDEX", "--threshold", "2"], 1, "threshold must be between 0 and 1, got 2.0"),
         (["ask", "x", "--index", "INDEX", "--mode", "magic"], 1, "mode is 'magic'"),
-        (["ask", "x", "--index", "INDEX", "--where", "x"], 1, "--where is 'x'"),
+        (["ask", "x", "--index", "INDEX", "--where", "x"], 1, "--where must be KEY=VALUE, got 'x'"),
         (["ask", "x", "--index", "INDEX", "--magic", "1"], 2, "--magic"),
         (["ask", "x", "--index", "INDEX", "--limit", "many"], 2, "--limit"),
         (["ask", "x"], 2, "--index"),
@@ -145,8 +135,7 @@ def test_a_filter_that_is_none_is_refused(condition):
         (["magic"], 2, "magic"),
     ],
 )
-def test_mistakes_are_told_on_stderr_with_their_exit_status(meve, index, arguments, status, message):
-    """1 for what MeVe refuses, 2 for a command line that can't be understood; stdout stays empty."""
+def test_mistakes_are_printed_on_stderr_with_their_status(meve, index, arguments, status, message):
     result = meve(*(index if each == "INDEX" else each for each in arguments))
     assert (result.exit_code, result.stdout) == (status, "")
     assert message in result.stderr

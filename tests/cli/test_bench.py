@@ -59,7 +59,7 @@ def ran(data, tmp_path_factory):
     return to, [str(a) for a in arguments], CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-def test_a_run_prints_its_measures_and_writes_its_report(ran):
+def test_run_prints_measures_and_writes_report(ran):
     to, _, result = ran
     assert result.exit_code == 0, result.output
     assert "hotpotqa: 12 questions" in result.stdout
@@ -76,16 +76,16 @@ def test_a_run_prints_its_measures_and_writes_its_report(ran):
     assert len(found["curve"]) == 3 * 4 + 11 * 4
 
 
-def test_a_second_run_asks_nothing_and_finds_nothing_moved(ran, meve):
+def test_second_run_asks_nothing_and_finds_no_change(ran, meve):
     to, arguments, _ = ran
     rows = (to / "out" / "outcomes.jsonl").read_bytes()
     again = meve(*arguments, "--compare", to / "out" / "results.json")
     assert again.exit_code == 0, again.output
-    assert "nothing moved" in again.stdout
+    assert "no change beyond the intervals" in again.stdout
     assert (to / "out" / "outcomes.jsonl").read_bytes() == rows
 
 
-def test_a_drop_fails(ran, meve, tmp_path):
+def test_drop_fails(ran, meve, tmp_path):
     to, _, _ = ran
     better = json.loads((to / "out" / "results.json").read_text())
     for cell in better["cells"]:
@@ -96,10 +96,10 @@ def test_a_drop_fails(ran, meve, tmp_path):
     result = meve("bench", "--compare", tmp_path / "old.json", "--new", to / "out" / "results.json")
     assert result.exit_code == 1
     assert "worse" in result.stdout
-    assert "1 of 1 moves are for the worse" in result.stderr
+    assert "1 of 1 changes are for the worse" in result.stderr
 
 
-def test_results_of_other_data_are_refused_before_anything_is_asked(ran, meve, tmp_path):
+def test_results_of_other_data_are_rejected_before_the_run(ran, meve, tmp_path):
     to, arguments, _ = ran
     other = json.loads((to / "out" / "results.json").read_text())
     other["sets"]["hotpotqa"]["fingerprint"] = "another"
@@ -112,14 +112,14 @@ def test_results_of_other_data_are_refused_before_anything_is_asked(ran, meve, t
     assert not (tmp_path / "fresh" / "outcomes.jsonl").exists()
 
 
-def test_other_settings_are_refused_and_all_of_them_named(ran, meve):
+def test_other_settings_are_rejected_by_name(ran, meve):
     _, arguments, _ = ran
     result = meve(*arguments, "--seed", "7")
     assert result.exit_code == 1
     assert "other settings: seed 42, now 7" in result.stderr
 
 
-def test_a_run_goes_on_with_fewer_questions_or_more_and_asks_only_what_is_missing(data, meve, tmp_path):
+def test_resumed_run_with_more_questions_asks_only_missing_ones(data, meve, tmp_path):
     arguments = (
         "bench",
         "quality",
@@ -145,7 +145,7 @@ def test_a_run_goes_on_with_fewer_questions_or_more_and_asks_only_what_is_missin
     assert {point["n"] for point in points} == {12}
 
 
-def test_another_set_may_come_into_the_same_folder(data, meve, tmp_path):
+def test_resumed_run_may_add_a_set(data, meve, tmp_path):
     arguments = ("bench", "quality", "--data", data, "--to", tmp_path / "out", "--cache", tmp_path, "--no-curves")
     assert meve(*arguments, "--sets", "hotpotqa", "--questions", "3").exit_code == 0
     both = meve(*arguments, "--sets", "own,hotpotqa", "--questions", "3")
@@ -153,20 +153,20 @@ def test_another_set_may_come_into_the_same_folder(data, meve, tmp_path):
     assert set(json.loads((tmp_path / "out" / "settings.json").read_text())["sets"]) == {"hotpotqa", "own"}
 
 
-def test_the_set_that_comes_with_the_package_needs_no_data(meve, tmp_path):
+def test_own_set_needs_no_data(meve, tmp_path):
     made = ("bench", "quality", "--to", tmp_path / "out", "--cache", tmp_path, "--questions", "2", "--no-curves")
     assert meve(*made, "--sets", "own").exit_code == 0
     assert "--data" in meve(*made, "--sets", "own,rgb").stderr
 
 
-def test_options_that_mean_nothing_are_refused(meve, tmp_path):
+def test_invalid_options_are_rejected(meve, tmp_path):
     for arguments in (("--compare", "x.json", "quality", "--data", "."), ("--new", "x.json")):
         assert meve("bench", *arguments).exit_code == 2
     assert meve("bench", "quality", "--data", tmp_path, "--seed", "-1").exit_code == 2
     assert meve("bench", "quality", "--data", tmp_path, "--sets", ",").exit_code == 1
 
 
-def test_without_data_only_what_can_do_without_is_named(meve):
+def test_missing_data_folder_is_rejected(meve):
     assert "--sets own needs none" in meve("bench", "quality").stderr
     for command in ("paper", "small-context"):
         told = meve("bench", command).stderr
@@ -174,7 +174,7 @@ def test_without_data_only_what_can_do_without_is_named(meve):
         assert "own" not in told
 
 
-def test_a_set_that_is_not_there_is_named_before_anything_is_run(meve, tmp_path):
+def test_absent_set_is_rejected_before_the_run(meve, tmp_path):
     result = meve("bench", "quality", "--data", tmp_path, "--to", tmp_path / "out", "--sets", "musique")
     assert result.exit_code == 1
     assert "musique" in result.stderr
@@ -182,13 +182,13 @@ def test_a_set_that_is_not_there_is_named_before_anything_is_run(meve, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_set_that_nobody_knows_is_refused(meve, tmp_path):
+def test_unknown_set_is_rejected(meve, tmp_path):
     result = meve("bench", "quality", "--data", tmp_path, "--to", tmp_path / "out", "--sets", "trivia")
     assert result.exit_code == 1
     assert "hotpotqa" in result.stderr
 
 
-def test_a_peer_that_raises_is_counted_and_named(data, meve, tmp_path, monkeypatch):
+def test_peer_that_raises_is_counted_and_named(data, meve, tmp_path, monkeypatch):
     (tmp_path / "shaky_peer.py").write_text(
         "def make(passages, parts):\n"
         "    def ask(question):\n"
@@ -206,17 +206,17 @@ def test_a_peer_that_raises_is_counted_and_named(data, meve, tmp_path, monkeypat
     assert "1 questions raised" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_a_narrow_table_shows_whole_columns_the_most_telling_first():
-    from meve.cli.bench import _fitting
+def test_narrow_table_keeps_the_important_columns():
+    from meve.cli._bench_tables import _fitting_columns
 
     columns = ["supporting recall", "any gold", "tokens", "p50 ms"]
-    assert _fitting(columns, names=10, width=200) == columns
-    assert _fitting(columns, names=10, width=10 + 1 + 18 + 7) == ["supporting recall", "tokens"]
-    assert _fitting(columns, names=10, width=10) == []
+    assert _fitting_columns(columns, label_width=10, width=200) == columns
+    assert _fitting_columns(columns, label_width=10, width=10 + 1 + 18 + 7) == ["supporting recall", "tokens"]
+    assert _fitting_columns(columns, label_width=10, width=10) == []
 
 
-def test_the_first_failure_of_each_system_is_named_before_any_other():
-    from meve.cli.bench import _first_of_each
+def test_first_failure_of_each_system_is_printed_first():
+    from meve.cli._bench_tables import _first_of_each
     from meve.evaluation.results import Failure, Results
 
     made = [Failure(set="s", system=s, question=q, error="x") for s, q in (("a", "1"), ("a", "2"), ("b", "1"))]
@@ -224,18 +224,18 @@ def test_the_first_failure_of_each_system_is_named_before_any_other():
     assert [(f.system, f.question) for f in _first_of_each(results)] == [("a", "1"), ("b", "1"), ("a", "2")]
 
 
-def test_ctrl_c_says_what_to_do(capsys):
-    from meve.cli._error_handling import guarded
+def test_interrupt_prints_how_to_resume(capsys):
+    from meve.cli._error_handling import handle_errors
 
     def interrupted():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        guarded(interrupted)()
-    assert "started again, it goes on" in capsys.readouterr().err
+        handle_errors(interrupted)()
+    assert "run the command again to resume" in capsys.readouterr().err
 
 
-def test_results_that_are_none_are_refused(meve, tmp_path):
+def test_invalid_results_are_rejected(meve, tmp_path):
     (tmp_path / "old.json").write_text("{}")
     result = meve("bench", "--compare", tmp_path / "old.json")
     assert result.exit_code == 1
@@ -254,7 +254,7 @@ def test_speed_measures_small_sizes(meve, tmp_path):
     assert meve("bench", "speed", "--sizes", "0", "--to", tmp_path / "other").exit_code == 1
 
 
-def test_memory_prints_its_tables_and_writes_its_report(meve, tmp_path):
+def test_memory_prints_tables_and_writes_report(meve, tmp_path):
     result = meve(
         "bench", "memory", "--quick", "--only", "expiry, prompt-size", "--seed", "7", "--to", tmp_path / "out"
     )

@@ -10,10 +10,10 @@ from meve.components.verifiers._torch_runtime import TorchRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import CalibrationError, IngestError
 from meve.retrieval._snapshot import read_manifest
-from tests.runtimes import ByWords
+from tests.runtimes import WordCountingRuntime
 
 
-class Shared(ByWords):
+class Shared(WordCountingRuntime):
     """The logit is how many words query and passage share."""
 
     def logits(self, batches):
@@ -24,14 +24,13 @@ class Shared(ByWords):
         return np.array([len(query & passage) - 1.5 for query, passage in words], dtype=np.float32)
 
 
-def test_an_index_keeps_its_new_calibration_and_threshold(meve, index, pairs, tmp_path):
-    """Bad lines are named; the report is printed."""
+def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     before = read_manifest(folder)
     result = meve("calibrate", pairs, "--index", folder, "--target-recall", 0.9)
     assert result.exit_code == 0, result.stderr
     assert "line 71: not JSON" in result.stderr
-    assert "line 72: 'passage' is None: give text" in result.stderr
+    assert "line 72: 'passage' must be text, got None" in result.stderr
     assert "calibration on 70 pairs" in result.stdout
     after = read_manifest(folder)
     assert after["verifier"]["calibration"] != before["verifier"]["calibration"]
@@ -41,8 +40,7 @@ def test_an_index_keeps_its_new_calibration_and_threshold(meve, index, pairs, tm
     assert "calibration" in meve("info", folder).stdout
 
 
-def test_a_calibration_goes_into_a_file_without_an_index(meve, pairs, tmp_path):
-    """With the threshold, and the verifier that it is of."""
+def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):
     to = tmp_path / "out.json"
     result = meve("calibrate", pairs, "--verifier", "cosine", "--to", to, "--method", "platt")
     assert result.exit_code == 0, result.stderr
@@ -52,8 +50,7 @@ def test_a_calibration_goes_into_a_file_without_an_index(meve, pairs, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--to"]])
-def test_a_model_reads_the_calibration_that_was_saved_beside_it(meve, pairs, tmp_path, monkeypatch, options):
-    """In its own folder, unless another file is named; the file says what threshold goes with it."""
+def test_model_loads_the_calibration_in_its_folder(meve, pairs, tmp_path, monkeypatch, options):
     model, given = tmp_path / "model", tmp_path / "given.json"
     model.mkdir()
     monkeypatch.setattr(TorchRuntime, "from_name", lambda *_, **__: Shared())
@@ -70,13 +67,11 @@ def test_a_model_reads_the_calibration_that_was_saved_beside_it(meve, pairs, tmp
 
 
 @pytest.mark.parametrize("arguments", [[], ["--index", "a", "--to", "b"], ["--verifier", "cosine"], ["--to", "f"]])
-def test_where_to_save_must_be_clear(meve, pairs, arguments):
-    """Usage errors have exit status 2."""
+def test_unclear_destination_is_rejected(meve, pairs, arguments):
     assert meve("calibrate", pairs, *arguments).exit_code == 2
 
 
-def test_a_target_out_of_reach_leaves_the_index_as_it_was(meve, index, pairs):
-    """The message names what can be reached."""
+def test_unreachable_target_leaves_index_unchanged(meve, index, pairs):
     before = read_manifest(index)
     result = meve("calibrate", pairs, "--index", index, "--target-precision", 1.5)
     assert (result.exit_code, read_manifest(index)) == (1, before)
@@ -84,27 +79,28 @@ def test_a_target_out_of_reach_leaves_the_index_as_it_was(meve, index, pairs):
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "warning"),
     [
-        ('{"query": "q", "passage": "p"}', "line 1: neither 'relevant' nor 'label' is given"),
-        ('{"query": "q", "passage": "p", "label": 2}', "line 1: 'label' is 2: give true or false, or 1 or 0"),
-        ('{"query": "q", "passage": "p", "relevant": "no"}', "line 1: 'relevant' is 'no'"),
-        ('{"query": " ", "passage": "p", "label": 1}', "line 1: 'query' is ' ': give text"),
-        ("[]", "line 1: a JSON object is wanted, not list"),
-        ("", "it is empty"),
+        ('{"query": "q", "passage": "p"}', "line 1: 'relevant' or 'label' is missing"),
+        ('{"query": "q", "passage": "p", "label": 2}', "line 1: 'label' must be true, false, 1 or 0, got 2"),
+        (
+            '{"query": "q", "passage": "p", "relevant": "no"}',
+            "line 1: 'relevant' must be true, false, 1 or 0, got 'no'",
+        ),
+        ('{"query": " ", "passage": "p", "label": 1}', "line 1: 'query' must be text, got ' '"),
+        ("[]", "line 1: expected a JSON object, got list"),
+        ("", "the file is empty"),
     ],
 )
-def test_a_file_without_a_pair_is_refused_with_the_first_reason(tmp_path, line, complaint):
-    """The message shows what a row looks like."""
+def test_file_without_pairs_is_rejected_with_the_first_reason(tmp_path, line, warning):
     path = tmp_path / "pairs.jsonl"
     path.write_text(line)
     with pytest.raises(CalibrationError) as caught:
         read_pairs(path)
-    assert complaint in str(caught.value)
+    assert warning in str(caught.value)
     assert '{"query": …, "passage": …, "relevant": …}' in str(caught.value)
 
 
-def test_a_file_of_pairs_that_cannot_be_read_is_refused(tmp_path):
-    """Named with its path."""
+def test_unreadable_file_of_pairs_is_rejected(tmp_path):
     with pytest.raises(IngestError, match=r"missing.jsonl can't be read: there is no such file"):
         read_pairs(tmp_path / "missing.jsonl")

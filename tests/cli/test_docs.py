@@ -24,8 +24,7 @@ def alike(output, told):
     return re.fullmatch(".*".join(map(re.escape, told.split("…"))), output) is not None
 
 
-def test_memory_from_the_command_line(meve, tmp_path, monkeypatch):
-    """From top to bottom, in one folder."""
+def test_documented_memory_commands_print_what_the_page_shows(meve, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
     for command, told in shown("memory.md"):
@@ -46,5 +45,5 @@ def test_memory_from_the_command_line(meve, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("told", "is_like"), [("a …\n", True), ("a … c\n", True), ("a\n", False), ("b …\n", False), ("a (…)\n", False)]
 )
-def test_an_example_that_is_not_so_is_seen(told, is_like):
+def test_example_that_differs_is_detected(told, is_like):
     assert alike("a b c\n", told) is is_like

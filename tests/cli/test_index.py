@@ -9,8 +9,7 @@ from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
-def test_a_folder_is_indexed_and_what_was_skipped_is_told_with_its_reason(indexed):
-    """Exit status 0, since something stands in the index; everything that is said goes to stderr."""
+def test_folder_is_indexed_and_skipped_files_are_listed(indexed):
     folder, result = indexed
     assert result.exit_code == 0, result.stderr
     assert result.stdout == ""
@@ -36,8 +35,7 @@ def drawings(tmp_path):
     return folder
 
 
-def test_of_many_files_that_were_skipped_alike_a_few_are_named_and_the_others_counted(meve, drawings, tmp_path):
-    """Alike: of one ending, for one reason, whatever it says of each."""
+def test_skipped_files_of_one_kind_are_grouped(meve, drawings, tmp_path):
     told = meve("index", drawings, "--to", tmp_path / "index").stderr
     assert [f"figure{n:02}.svg" in told for n in range(12)] == [True] * 3 + [False] * 9
     rows = [" ".join(line.split()) for line in told.splitlines()]
@@ -49,14 +47,14 @@ def test_of_many_files_that_were_skipped_alike_a_few_are_named_and_the_others_co
     assert "files: 1 read, 0 unchanged, 0 gone, 18 skipped" in rows
 
 
-def test_every_file_that_was_skipped_is_named_where_it_is_asked_for(meve, drawings, tmp_path):
+def test_verbose_names_every_skipped_file(meve, drawings, tmp_path):
     told = meve("index", drawings, "--to", tmp_path / "index", "--verbose").stderr
     assert all(f"figure{n:02}.svg" in told for n in range(12))
     assert "more" not in told
     assert told.splitlines()[0] == "skipped"
 
 
-def test_passages_that_stay_are_counted_of_files_that_are_not_named_too(meve, tmp_path):
+def test_kept_passages_of_unnamed_files_are_counted(meve, tmp_path):
     folder = tmp_path / "docs"
     folder.mkdir()
     for n in range(5):
@@ -68,8 +66,7 @@ def test_passages_that_stay_are_counted_of_files_that_are_not_named_too(meve, tm
     assert ["…", "2", "more", ".txt", "not", "UTF-8", "2"] in rows
 
 
-def test_a_second_run_reads_only_what_changed(meve, docs, index, tmp_path):
-    """The settings of the first run stand."""
+def test_second_run_reads_only_changed_files(meve, docs, index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     changed = shutil.copytree(docs, tmp_path / "docs")
     result = meve("index", changed, "--to", folder)
@@ -92,8 +89,7 @@ def test_a_second_run_reads_only_what_changed(meve, docs, index, tmp_path):
         (["docs", "--dense", "magic"], "magic"),
     ],
 )
-def test_what_cannot_be_done_is_an_error_in_one_line_and_leaves_no_index(meve, tmp_path, arguments, message):
-    """Exit status 1, no traceback."""
+def test_invalid_arguments_are_rejected_without_an_index(meve, tmp_path, arguments, message):
     (tmp_path / "empty").mkdir()
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("words")
@@ -105,8 +101,7 @@ def test_what_cannot_be_done_is_an_error_in_one_line_and_leaves_no_index(meve, t
     assert not (tmp_path / "index").exists()
 
 
-def test_a_folder_with_other_files_is_refused_before_any_work(meve, docs, tmp_path):
-    """Nothing in it is touched."""
+def test_folder_with_other_files_is_rejected_unchanged(meve, docs, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     result = meve("index", docs, "--to", tmp_path)
     assert (result.exit_code, [p.name for p in tmp_path.iterdir()]) == (1, ["mine.txt"])
@@ -114,21 +109,18 @@ def test_a_folder_with_other_files_is_refused_before_any_work(meve, docs, tmp_pa
     assert "a file: give a folder" in meve("index", docs, "--to", tmp_path / "mine.txt").stderr
 
 
-def test_another_kind_of_vector_index_is_refused_for_an_index_that_exists(meve, docs, index):
-    """It can't be changed afterwards."""
+def test_other_vector_index_is_rejected_for_existing_index(meve, docs, index):
     result = meve("index", docs, "--to", index, "--dense", "hnsw")
     assert result.exit_code == 1
     assert "--dense is 'hnsw', but the index at" in result.stderr
 
 
-def test_auto_is_as_if_no_kind_of_vector_index_was_given(meve, docs, index):
-    """The one that is there stays."""
+def test_auto_keeps_the_existing_vector_index(meve, docs, index):
     result = meve("index", docs, "--to", index, "--dense", "auto")
     assert (result.exit_code, "0 read, 3 unchanged" in result.stderr) == (0, True), result.stderr
 
 
-def test_an_index_is_written_again_only_if_something_changed(meve, tmp_path):
-    """And it is said so; files whose time changed are remembered, others are not even written."""
+def test_unchanged_index_is_not_written(meve, tmp_path):
     file, folder = tmp_path / "docs" / "a.txt", tmp_path / "index"
     file.parent.mkdir()
     file.write_text("Words about apples.")
@@ -150,8 +142,7 @@ def test_an_index_is_written_again_only_if_something_changed(meve, tmp_path):
     assert (third != second, nothing) == (True, False)
 
 
-def test_another_verifier_is_saved_although_no_file_changed(monkeypatch, tmp_path):
-    """It is named in the manifest."""
+def test_other_verifier_is_saved_without_changed_files(monkeypatch, tmp_path):
     texts = {"embedder": WordEmbedder(), "tokens": WordCounter()}
     retriever = Retriever.from_texts(["Words."], verifier=OverlapVerifier(), **texts)
     assert not _as_saved(retriever, tmp_path / "index")
@@ -161,8 +152,7 @@ def test_another_verifier_is_saved_although_no_file_changed(monkeypatch, tmp_pat
     assert not _as_saved(retriever, tmp_path / "index")
 
 
-def test_another_index_in_the_folder_is_no_document(meve, docs, tmp_path):
-    """Only the one that is made was left out before."""
+def test_index_in_the_folder_is_not_indexed(meve, docs, tmp_path):
     texts = shutil.copytree(docs, tmp_path / "docs")
     assert meve("index", texts, "--to", texts / "index").exit_code == 0
     result = meve("index", texts, "--to", tmp_path / "other")

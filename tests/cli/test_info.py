@@ -10,8 +10,7 @@ from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier
 
 
-def test_info_tells_counts_models_sizes_and_settings(meve, index):
-    """As a table, and as JSON."""
+def test_info_prints_counts_models_sizes_and_settings(meve, index):
     shown = meve("info", index).stdout
     for words in ("passages", "embedder.name", "config.threshold", "bytes.total", "tokens.name"):
         assert words in shown
@@ -20,8 +19,7 @@ def test_info_tells_counts_models_sizes_and_settings(meve, index):
     assert data["bytes"]["total"] == sum(size for name, size in data["bytes"].items() if name != "total")
 
 
-def test_the_sufficiency_threshold_that_decides_is_told(meve, index, tmp_path):
-    """The estimator's own, as a retrieval's trace names it, unless one was saved with the index."""
+def test_info_prints_the_effective_sufficiency_threshold(meve, index, tmp_path):
     by = Retriever.load(index).retrieve("How do bees make honey?").trace.sufficiency
     told = json.loads(meve("info", index, "--json").stdout)["sufficiency"]
     assert told == {"estimator": by["estimator"], "threshold": by["threshold"]}
@@ -30,8 +28,7 @@ def test_the_sufficiency_threshold_that_decides_is_told(meve, index, tmp_path):
     assert json.loads(meve("info", tmp_path / "strict", "--json").stdout)["sufficiency"]["threshold"] == 0.75
 
 
-def test_where_no_estimator_is_at_hand_none_is_told(meve, index, tmp_path):
-    """What is verified decides then, under another verifier or another calibration."""
+def test_info_without_estimator_prints_none(meve, index, tmp_path):
     mine = Retriever.load(index, verifier=OverlapVerifier())
     assert mine.retrieve("How do bees make honey?").trace.sufficiency == {}
     mine.save(tmp_path / "mine")
@@ -44,7 +41,6 @@ def test_where_no_estimator_is_at_hand_none_is_told(meve, index, tmp_path):
 
 
 def test_info_loads_no_model(index):
-    """Nor the libraries that run one."""
     code = (
         "import sys; from meve.cli.app import app; app(['info', sys.argv[1]], standalone_mode=False); "
         "sys.exit(','.join({'torch', 'transformers', 'sentence_transformers', 'faiss'} & set(sys.modules)) or 0)"
@@ -53,13 +49,11 @@ def test_info_loads_no_model(index):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_version(meve):
-    """As the distribution says."""
+def test_version_is_printed(meve):
     assert meve("--version").stdout == f"meve {version('meve')}\n"
 
 
-def test_no_colour_codes_go_into_a_pipe(index):
-    """Nor when colours are forced and NO_COLOR is set."""
+def test_pipe_gets_no_colour_codes(index):
     for extra in ({}, {"NO_COLOR": "1", "FORCE_COLOR": ""}):
         command = [sys.executable, "-m", "meve.cli", "info", str(index)]
         done = subprocess.run(command, capture_output=True, env={**os.environ, **extra})

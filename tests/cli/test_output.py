@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 
 from meve.cli import _render as render
+from meve.cli._render import (
+    TOO_LARGE,
+    UNPRINTABLE,
+    explain_unverified,
+    format_verdict,
+    print_text,
+    print_trace,
+    progress_bar,
+)
+from meve.cli.demo import print_answer, print_summary
 from meve.cli.language_reference import Question
-from meve.cli._render import TOO_LARGE, UNPRINTABLE, progress_bar, print_text, print_trace, explain_unverified, format_verdict
-from meve.cli.demo import show, print_summary
 from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
@@ -24,15 +32,13 @@ def run(*arguments, stdout=subprocess.PIPE, **environment):
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "utf-16"])
-def test_text_that_the_terminal_has_no_characters_for_is_written_all_the_same(index, encoding):
-    """JSON stays JSON, text is written with escapes."""
+def test_unencodable_text_is_escaped(index, encoding):
     done = run("ask", QUESTION, "--index", index, "--json", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout.decode(encoding))["query"] == QUESTION
 
 
-def test_messages_are_written_to_any_terminal(index, tmp_path):
-    """Those on stdout, and those on stderr, with what can't be shown as escapes."""
+def test_messages_are_written_in_any_encoding(index, tmp_path):
     done = run("info", shutil.copytree(index, tmp_path / "→ index"), PYTHONIOENCODING="cp1252:strict")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\\u2192 index" in done.stdout
@@ -43,8 +49,7 @@ def test_messages_are_written_to_any_terminal(index, tmp_path):
     assert b"\\u2192" in done.stderr
 
 
-def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path):
-    """As Python reads it from the command line, it is no text that can be written."""
+def test_non_utf8_path_is_escaped(tmp_path):
     done = run("info", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"), PYTHONIOENCODING="utf-8:strict")
     assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
     assert b"\\udcff" in done.stderr
@@ -52,15 +57,13 @@ def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_output_that_cannot_be_written_is_an_error_in_one_line(index, options):
-    """As where the disk is full."""
+def test_unwritable_output_is_an_error_in_one_line(index, options):
     with open("/dev/full", "w") as full:
         done = run("info", index, *options, stdout=full)
     assert (done.returncode, done.stderr) == (1, b"error: the output can't be written: No space left on device\n")
 
 
-def test_a_reader_that_goes_away_is_no_fault(index):
-    """Nothing is said of it."""
+def test_closed_pipe_is_silent(index):
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -71,16 +74,14 @@ def test_a_reader_that_goes_away_is_no_fault(index):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such shell")
-def test_a_closed_stdout_takes_all_and_keeps_none(index):
-    """As of a service that has none."""
+def test_closed_stdout_is_no_error(index):
     done = subprocess.run(
         ["sh", "-c", '"$0" -m meve.cli info "$1" >&-', sys.executable, str(index)], capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_unverified_text_is_as_it_is_in_a_pipe_and_harmless_on_a_terminal(capsys, monkeypatch):
-    """No control character reaches a terminal."""
+def test_terminal_gets_no_control_characters(capsys, monkeypatch):
     print_text("a\x1bb", "dim")
     assert capsys.readouterr().out == "a\x1bb\n\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -88,8 +89,7 @@ def test_unverified_text_is_as_it_is_in_a_pipe_and_harmless_on_a_terminal(capsys
     assert UNPRINTABLE[0x9B] in capsys.readouterr().out
 
 
-def test_what_is_said_of_unverified_text_fits_where_it_came_from():
-    """Fallback, or a mode that verifies nothing."""
+def test_unverified_text_is_explained_by_mode():
     retriever = Retriever.from_texts(
         ["blue sky"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
     )
@@ -107,15 +107,13 @@ def sky():
     )
 
 
-def test_the_verdict_counts_passages_and_tells_why_there_is_no_context(sky):
-    """Nothing verified is another thing than nothing that fits."""
+def test_verdict_counts_passages_and_explains_empty_context(sky):
     context = sky.retrieve("blue sky is", min_verified=1)
     assert format_verdict(context).startswith("1 passage, 1 verified · 3 of 512 tokens")
     assert format_verdict(sky.retrieve("blue sky is", min_verified=1, max_tokens=1)).endswith(TOO_LARGE)
 
 
-def test_a_long_list_of_dropped_candidates_is_cut_where_asked(sky, capsys):
-    """With the number of those that aren't shown."""
+def test_trace_limits_dropped_candidates(sky, capsys):
     context = sky.retrieve("blue sky is", min_verified=1)
     print_trace(context)
     assert capsys.readouterr().out.count("dropped by verify") == 5
@@ -125,44 +123,40 @@ def test_a_long_list_of_dropped_candidates_is_cut_where_asked(sky, capsys):
     assert "… 3 more" in shown
 
 
-def test_the_demo_makes_clear_which_question_has_no_context(sky, capsys):
-    """In its place, and in the summary."""
-    answered, other = Question(text="blue sky is", answered=True), Question(text="boiling water", answered=False)
+def test_demo_marks_questions_without_context(sky, capsys):
+    answered, other = Question(text="blue sky is", answerable=True), Question(text="boiling water", answerable=False)
     contexts = [sky.retrieve(answered.text, min_verified=1), sky.retrieve(other.text, fallback_k=0)]
-    show(1, answered, contexts[0])
+    print_answer(1, answered, contexts[0])
     shown = capsys.readouterr().out
     assert "context for the prompt" in shown
     assert "sky is blue" in shown
     assert "No verified context" not in shown
-    show(2, other, contexts[1])
+    print_answer(2, other, contexts[1])
     shown = capsys.readouterr().out
     assert "context for the prompt" not in shown
-    assert "No verified context: an application says that it doesn't know. That is right" in shown
+    assert "No verified context: an application should say that it doesn't know. That is right" in shown
     print_summary([answered, other], contexts)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows if row[:1] in (["blue"], ["boiling"])] == ["yes", "no"]
 
 
-def test_unverified_passages_of_the_demo_are_only_named(sky, capsys):
-    """A reader could take their text for context."""
+def test_demo_names_unverified_passages_without_their_text(sky, capsys):
     context = sky.retrieve("blue sea", threshold=1, fallback_floor=0)
     assert context.passages
-    show(1, Question(text="blue sea", answered=False), context)
+    print_answer(1, Question(text="blue sea", answerable=False), context)
     shown = capsys.readouterr().out
     assert "passages that weren't verified (p0000000" in shown
     assert "sky is blue" not in shown
 
 
-@pytest.mark.parametrize(("answered", "said"), [(True, "That is wrong"), (False, "That is right")])
-def test_the_demo_says_whether_abstaining_was_right(sky, capsys, answered, said):
-    """A reader can't know what the reference holds."""
+@pytest.mark.parametrize(("answerable", "message"), [(True, "That is wrong"), (False, "That is right")])
+def test_demo_says_whether_abstention_is_right(sky, capsys, answerable, message):
     context = sky.retrieve("boiling nitrogen", threshold=1)
-    show(1, Question(text="boiling nitrogen", answered=answered), context)
-    assert said in " ".join(capsys.readouterr().out.split())
+    print_answer(1, Question(text="boiling nitrogen", answerable=answerable), context)
+    assert message in " ".join(capsys.readouterr().out.split())
 
 
-def test_tables_in_a_pipe_hold_nothing_but_text(index):
-    """No blanks at the ends of their lines, and scores in one order."""
+def test_tables_in_a_pipe_have_no_trailing_spaces(index):
     done = run("ask", QUESTION, "--index", index, "--trace")
     lines = done.stdout.decode().splitlines()
     assert any(line.startswith("phase ") for line in lines)
@@ -171,12 +165,11 @@ def test_tables_in_a_pipe_hold_nothing_but_text(index):
     assert head.split()[3:6] == ["verifier", "dense", "lexical"]
 
 
-def test_long_work_says_how_far_it_is_where_no_bar_can_be_drawn(monkeypatch, capsys):
-    """One line after each span of time, and none for what is quick."""
+def test_progress_without_terminal_is_printed_in_lines(monkeypatch, capsys):
     with progress_bar() as advance:
         advance("embed", 1, 2000)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(render, "STEP", 0.0)
+    monkeypatch.setattr(render, "PROGRESS_SECONDS", 0.0)
     with progress_bar() as advance:
         advance("embed", 1000, 2000)
     assert capsys.readouterr().err == "embed: 1,000 of 2,000, after 0 s\n"

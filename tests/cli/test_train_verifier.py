@@ -1,10 +1,10 @@
-"""`meve train-verifier`: trains, says whether the result is better, goes on, and refuses what it can't use."""
+"""`meve train-verifier`: training, comparison, resuming and errors."""
 
 import json
 
 import pytest
 
-from meve.testing.models import tiny_model
+from meve.testing.tiny_models import save_tiny_model
 
 pytest.importorskip("accelerate")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -15,7 +15,7 @@ OPTIONS = ("--epochs", 8, "--batch-size", 16, "--learning-rate", 0.003, "--max-l
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
+    return save_tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def things(tmp_path):
     return path
 
 
-def test_it_trains_judges_and_goes_on(meve, base, things, tmp_path):
+def test_command_trains_compares_and_resumes(meve, base, things, tmp_path):
     command = ("train-verifier", things, "--to", tmp_path / "mine", "--base", base, *OPTIONS)
     first = meve(*command)
     assert first.exit_code == 0, first.output
@@ -53,7 +53,7 @@ def test_it_trains_judges_and_goes_on(meve, base, things, tmp_path):
     assert "another" in other.stderr
 
 
-def test_too_few_queries_are_refused(meve, base, tmp_path):
+def test_too_few_queries_are_rejected(meve, base, tmp_path):
     path = tmp_path / "few.jsonl"
     path.write_text("\n".join(json.dumps({"query": f"q{n}", "passage": f"p{n}", "relevant": True}) for n in range(9)))
     result = meve("train-verifier", path, "--to", tmp_path / "mine", "--base", base)
@@ -62,7 +62,7 @@ def test_too_few_queries_are_refused(meve, base, tmp_path):
     assert not (tmp_path / "mine").exists()
 
 
-def test_a_base_that_is_not_there_is_named(meve, things, tmp_path):
+def test_absent_base_is_rejected_by_name(meve, things, tmp_path):
     result = meve("train-verifier", things, "--to", tmp_path / "mine", "--base", tmp_path / "nowhere", "--negatives", 0)
     assert result.exit_code == 1
     assert "nowhere" in result.stderr

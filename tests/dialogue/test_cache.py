@@ -6,11 +6,11 @@ import pytest
 
 from meve.dialogue import DialogueCache, build_small_context
 from meve.errors import ConfigurationError
-from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
 
 
 def test_longer_history_embeds_only_new_turns():
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     cache = DialogueCache(embedder=embedder, tokens=WordCounter())
     first = cache.get(["zebra 1999"])
     build_small_context(first, "zebra")
@@ -32,7 +32,7 @@ def test_histories_with_equal_beginnings_stay_separate():
 
 
 def test_longest_cached_prefix_is_extended():
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     cache = DialogueCache(embedder=embedder, tokens=WordCounter())
     for turns in (["a", "b"], ["a"], ["a", "b", "c"]):
         build_small_context(cache.get(turns), "q")

@@ -4,7 +4,7 @@ import pytest
 
 from meve.dialogue import DialogueSessions, build_small_context
 from meve.errors import ConfigurationError, ValidationError
-from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
 
 
 def make_sessions(max_turns=100):
@@ -16,7 +16,7 @@ def texts(sessions, session):
 
 
 def test_sessions_are_separate_and_turns_embedded_once():
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     sessions = DialogueSessions(embedder=embedder, tokens=WordCounter())
     sessions.extend("one", ["zebra 1999"])
     sessions.extend("two", ["yak 2001"])

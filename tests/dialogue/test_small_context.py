@@ -16,7 +16,7 @@ from meve.dialogue import Dialogue, Turn, build_small_context
 from meve.dialogue._context_text import BEFORE, LAST
 from meve.dialogue._turn_passages import PASSAGE_LENGTH
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError
-from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
 
 
 class CountedEntities:
@@ -261,7 +261,7 @@ class TestLongDialogues:
 class TestLaziness:
     def test_nothing_is_computed_before_a_question(self):
         """And each turn once, however many questions follow."""
-        embedder, entities = CountedEmbedder(WordEmbedder()), CountedEntities()
+        embedder, entities = CountingEmbedder(WordEmbedder()), CountedEntities()
         dialogue = make_dialogue(["zebra 1999", "ok"], embedder=embedder, entities=entities)
         dialogue.append("zoo 2001")
         assert embedder.calls.passages == entities.texts == []
@@ -295,7 +295,7 @@ class TestLaziness:
         assert build_small_context(grown, "zebra").text == build_small_context(make_dialogue(turns), "zebra").text
 
     def test_threads_share_a_dialogue_and_embed_turns_once(self):
-        embedder = CountedEmbedder(WordEmbedder())
+        embedder = CountingEmbedder(WordEmbedder())
         dialogue = make_dialogue([f"zebra {n}" for n in range(300)], embedder=embedder)
         with ThreadPoolExecutor(8) as pool:
             texts = set(pool.map(lambda _: build_small_context(dialogue, "zebra").text, range(16)))
@@ -364,7 +364,7 @@ class TestInvalidInput:
         ("threshold", 1.1), ("threshold", "x"), ("candidates", 0),
     ])  # fmt: skip
     def test_option_out_of_range_raises_before_anything_is_read(self, name, value):
-        embedder = CountedEmbedder(WordEmbedder())
+        embedder = CountingEmbedder(WordEmbedder())
         with pytest.raises(ConfigurationError, match=name):
             build_small_context(make_dialogue(TALK, embedder=embedder), "zebra", **{name: value})
         assert embedder.calls.passages == []
@@ -395,7 +395,7 @@ class TestInvalidInput:
             def detect(self, texts):
                 return []
 
-        with pytest.raises(ModelError, match="got 0 for 7 texts"):
+        with pytest.raises(ModelError, match="0 lists for 7 texts"):
             build_small_context(make_dialogue(TALK, entities=Silent()), "zebra")
 
     def test_detector_with_invalid_entities_raises_and_nothing_is_kept(self):

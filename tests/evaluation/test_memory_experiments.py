@@ -1,4 +1,4 @@
-"""The experiments on memory: what each must find, and that each can tell a memory that breaks its rule."""
+"""The memory experiments: what each finds, and that each detects a faulty memory."""
 
 from dataclasses import replace
 from random import Random
@@ -8,13 +8,20 @@ import pytest
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
-from meve.evaluation.experiments.memory import contradictions as changing
-from meve.evaluation.experiments.memory import expiry, false_facts, growth, isolation, sensitivity, tags
-from meve.evaluation.experiments.memory.environment import Sizes, Stage
-from meve.evaluation.experiments.memory.facts import MOST, facts
+from meve.evaluation.experiments.memory import (
+    contradictions,
+    expiry,
+    false_facts,
+    isolation,
+    prompt_size,
+    sensitivity,
+    tags,
+)
+from meve.evaluation.experiments.memory.environment import Environment, Sizes
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults, Tally
-from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory, memory
-from meve.evaluation.report.memory import grid, text
+from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryOptions, run_memory
+from meve.evaluation.experiments.memory.synthetic_facts import MAX_FACTS, make_facts
+from meve.evaluation.report.memory import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
 from meve.memory import GovernedMemory, Policy
 
@@ -24,31 +31,31 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 
 @pytest.fixture(scope="module")
-def stage():
-    return Stage(embedder=resolve_embedder(None), tokens=resolve_tokens(None), sizes=SMALL)
+def environment():
+    return Environment(embedder=resolve_embedder(None), tokens=resolve_tokens(None), sizes=SMALL)
 
 
-def found(experiment, stage):
-    """What an experiment found: values by system and measure."""
-    made = experiment(stage, lambda *_: None)
-    tallies = made if isinstance(made, list) else [made]
+def run_experiment(experiment, environment):
+    """Return an experiment's values by system and measure."""
+    result = experiment(environment, lambda *_: None)
+    tallies = result if isinstance(result, list) else [result]
     return {(f.system, f.measure): f.interval.value for tally in tallies for f in tally.figures()}
 
 
-def under(policy):
-    """Opens memories by that policy, whatever they are opened with."""
+def open_with_policy(policy):
+    """Return a function that opens memories under the policy."""
     return lambda file, **parts: GovernedMemory.open(file, **{**parts, "policy": Policy.from_dict(policy)})
 
 
 class Immortal(GovernedMemory):
-    """Forgets when what it is told ends."""
+    """A memory that ignores times to live."""
 
     def add(self, text, **values):
         return super().add(text, **{**values, "ttl": None})
 
 
 class Promiscuous(GovernedMemory):
-    """Puts everybody's memories in one place, and looks for everybody's there."""
+    """A memory that mixes all users up."""
 
     def add(self, text, *, user_id, id=None, **values):
         return super().add(text, user_id="everybody", id=f"{user_id}-{id}", **values)
@@ -58,54 +65,61 @@ class Promiscuous(GovernedMemory):
 
 
 class Lazy(GovernedMemory):
-    """Maintains nothing."""
+    """A memory without maintenance."""
 
     def maintain(self, **_):
         return None
 
 
-def test_an_expired_secret_never_comes_back_and_a_plain_store_hands_it_out(stage):
-    values = found(expiry.expiry, stage)
+def test_expired_secret_is_not_returned(environment):
+    values = run_experiment(expiry.run_expiry, environment)
     assert values[expiry.MEMORY, expiry.BEFORE] == 1
     assert values[expiry.MEMORY, expiry.AFTER] == values[expiry.MEMORY, expiry.LEFT] == 0
     assert values[expiry.PLAIN, expiry.AFTER] > 0.9
 
 
-def test_a_memory_without_expiry_is_told(stage):
-    """Half of the secrets have lives of their own, the others go by their class: each half is seen to leak."""
-    own = found(expiry.expiry, replace(stage, opened=Immortal.open))
-    assert 0 < own[expiry.MEMORY, expiry.AFTER] < 1
+def test_memory_without_expiry_is_detected(environment):
+    values = run_experiment(expiry.run_expiry, replace(environment, open_memory=Immortal.open))
+    assert 0 < values[expiry.MEMORY, expiry.AFTER] < 1
     names = ("factual", "intent_bound", "ephemeral", "private")
     classes = {"classes": {name: {"ttl": None} for name in names}}
-    both = found(
-        expiry.expiry,
+    all_values = run_experiment(
+        expiry.run_expiry,
         replace(
-            stage, opened=lambda file, **parts: Immortal.open(file, **{**parts, "policy": Policy.from_dict(classes)})
+            environment,
+            open_memory=lambda file, **parts: Immortal.open(file, **{**parts, "policy": Policy.from_dict(classes)}),
         ),
     )
-    assert both[expiry.MEMORY, expiry.AFTER] == both[expiry.MEMORY, expiry.LEFT] == 1
-    assert {both[expiry.MEMORY, f"by {door}"] for door in ("search", "prompt", "explain", "list", "export")} == {1}
+    assert all_values[expiry.MEMORY, expiry.AFTER] == all_values[expiry.MEMORY, expiry.LEFT] == 1
+    assert {all_values[expiry.MEMORY, f"by {path}"] for path in ("search", "prompt", "explain", "list", "export")} == {
+        1
+    }
 
 
-def test_no_user_gets_anothers_fact_nor_a_private_one_unasked(stage):
-    values = found(isolation.isolation, stage)
+def test_users_get_only_their_own_facts(environment):
+    values = run_experiment(isolation.run_isolation, environment)
     assert values[isolation.MEMORY, isolation.LEAK] == values[isolation.MEMORY, isolation.PRIVATE] == 0
     assert values[isolation.MEMORY, isolation.OWN] > 0.9
     assert values[isolation.ONE, isolation.LEAK] > 0.9
 
 
-def test_a_memory_that_mixes_users_up_is_told(stage):
-    values = found(isolation.isolation, replace(stage, opened=Promiscuous.open))
+def test_memory_that_mixes_users_is_detected(environment):
+    values = run_experiment(isolation.run_isolation, replace(environment, open_memory=Promiscuous.open))
     assert values[isolation.MEMORY, isolation.LEAK] > 0.9
 
 
-def test_a_memory_that_hands_out_private_facts_is_told(stage):
-    loose = under({"classes": {"private": {"on_request": False}}})
-    assert found(isolation.isolation, replace(stage, opened=loose))[isolation.MEMORY, isolation.PRIVATE] > 0.9
+def test_memory_that_returns_private_facts_is_detected(environment):
+    loose = open_with_policy({"classes": {"private": {"on_request": False}}})
+    assert (
+        run_experiment(isolation.run_isolation, replace(environment, open_memory=loose))[
+            isolation.MEMORY, isolation.PRIVATE
+        ]
+        > 0.9
+    )
 
 
-def test_answers_move_false_facts_and_their_absence_moves_none(stage):
-    values = found(false_facts.false_facts, stage)
+def test_answers_lower_false_facts(environment):
+    values = run_experiment(false_facts.run_false_facts, environment)
     first, last = (f"{false_facts.ABOVE}, round {n}" for n in (0, SMALL.rounds))
     assert values[false_facts.RIGHT, "false flagged"] > values[false_facts.NONE, "false flagged"] == 0
     assert values[false_facts.NONE, last] == values[false_facts.NONE, first]
@@ -113,52 +127,52 @@ def test_answers_move_false_facts_and_their_absence_moves_none(stage):
     assert values[false_facts.RIGHT, last] <= values[false_facts.FIRST, last]
 
 
-def test_rounds_that_do_nothing_are_told(stage):
-    """Under a policy by which answers move no score, and flags alone change and hide nothing, places stay."""
+def test_policy_without_reflection_changes_no_ranks(environment):
     still = {"reflection": {"steps": [[100, 0]], "unused": 0, "contradicted": 0}, "ranking": {"conflicts": True}}
-    values = found(false_facts.false_facts, replace(stage, opened=under(still)))
+    values = run_experiment(false_facts.run_false_facts, replace(environment, open_memory=open_with_policy(still)))
     first, last = (f"{false_facts.ABOVE}, round {n}" for n in (0, SMALL.rounds))
     assert values[false_facts.RIGHT, last] == values[false_facts.RIGHT, first]
     assert values[false_facts.RIGHT, "others pruned"] == 0
 
 
-def test_a_wrong_tag_hides_all_from_a_filter_and_less_from_memory(stage):
-    values = found(tags.tags, stage)
-    right, _, wrong, nobodys, _ = tags.ASKED
+def test_wrong_tag_hides_less_from_memory_than_from_a_filter(environment):
+    values = run_experiment(tags.run_tags, environment)
+    right, _, wrong, unknown, _ = tags.CASES
     assert values[tags.FILTER, right] > 0.9
-    assert values[tags.FILTER, wrong] == values[tags.FILTER, nobodys] == 0
+    assert values[tags.FILTER, wrong] == values[tags.FILTER, unknown] == 0
     assert values[tags.MEMORY, wrong] > 0.5
-    assert values[tags.MEMORY, nobodys] > 0.9
+    assert values[tags.MEMORY, unknown] > 0.9
 
 
-def test_maintenance_parts_contradictions_and_a_memory_without_it_is_told(stage):
-    """Where a recall may hold both sides; where it holds the winner alone, it parts them without maintenance."""
-    values = found(changing.contradictions, replace(stage, opened=under({"ranking": {"conflicts": True}})))
-    assert values[changing.MAINTAINED, changing.BOTH] < values[changing.LEFT, changing.BOTH]
-    assert values[changing.MAINTAINED, changing.THERE] > 0.9
-    assert values[changing.PLAIN, changing.BOTH] > 0.9
-    winners = found(changing.contradictions, stage)
-    assert winners[changing.LEFT, changing.BOTH] == winners[changing.MAINTAINED, changing.BOTH]
-    assert winners[changing.LEFT, changing.BOTH] < values[changing.LEFT, changing.BOTH]
-    lazy = found(changing.contradictions, replace(stage, opened=Lazy.open))
-    assert lazy[changing.MAINTAINED, changing.BOTH] == lazy[changing.LEFT, changing.BOTH]
-
-
-def test_a_prompt_grows_less_than_the_history_and_holds_what_was_told_early(stage):
-    """And it isn't the cap that holds it down; the last messages alone don't hold the early facts."""
-    values = found(growth.growth, stage)
-    assert values[growth.MEMORY, growth.GROWTH] < 0.6 * values[growth.FULL, growth.GROWTH]
-    assert (
-        values[growth.MEMORY, f"tokens at turn {SMALL.turns}"]
-        < 0.5 * values[growth.FULL, f"tokens at turn {SMALL.turns}"]
+def test_maintenance_resolves_contradictions(environment):
+    values = run_experiment(
+        contradictions.run_contradictions,
+        replace(environment, open_memory=open_with_policy({"ranking": {"conflicts": True}})),
     )
-    assert values[growth.MEMORY, "largest, of the cap"] < 0.1
-    assert values[growth.MEMORY, growth.THERE] > 0.9
-    assert values[growth.WINDOW, growth.THERE] == 0
+    assert values[contradictions.MAINTAINED, contradictions.BOTH] < values[contradictions.LEFT, contradictions.BOTH]
+    assert values[contradictions.MAINTAINED, contradictions.THERE] > 0.9
+    assert values[contradictions.PLAIN, contradictions.BOTH] > 0.9
+    winners = run_experiment(contradictions.run_contradictions, environment)
+    assert winners[contradictions.LEFT, contradictions.BOTH] == winners[contradictions.MAINTAINED, contradictions.BOTH]
+    assert winners[contradictions.LEFT, contradictions.BOTH] < values[contradictions.LEFT, contradictions.BOTH]
+    lazy = run_experiment(contradictions.run_contradictions, replace(environment, open_memory=Lazy.open))
+    assert lazy[contradictions.MAINTAINED, contradictions.BOTH] == lazy[contradictions.LEFT, contradictions.BOTH]
 
 
-def test_each_setting_changes_one_value_and_what_it_moves_is_starred(stage, monkeypatch):
-    base, *others = sensitivity.policies()
+def test_prompt_grows_less_than_history_and_keeps_early_facts(environment):
+    values = run_experiment(prompt_size.run_prompt_size, environment)
+    assert values[prompt_size.MEMORY, prompt_size.GROWTH] < 0.6 * values[prompt_size.FULL, prompt_size.GROWTH]
+    assert (
+        values[prompt_size.MEMORY, f"tokens at turn {SMALL.turns}"]
+        < 0.5 * values[prompt_size.FULL, f"tokens at turn {SMALL.turns}"]
+    )
+    assert values[prompt_size.MEMORY, "largest, of the cap"] < 0.1
+    assert values[prompt_size.MEMORY, prompt_size.THERE] > 0.9
+    assert values[prompt_size.WINDOW, prompt_size.THERE] == 0
+
+
+def test_sensitivity_changes_one_value_a_setting(environment, monkeypatch):
+    base, *others = sensitivity.vary_policies()
     assert len(dict(others)) == 2 * len(sensitivity.VARIED)
     for name, policy in others:
         changed = [
@@ -170,15 +184,15 @@ def test_each_setting_changes_one_value_and_what_it_moves_is_starred(stage, monk
         ]
         assert changed == [name.split()[0]]
     monkeypatch.setattr(sensitivity, "VARIED", ("archiving.below",))
-    made = sensitivity.sensitivity(stage, lambda *_: None).figures()
-    starred = {(f.system, f.measure) for f in made if f.moved}
+    result = sensitivity.run_sensitivity(environment, lambda *_: None).figures()
+    starred = {(f.system, f.measure) for f in result if f.moved}
     assert ("archiving.below doubled", sensitivity.AFTER) in starred
     assert not any(system == sensitivity.DEFAULT for system, _ in starred)
 
 
-def test_the_same_seed_gives_the_same_figures_and_another_one_other_facts(tmp_path):
-    wanted = Memory(only=("tags", "expiry"), sizes=replace(SMALL, users=1), seed=3)
-    one, two = memory(wanted), memory(wanted)
+def test_same_seed_gives_same_figures(tmp_path):
+    options = MemoryOptions(only=("tags", "expiry"), sizes=replace(SMALL, users=1), seed=3)
+    one, two = run_memory(options), run_memory(options)
     assert one == two
     one.save(tmp_path / "results.json")
     assert MemoryResults.load(tmp_path / "results.json") == one
@@ -186,34 +200,37 @@ def test_the_same_seed_gives_the_same_figures_and_another_one_other_facts(tmp_pa
     assert one.value("expiry", expiry.MEMORY, expiry.AFTER).high > 0  # none of few may be chance
     with pytest.raises(EvaluationError, match="handed out after"):
         one.value("expiry", expiry.MEMORY, "no such")
-    report = text(one, "meve bench memory")
+    report = format_report(one, "meve bench memory")
     assert "## Expiry" in report
     assert "Seed 3" in report
-    assert [f.text for f in facts(Random(1), 20)] != [f.text for f in facts(Random(2), 20)]
-    assert len({f.question for f in facts(Random(1), MOST)}) == MOST
+    assert [f.text for f in make_facts(Random(1), 20)] != [f.text for f in make_facts(Random(2), 20)]
+    assert len({f.question for f in make_facts(Random(1), MAX_FACTS)}) == MAX_FACTS
 
 
-def test_what_is_no_result_or_no_experiment_is_refused(tmp_path):
+def test_invalid_results_and_experiments_are_rejected(tmp_path):
     (tmp_path / "other.json").write_text('{"experiment": "speed"}')
-    with pytest.raises(EvaluationError, match="no results"):
+    with pytest.raises(EvaluationError, match="results"):
         MemoryResults.load(tmp_path / "other.json")
     for only in ((), ("recall",)):
         with pytest.raises(EvaluationError, match=", ".join(EXPERIMENTS)):
-            memory(Memory(only=only))
+            run_memory(MemoryOptions(only=only))
 
 
-def test_a_table_puts_down_what_there_is_more_of():
+def test_table_puts_the_longer_list_down():
     def figure(system, measure, value):
         interval = Interval(value=value, low=value, high=value, n=12)
         return Figure(experiment="e", system=system, measure=measure, interval=interval, share=True, moved=value == 1)
 
     few = [figure("memory", m, 0.5) for m in ("a", "b")] + [figure("plain", "a", 1.0)]
-    assert grid(few) == (["", "memory", "plain"], [["a", "0.500", "1.000*"], ["b", "0.500", ""]])
+    assert tabulate_figures(few) == (["", "memory", "plain"], [["a", "0.500", "1.000*"], ["b", "0.500", ""]])
     many = [figure(s, "a", 0.25) for s in ("x", "y")]
-    assert grid(many, intervals=True) == (["setting", "a"], [[s, "0.250 [0.250, 0.250] (12)"] for s in ("x", "y")])
+    assert tabulate_figures(many, intervals=True) == (
+        ["setting", "a"],
+        [[s, "0.250 [0.250, 0.250] (12)"] for s in ("x", "y")],
+    )
 
 
-def test_shares_and_means_are_told_apart():
+def test_shares_and_means_have_their_own_intervals():
     tally = Tally("e", seed=1, against="base")
     for n in range(20):
         tally.add("base", "so", False)

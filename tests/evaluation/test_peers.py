@@ -1,4 +1,4 @@
-"""The pipelines of stock parts that MeVe is compared with: they must be worth comparing with."""
+"""The peers in benchmarks/peers: pipelines of stock parts that MeVe is compared with."""
 
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
-from meve.evaluation.types import Parts
-from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
+from meve.evaluation.types import SharedComponents
+from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Passage
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|transformers|sentence_transformers)")
@@ -26,8 +26,13 @@ NEEDS = {
     ),
 }
 NAMES = {"langchain_stock": ("hybrid", "fallback"), "llamaindex_stock": ("fusion", "fallback")}
-EVERY = [f"{module}.{name}{suffix}" for module in NAMES for name in NAMES[module] for suffix in ("", "_shared_runtime")]
-FALLBACKS = [peer for peer in EVERY if ".fallback" in peer]
+ALL_PEERS = [
+    f"{load_module}.{name}{suffix}"
+    for load_module in NAMES
+    for name in NAMES[load_module]
+    for suffix in ("", "_shared_runtime")
+]
+FALLBACKS = [peer for peer in ALL_PEERS if ".fallback" in peer]
 
 PASSAGES = [
     Passage(id="moon", text="the moon orbits the earth"),
@@ -39,11 +44,11 @@ PASSAGES = [
     Passage(id="zinc", text="zinc pots"),
 ]
 """To `WordEmbedder`, zebras and zinc are nearer to "zx17 pump" than the fault is."""
-PARTS = Parts(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
+COMPONENTS = SharedComponents(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
 ORBIT, FAULT = "what orbits the earth every month", "zx17 pump"
 
 
-def module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     if not PEERS.is_dir():
         pytest.skip(f"NOT TESTED: {PEERS} isn't there; the peers are part of the repository, not of the package")
     for needed in NEEDS[name]:
@@ -57,21 +62,21 @@ def module(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def made() -> Callable[[str], Callable]:
+def load_function() -> Callable[[str], Callable]:
     modules: dict[str, ModuleType] = {}
 
     def make(peer: str) -> Callable:
         name, function = peer.split(".")
         if name not in modules:
-            modules[name] = module(name)
+            modules[name] = load_module(name)
         return getattr(modules[name], function)
 
     return make
 
 
-def parts(**settings: Any) -> Parts:
-    given = {name: settings.pop(name) for name in ("embedder", "verifier", "verifier_model") if name in settings}
-    return replace(PARTS, config=PARTS.config.override(**settings), **given)
+def make_components(**settings: Any) -> SharedComponents:
+    replaced = {name: settings.pop(name) for name in ("embedder", "verifier", "verifier_model") if name in settings}
+    return replace(COMPONENTS, config=COMPONENTS.config.override(**settings), **replaced)
 
 
 def ids(passages: Sequence[Passage]) -> list[str]:
@@ -82,123 +87,127 @@ def scores(query: str, passages: Sequence[Passage]) -> list[float]:
     return OverlapVerifier().score(query, [p.content for p in passages]).tolist()
 
 
-@pytest.mark.parametrize("peer", EVERY)
+@pytest.mark.parametrize("peer", ALL_PEERS)
 class TestEvery:
     @pytest.mark.parametrize("query", [ORBIT, FAULT, "moon", "nothing of the sort"])
     @pytest.mark.parametrize("max_tokens", [512, 12, 5])
-    def test_known_passages_once_within_budget_in_verifier_order(self, peer, query, max_tokens, made):
-        handed = made(peer)(PASSAGES, parts(max_tokens=max_tokens))(query)
-        assert isinstance(handed, list)
-        assert all(p in PASSAGES for p in handed)
-        assert len(set(ids(handed))) == len(handed)
-        assert WordCounter().count(PARTS.separator.join(p.content for p in handed)) <= max_tokens
-        assert scores(query, handed) == sorted(scores(query, handed), reverse=True)
+    def test_passages_are_unique_within_budget_and_in_verifier_order(self, peer, query, max_tokens, load_function):
+        passages = load_function(peer)(PASSAGES, make_components(max_tokens=max_tokens))(query)
+        assert isinstance(passages, list)
+        assert all(p in PASSAGES for p in passages)
+        assert len(set(ids(passages))) == len(passages)
+        assert WordCounter().count(COMPONENTS.separator.join(p.content for p in passages)) <= max_tokens
+        assert scores(query, passages) == sorted(scores(query, passages), reverse=True)
 
-    def test_the_best_comes_first(self, peer, made):
-        answer = made(peer)(PASSAGES, parts(redundancy=1.0))
-        assert ids(answer(ORBIT))[:2] == ["month", "moon"]
-        assert ids(answer("our moon"))[0] == "tides"
+    def test_best_passage_comes_first(self, peer, load_function):
+        retrieve = load_function(peer)(PASSAGES, make_components(redundancy=1.0))
+        assert ids(retrieve(ORBIT))[:2] == ["month", "moon"]
+        assert ids(retrieve("our moon"))[0] == "tides"
 
-    def test_what_doesnt_fit_is_skipped_and_the_next_one_tried(self, peer, made):
-        handed = made(peer)(PASSAGES, parts(redundancy=1.0, max_tokens=6, min_verified=0))(ORBIT)
-        assert ids(handed)[:1] == ["moon"]
+    def test_passage_that_does_not_fit_is_skipped(self, peer, load_function):
+        passages = load_function(peer)(PASSAGES, make_components(redundancy=1.0, max_tokens=6, min_verified=0))(ORBIT)
+        assert ids(passages)[:1] == ["moon"]
 
-    def test_separators_count(self, peer, made):
+    def test_separators_count_towards_the_budget(self, peer, load_function):
         both = 7 + 5
         for separator, fits in (("\n\n", ["month", "moon"]), (" and then ", ["month"])):
-            settings = parts(redundancy=1.0, max_tokens=both, separator=separator, min_verified=0)
-            handed = made(peer)(PASSAGES, settings)(ORBIT)
-            assert [i for i in ids(handed) if i in ("month", "moon")] == fits
-            assert WordCounter().count(separator.join(p.content for p in handed)) <= both
+            settings = make_components(redundancy=1.0, max_tokens=both, separator=separator, min_verified=0)
+            passages = load_function(peer)(PASSAGES, settings)(ORBIT)
+            assert [i for i in ids(passages) if i in ("month", "moon")] == fits
+            assert WordCounter().count(separator.join(p.content for p in passages)) <= both
 
-    def test_nothing_fits(self, peer, made):
-        assert made(peer)(PASSAGES, parts(max_tokens=1))(ORBIT) == []
+    def test_too_small_budget_gives_no_passages(self, peer, load_function):
+        assert load_function(peer)(PASSAGES, make_components(max_tokens=1))(ORBIT) == []
 
-    def test_no_passages(self, peer, made):
-        assert made(peer)([], PARTS)(ORBIT) == []
+    def test_empty_corpus_gives_no_passages(self, peer, load_function):
+        assert load_function(peer)([], COMPONENTS)(ORBIT) == []
 
-    def test_one_passage(self, peer, made):
-        assert ids(made(peer)(PASSAGES[:1], PARTS)(ORBIT)) == ["moon"]
+    def test_one_passage(self, peer, load_function):
+        assert ids(load_function(peer)(PASSAGES[:1], COMPONENTS)(ORBIT)) == ["moon"]
 
-    def test_twice_the_same(self, peer, made):
-        answer = made(peer)(PASSAGES, PARTS)
-        assert answer(ORBIT) == answer(ORBIT)
+    def test_repeated_query_gives_same_passages(self, peer, load_function):
+        retrieve = load_function(peer)(PASSAGES, COMPONENTS)
+        assert retrieve(ORBIT) == retrieve(ORBIT)
 
 
 @pytest.mark.parametrize("peer", FALLBACKS)
 class TestFallback:
-    def test_keywords_bring_what_dense_search_missed(self, peer, made):
-        answer = made(peer)(PASSAGES, parts(candidates=2, min_verified=1))
-        assert ids(answer(FAULT))[0] == "fault"
+    def test_keywords_find_what_dense_search_missed(self, peer, load_function):
+        retrieve = load_function(peer)(PASSAGES, make_components(candidates=2, min_verified=1))
+        assert ids(retrieve(FAULT))[0] == "fault"
 
-    def test_enough_verified_so_nothing_else_comes(self, peer, made):
-        answer = made(peer)(PASSAGES, parts(min_verified=2, redundancy=1.0))
-        assert ids(answer(ORBIT)) == ["month", "moon"]
+    def test_enough_verified_passages_prevent_the_fallback(self, peer, load_function):
+        retrieve = load_function(peer)(PASSAGES, make_components(min_verified=2, redundancy=1.0))
+        assert ids(retrieve(ORBIT)) == ["month", "moon"]
 
-    def test_one_too_few_so_those_above_the_floor_follow(self, peer, made):
+    def test_too_few_verified_passages_add_fallback_above_the_floor(self, peer, load_function):
         query = "orbits earth every month around moon water"
-        handed = made(peer)(PASSAGES, parts(min_verified=2, redundancy=1.0))(query)
-        assert ids(handed) == ["month", "moon", "tides", "bread"]
-        assert [s >= 0.5 for s in scores(query, handed)] == [True, False, False, False]
-        handed = made(peer)(PASSAGES, parts(min_verified=2, redundancy=1.0, fallback_floor=0.2))(query)
-        assert ids(handed) == ["month", "moon", "tides"]
-        handed = made(peer)(PASSAGES, parts(min_verified=2, redundancy=1.0, fallback_k=1))(query)
-        assert len(handed) == 2
+        passages = load_function(peer)(PASSAGES, make_components(min_verified=2, redundancy=1.0))(query)
+        assert ids(passages) == ["month", "moon", "tides", "bread"]
+        assert [s >= 0.5 for s in scores(query, passages)] == [True, False, False, False]
+        passages = load_function(peer)(PASSAGES, make_components(min_verified=2, redundancy=1.0, fallback_floor=0.2))(
+            query
+        )
+        assert ids(passages) == ["month", "moon", "tides"]
+        passages = load_function(peer)(PASSAGES, make_components(min_verified=2, redundancy=1.0, fallback_k=1))(query)
+        assert len(passages) == 2
 
-    def test_nothing_verified_and_nothing_wanted(self, peer, made):
-        answer = made(peer)(PASSAGES, parts(candidates=2, min_verified=0))
-        assert answer(FAULT) == []
+    def test_no_fallback_without_required_passages(self, peer, load_function):
+        retrieve = load_function(peer)(PASSAGES, make_components(candidates=2, min_verified=0))
+        assert retrieve(FAULT) == []
 
-    def test_a_score_at_the_threshold_is_enough(self, peer, made):
-        assert "bread" in ids(made(peer)(PASSAGES, parts(threshold=0.5, min_verified=0))("moon water"))
-        assert made(peer)(PASSAGES, parts(threshold=0.51, min_verified=0))("moon water") == []
+    def test_score_at_the_threshold_is_verified(self, peer, load_function):
+        assert "bread" in ids(
+            load_function(peer)(PASSAGES, make_components(threshold=0.5, min_verified=0))("moon water")
+        )
+        assert load_function(peer)(PASSAGES, make_components(threshold=0.51, min_verified=0))("moon water") == []
 
-    def test_nothing_is_judged_twice(self, peer, made):
-        judged: list[str] = []
+    def test_no_passage_is_scored_twice(self, peer, load_function):
+        scored: list[str] = []
 
         class Recording(OverlapVerifier):
             def score(self, query, passages):
-                judged.extend(passages)
+                scored.extend(passages)
                 return super().score(query, passages)
 
-        made(peer)(PASSAGES, parts(verifier=Recording(), candidates=2))("zx17 pump pots")
-        assert len(judged) == len(set(judged))
-        assert {PASSAGES[4].content, PASSAGES[6].content} <= set(judged)
+        load_function(peer)(PASSAGES, make_components(verifier=Recording(), candidates=2))("zx17 pump pots")
+        assert len(scored) == len(set(scored))
+        assert {PASSAGES[4].content, PASSAGES[6].content} <= set(scored)
 
 
-@pytest.mark.parametrize("peer", [peer for peer in EVERY if peer.startswith("langchain")])
+@pytest.mark.parametrize("peer", [peer for peer in ALL_PEERS if peer.startswith("langchain")])
 class TestLangchain:
-    def test_of_two_alike_the_worse_stays(self, peer, made):
-        handed = made(peer)(PASSAGES, parts(min_verified=0))(ORBIT)
-        assert "moon" in ids(handed)
-        assert "month" not in ids(handed)  # though it ranks first: so the stock filter decides
+    def test_redundancy_filter_keeps_the_worse_of_two(self, peer, load_function):
+        passages = load_function(peer)(PASSAGES, make_components(min_verified=0))(ORBIT)
+        assert "moon" in ids(passages)
+        assert "month" not in ids(passages)  # though it ranks first: so the stock filter decides
 
-    def test_candidates_are_embedded_anew(self, peer, made):
-        embedder = CountedEmbedder(WordEmbedder())
-        answer = made(peer)(PASSAGES, parts(embedder=embedder, min_verified=0))
+    def test_candidates_are_embedded_anew(self, peer, load_function):
+        embedder = CountingEmbedder(WordEmbedder())
+        retrieve = load_function(peer)(PASSAGES, make_components(embedder=embedder, min_verified=0))
         assert embedder.calls.passages == [p.content for p in PASSAGES]
-        answer(ORBIT)
+        retrieve(ORBIT)
         assert {PASSAGES[0].content, PASSAGES[1].content} <= set(embedder.calls.passages[len(PASSAGES) :])
         assert embedder.calls.queries == [ORBIT]
 
 
-@pytest.mark.parametrize("peer", [peer for peer in EVERY if peer.startswith("llamaindex")])
+@pytest.mark.parametrize("peer", [peer for peer in ALL_PEERS if peer.startswith("llamaindex")])
 class TestLlamaindex:
-    def test_near_duplicates_stay(self, peer, made):
-        handed = made(peer)(PASSAGES, PARTS)(ORBIT)
-        assert ids(handed)[:2] == ["month", "moon"]
+    def test_near_duplicates_stay(self, peer, load_function):
+        passages = load_function(peer)(PASSAGES, COMPONENTS)(ORBIT)
+        assert ids(passages)[:2] == ["month", "moon"]
 
-    def test_passages_are_embedded_once(self, peer, made):
-        embedder = CountedEmbedder(WordEmbedder())
-        made(peer)(PASSAGES, parts(embedder=embedder))(ORBIT)
+    def test_passages_are_embedded_once(self, peer, load_function):
+        embedder = CountingEmbedder(WordEmbedder())
+        load_function(peer)(PASSAGES, make_components(embedder=embedder))(ORBIT)
         assert embedder.calls.passages == [p.content for p in PASSAGES]
         assert embedder.calls.queries == [ORBIT]
 
 
-@pytest.mark.parametrize("shared", [peer for peer in EVERY if peer.endswith("_shared_runtime")])
-def test_the_shared_runtime_loads_no_weights(shared, made):
-    answer = made(shared)(PASSAGES, parts(verifier_model="no/such/model"))
-    assert ids(answer(ORBIT))
+@pytest.mark.parametrize("shared", [peer for peer in ALL_PEERS if peer.endswith("_shared_runtime")])
+def test_shared_runtime_loads_no_weights(shared, load_function):
+    retrieve = load_function(shared)(PASSAGES, make_components(verifier_model="no/such/model"))
+    assert ids(retrieve(ORBIT))
 
 
 @pytest.fixture(scope="module")
@@ -220,15 +229,15 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("peer", [peer for peer in EVERY if not peer.endswith("_shared_runtime")])
+@pytest.mark.parametrize("peer", [peer for peer in ALL_PEERS if not peer.endswith("_shared_runtime")])
 @pytest.mark.parametrize("query", [ORBIT, FAULT])
-def test_the_own_runtime_judges_as_the_shared_one(peer, query, made, weights):
+def test_own_runtime_agrees_with_shared_runtime(peer, query, load_function, weights):
     verifier = CrossEncoderVerifier.from_name(str(weights), device="cpu")
     probabilities = verifier.score(query, [p.content for p in PASSAGES])
     threshold = float(sorted(probabilities)[-3]) - 1e-4
-    settings = parts(
+    settings = make_components(
         verifier=verifier, verifier_model=str(weights), threshold=threshold, min_verified=2, redundancy=1.0
     )
-    own = ids(made(peer)(PASSAGES, settings)(query))
-    assert own == ids(made(f"{peer}_shared_runtime")(PASSAGES, settings)(query))
+    own = ids(load_function(peer)(PASSAGES, settings)(query))
+    assert own == ids(load_function(f"{peer}_shared_runtime")(PASSAGES, settings)(query))
     assert len(own) == (3 if "fallback" in peer else len(PASSAGES))

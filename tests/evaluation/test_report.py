@@ -1,9 +1,9 @@
-"""Reports: what a star means, and what is read off a curve."""
+"""Reports: stars, and recall at equal tokens."""
 
 import re
 
-from meve.evaluation.report.markdown import text
-from meve.evaluation.results import Cell, Difference, Point, Results
+from meve.evaluation.report.markdown import format_report
+from meve.evaluation.results import Cell, CurvePoint, Difference, Results
 from meve.evaluation.statistics import Interval
 
 ABOUT = {"questions": 40, "of": 40, "answerable": 40, "closed": False, "passages": 9, "fingerprint": "x"}
@@ -22,28 +22,25 @@ def cell(system, values):
     )  # fmt: skip
 
 
-def test_stars_are_of_the_questions_shown():
-    """Over all forty `dense` is better than `full`; over the twelve that the peer was asked, both are the same."""
-    full, dense, theirs = [1.0] * 12 + [0.0] * 28, [1.0] * 40, [0.0] * 12
+def test_stars_refer_to_the_questions_shown():
+    full, dense, peer = [1.0] * 12 + [0.0] * 28, [1.0] * 40, [0.0] * 12
     gap = Interval(value=0.7, low=0.6, high=0.8, n=40)
     results = Results(
         experiment="quality", settings=SETTINGS, sets={"s": ABOUT},
-        cells=(cell("full", full), cell("dense", dense), cell("peer", theirs)),
+        cells=(cell("full", full), cell("dense", dense), cell("peer", peer)),
         differences=(
             Difference(set="s", system="dense", against="full", measure="supporting recall", interval=gap),
             Difference(set="s", system="peer", against="full", measure="supporting recall", interval=gap),
         ),
     )  # fmt: skip
-    whole, shared = text(results, "command", []).split("The peers were asked fewer questions")
+    whole, shared = format_report(results, "command", []).split("The peers were asked fewer questions")
     starred = [re.findall(r"^\| (\w+) \| [\d.]+\*", part, flags=re.MULTILINE) for part in (whole, shared)]
     assert starred == [["dense"], ["peer"]]
 
 
-def test_recall_at_equal_tokens_is_read_off_the_curves():
-    """100 tokens lie halfway between budgets of `dense`, and beyond those of `bm25`."""
-
+def test_recall_at_equal_tokens_is_interpolated():
     def point(system, tokens, recall, threshold=None, budget=128):
-        return Point(
+        return CurvePoint(
             set="s", system=system, threshold=threshold, max_tokens=budget, recall=recall, complete=0, tokens=tokens,
             n=9,
         )  # fmt: skip
@@ -53,4 +50,4 @@ def test_recall_at_equal_tokens_is_read_off_the_curves():
         point("dense", 150, 0.6, budget=256), point("bm25", 120, 0.5),
     )  # fmt: skip
     results = Results(experiment="quality", settings=SETTINGS, sets={"s": ABOUT}, cells=(), curve=curve)
-    assert "| s | 100 | 0.700 | 0.400 |  |  |" in text(results, "command", [])
+    assert "| s | 100 | 0.700 | 0.400 |  |  |" in format_report(results, "command", [])

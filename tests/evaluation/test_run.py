@@ -1,4 +1,4 @@
-"""Runs: in turn, resumed where they stopped, refused under other settings, and not ended by one that raises."""
+"""Runs over sets: turns, resuming, settings, failures and peers."""
 
 import json
 import os
@@ -16,44 +16,45 @@ import pytest
 from meve import Passage, RetrieverConfig
 from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation import EvaluationSet, Parts, Question, results
-from meve.evaluation.experiments.common import conduct
-from meve.evaluation.experiments.curve import curve
-from meve.evaluation.journal import ROWS, SETTINGS, Journal
-from meve.evaluation.peers import peer, peer_code
-from meve.evaluation.run import fingerprint, run_set, sample
-from meve.evaluation.systems import SYSTEMS, Workbench, phases
-from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
+from meve.evaluation import EvaluationSet, Question, SharedComponents
+from meve.evaluation import results as results_module
+from meve.evaluation._journal import ROWS, SETTINGS, Journal
+from meve.evaluation._set_runner import fingerprint_set, run_set, sample_questions
+from meve.evaluation.experiments._experiment import run_experiment
+from meve.evaluation.experiments._recall_curve import measure_curve
+from meve.evaluation.peers import hash_peer_code, load_peer
+from meve.evaluation.systems import SYSTEMS, IndexedPassages, pipeline_system
+from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordCounter, WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 TEXTS = ("The moon orbits the earth.", "Bees make honey.", "Rust is iron and oxygen.", "Owls hunt at night.")
-PARTS = Parts(
+COMPONENTS = SharedComponents(
     embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), config=RetrieverConfig(candidates=3)
 )
 
 
-def a_set(questions=4, name="tiny", closed=False):
+def make_set(count=4, name="tiny", has_pools=False):
     passages = tuple(Passage(id=f"p{n}", text=text) for n, text in enumerate(TEXTS))
-    asked = tuple(
+    questions = tuple(
         Question(
             id=f"q{n}",
             text=TEXTS[n % 4],
             gold={f"p{n % 4}": 1},
-            pool=(f"p{n % 4}", f"p{(n + 1) % 4}") if closed else None,
+            pool=(f"p{n % 4}", f"p{(n + 1) % 4}") if has_pools else None,
         )
-        for n in range(questions)
+        for n in range(count)
     )
-    return EvaluationSet(name=name, passages=passages, questions=asked)
+    return EvaluationSet(name=name, passages=passages, questions=questions)
 
 
-def systems(chosen, **builds):
-    return {name: (build, list(chosen.questions)) for name, build in builds.items()}
+def with_questions(dataset, **factories):
+    return {name: (build, list(dataset.questions)) for name, build in factories.items()}
 
 
-def counting(calls):
-    def build(bench):
-        full = phases()(bench)
+def counting_factory(calls):
+    def build(indexed):
+        full = pipeline_system()(indexed)
 
         def system(question):
             calls[question] += 1
@@ -64,57 +65,63 @@ def counting(calls):
     return build
 
 
-def run(chosen, builds, folder, **settings):
-    return conduct(
-        "quality", [chosen], lambda s: systems(s, **builds), PARTS, to=folder, seed=1, settings=settings, against="full"
+def run(dataset, factories, folder, **settings):
+    return run_experiment(
+        "quality",
+        [dataset],
+        lambda s: with_questions(s, **factories),
+        COMPONENTS,
+        to=folder,
+        seed=1,
+        settings=settings,
+        against="full",
     )
 
 
-def test_a_sample_depends_on_ids_and_seed_alone():
-    questions = a_set(40).questions
-    assert sample(questions, 10, 42) == sample(tuple(reversed(questions)), 10, 42)
-    assert sample(questions, 10, 42) != sample(questions, 10, 43)
-    assert sample(questions, 20, 42)[:10] == sample(questions, 10, 42)
-    assert len(sample(questions, None, 42)) == 40
+def test_sample_depends_only_on_ids_and_seed():
+    questions = make_set(40).questions
+    assert sample_questions(questions, 10, 42) == sample_questions(tuple(reversed(questions)), 10, 42)
+    assert sample_questions(questions, 10, 42) != sample_questions(questions, 10, 43)
+    assert sample_questions(questions, 20, 42)[:10] == sample_questions(questions, 10, 42)
+    assert len(sample_questions(questions, None, 42)) == 40
 
 
-def test_the_fingerprint_sees_every_label():
-    one = a_set()
+def test_fingerprint_depends_on_every_label():
+    one = make_set()
     other = replace(one, questions=(replace(one.questions[0], gold={"p3": 1}), *one.questions[1:]))
     third = replace(one, passages=(replace(one.passages[0], text="Else."), *one.passages[1:]))
     fourth = replace(one, questions=(replace(one.questions[0], misleading=("no",)), *one.questions[1:]))
-    assert len({fingerprint(s) for s in (one, other, third, fourth)}) == 4
+    assert len({fingerprint_set(s) for s in (one, other, third, fourth)}) == 4
 
 
-def test_every_system_is_measured_and_each_hands_over_what_it_should(tmp_path):
-    found = run(a_set(), SYSTEMS, tmp_path)
-    assert found.systems("tiny") == list(SYSTEMS)
+def test_every_system_is_measured(tmp_path):
+    results = run(make_set(), SYSTEMS, tmp_path)
+    assert results.systems("tiny") == list(SYSTEMS)
     for system in ("full", "bm25", "hybrid", "dense"):
-        assert found.value("tiny", system, "any gold").value == 1.0
-    assert found.value("tiny", "full", "supporting precision").value == 1.0
-    assert found.value("tiny", "dense", "supporting precision").value < 1.0
+        assert results.value("tiny", system, "any gold").value == 1.0
+    assert results.value("tiny", "full", "supporting precision").value == 1.0
+    assert results.value("tiny", "dense", "supporting precision").value < 1.0
 
 
-def test_a_resumed_run_asks_only_what_is_missing(tmp_path):
+def test_resumed_run_asks_only_missing_questions(tmp_path):
     first, again = Counter(), Counter()
-    chosen = a_set()
-    whole = run(chosen, {"full": counting(first)}, tmp_path)
+    dataset = make_set()
+    whole = run(dataset, {"full": counting_factory(first)}, tmp_path)
     lines = (tmp_path / ROWS).read_text().splitlines(keepends=True)
     (tmp_path / ROWS).write_text("".join(lines[:2]) + lines[2][: len(lines[2]) // 2])  # killed while it wrote
-    resumed = run(chosen, {"full": counting(again)}, tmp_path)
+    resumed = run(dataset, {"full": counting_factory(again)}, tmp_path)
     done = {json.loads(line)["question_id"] for line in lines[:2]}
-    missing = {q.text for q in chosen.questions if q.id not in done}
+    missing = {q.text for q in dataset.questions if q.id not in done}
     assert set(again) == missing
     for one, other in zip(whole.cells, resumed.cells, strict=True):
         assert one.measure.endswith(" ms") or one == other
 
 
-def test_what_raised_is_asked_again(tmp_path):
-    """A mended system gets its questions; what it answered already it isn't asked."""
-    calls, chosen = Counter(), a_set()
+def test_raised_questions_are_asked_again(tmp_path):
+    calls, dataset = Counter(), make_set()
 
-    def broken(bench):
-        full = phases()(bench)
+    def broken(indexed):
+        full = pipeline_system()(indexed)
 
         def system(question):
             if question == TEXTS[0]:
@@ -123,119 +130,125 @@ def test_what_raised_is_asked_again(tmp_path):
 
         return system
 
-    assert len(run(chosen, {"full": broken}, tmp_path).failures) == 1
-    mended = run(chosen, {"full": counting(calls)}, tmp_path)
+    assert len(run(dataset, {"full": broken}, tmp_path).failures) == 1
+    mended = run(dataset, {"full": counting_factory(calls)}, tmp_path)
     assert not mended.failures
     assert set(calls) == {TEXTS[0]}
     assert mended.value("tiny", "full", "any gold").value == 1.0
 
 
-def test_a_peer_whose_code_has_changed_is_refused(tmp_path, monkeypatch):
-    """Its old outcomes would pass for those of the new code."""
+def test_changed_peer_code_is_rejected(tmp_path, monkeypatch):
     file = tmp_path / "changing.py"
     file.write_text("def make(passages, parts):\n    return lambda question: passages[:1]\n")
     monkeypatch.syspath_prepend(tmp_path)
-    before = peer_code("changing:make")
-    run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"changing:make": before, "other:make": "x"})
+    before = hash_peer_code("changing:make")
+    run(
+        make_set(),
+        {"full": pipeline_system()},
+        tmp_path / "out",
+        peer_code={"changing:make": before, "other:make": "x"},
+    )
     file.write_text("def make(passages, parts):\n    return lambda question: passages[:2]\n")
-    assert peer_code("changing:make") != before
-    run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"third:make": "y"})
+    assert hash_peer_code("changing:make") != before
+    run(make_set(), {"full": pipeline_system()}, tmp_path / "out", peer_code={"third:make": "y"})
     with pytest.raises(EvaluationError, match="the peer changing:make of other code"):
-        run(a_set(), {"full": phases()}, tmp_path / "out", peer_code={"changing:make": peer_code("changing:make")})
+        run(
+            make_set(),
+            {"full": pipeline_system()},
+            tmp_path / "out",
+            peer_code={"changing:make": hash_peer_code("changing:make")},
+        )
 
 
-def test_a_peer_made_by_hand_has_no_code_to_hash(monkeypatch):
-    """A function of a notebook, say."""
+def test_peer_without_file_has_empty_hash(monkeypatch):
     monkeypatch.setitem(sys.modules, "by_hand", ModuleType("by_hand"))
-    assert peer_code("by_hand:mine") == peer_code("no.such.module:f") == ""
+    assert hash_peer_code("by_hand:mine") == hash_peer_code("no.such.module:f") == ""
 
 
-def test_the_code_of_the_package_is_part_of_its_version(monkeypatch, tmp_path):
-    """What decides what comes out, and nothing else: an outcome of older phases must not pass for one of newer."""
-    made = tmp_path / "evaluation"
+def test_version_includes_hash_of_relevant_code(monkeypatch, tmp_path):
     for folder in ("evaluation", "phases", "cli"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.py").write_text("a = 1")
-    monkeypatch.setattr(results, "__file__", str(made / "results.py"))
-    first = results.code()
+    monkeypatch.setattr(results_module, "__file__", str(tmp_path / "evaluation" / "results.py"))
+    first = results_module._hash_code()
     (tmp_path / "cli" / "a.py").write_text("a = 2")
-    assert results.code() == first
+    assert results_module._hash_code() == first
     (tmp_path / "phases" / "a.py").write_text("a = 2")
-    assert results.code() != first
-    assert results.code() in results.versions()["meve"]
+    assert results_module._hash_code() != first
+    assert results_module._hash_code() in results_module.collect_versions()["meve"]
 
 
-def test_a_run_with_other_settings_is_refused_and_told_which(tmp_path):
-    run(a_set(), {"full": phases()}, tmp_path, model="a", size=4)
+def test_run_with_other_settings_is_rejected_by_name(tmp_path):
+    run(make_set(), {"full": pipeline_system()}, tmp_path, model="a", size=4)
     with pytest.raises(EvaluationError, match='model "a", now "b"; size 4, now 5'):
-        run(a_set(), {"full": phases()}, tmp_path, model="b", size=5)
+        run(make_set(), {"full": pipeline_system()}, tmp_path, model="b", size=5)
     with pytest.raises(EvaluationError, match="the set tiny of other data"):
-        run(a_set(3), {"full": phases()}, tmp_path, model="a", size=4)
+        run(make_set(3), {"full": pipeline_system()}, tmp_path, model="a", size=4)
 
 
-def test_how_much_is_asked_may_change(tmp_path):
-    run(a_set(), {"full": phases()}, tmp_path, questions=4, peers=[])
-    run(a_set(), {"full": phases()}, tmp_path, questions=5, peers=["a:b"])
+def test_resumed_run_may_change_scope(tmp_path):
+    run(make_set(), {"full": pipeline_system()}, tmp_path, questions=4, peers=[])
+    run(make_set(), {"full": pipeline_system()}, tmp_path, questions=5, peers=["a:b"])
 
 
-def test_damaged_outcomes_are_refused_by_line(tmp_path):
-    run(a_set(), {"full": phases()}, tmp_path)
+def test_damaged_outcome_is_rejected_with_its_line(tmp_path):
+    run(make_set(), {"full": pipeline_system()}, tmp_path)
     text = (tmp_path / ROWS).read_text()
     (tmp_path / ROWS).write_text("{broken}\n" + text)
     with pytest.raises(EvaluationError, match="line 1"):
-        run(a_set(), {"full": phases()}, tmp_path)
+        run(make_set(), {"full": pipeline_system()}, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "text"), [(ROWS, b"\xff\n"), (SETTINGS, b"[1]"), (SETTINGS, b""), (SETTINGS, b"3")])
 def test_damaged_files_are_named(tmp_path, name, text):
-    run(a_set(), {"full": phases()}, tmp_path)
+    run(make_set(), {"full": pipeline_system()}, tmp_path)
     (tmp_path / name).write_bytes(text)
     with pytest.raises(EvaluationError, match=name):
-        run(a_set(), {"full": phases()}, tmp_path)
+        run(make_set(), {"full": pipeline_system()}, tmp_path)
 
 
-def test_two_runs_do_not_write_to_one_folder(tmp_path):
+def test_folder_is_locked_against_second_run(tmp_path):
     with closing(Journal(tmp_path, {})), pytest.raises(EvaluationError, match="another run"):
         Journal(tmp_path, {})
     Journal(tmp_path, {}).close()
 
 
-def test_a_curve_is_made_again_from_what_is_kept(tmp_path):
-    chosen, file = a_set(), tmp_path / "curve.jsonl"
-    made = curve(chosen, chosen.questions, PARTS, tmp_path, None)
-    assert {p.n for p in made} == {4}
+def test_saved_curve_is_reused(tmp_path):
+    dataset, file = make_set(), tmp_path / "curve.jsonl"
+    points = measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None)
+    assert {p.n for p in points} == {4}
     kept = file.stat().st_mtime_ns
-    assert curve(chosen, chosen.questions, PARTS, tmp_path, None) == made
+    assert measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None) == points
     assert file.stat().st_mtime_ns == kept
-    fewer = curve(chosen, chosen.questions[:2], PARTS, tmp_path, None)
+    fewer = measure_curve(dataset, dataset.questions[:2], COMPONENTS, tmp_path, None)
     assert {p.n for p in fewer} == {2}
-    assert len(file.read_text().splitlines()) == len(made)
+    assert len(file.read_text().splitlines()) == len(points)
     file.write_text(file.read_text()[:-20])
     with pytest.raises(EvaluationError, match=r"curve\.jsonl is damaged"):
-        curve(chosen, chosen.questions, PARTS, tmp_path, None)
+        measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None)
 
 
-def test_a_curve_survives_a_query_that_raises_counts_it_and_is_not_kept(tmp_path):
-    chosen, file = a_set(), tmp_path / "curve.jsonl"
-    blank = replace(chosen, questions=(*chosen.questions, Question(id="blank", text=" ", gold={"p0": 1})))
-    made = curve(blank, blank.questions, PARTS, tmp_path, None)
-    assert max(p.recall for p in made) == 0.8
-    assert {p.raised for p in made if p.system != "bm25"} == {1}
+def test_curve_with_raised_query_counts_it_and_is_not_reused(tmp_path):
+    dataset, file = make_set(), tmp_path / "curve.jsonl"
+    blank = replace(dataset, questions=(*dataset.questions, Question(id="blank", text=" ", gold={"p0": 1})))
+    points = measure_curve(blank, blank.questions, COMPONENTS, tmp_path, None)
+    assert max(p.recall for p in points) == 0.8
+    assert {p.raised for p in points if p.system != "bm25"} == {1}
     kept = file.stat().st_mtime_ns
-    assert curve(blank, blank.questions, PARTS, tmp_path, None) == made
+    assert measure_curve(blank, blank.questions, COMPONENTS, tmp_path, None) == points
     assert file.stat().st_mtime_ns > kept
 
 
-def test_outcomes_without_settings_are_nobodys(tmp_path):
+def test_outcomes_without_settings_are_rejected(tmp_path):
     (tmp_path / ROWS).write_text("{}\n")
     with pytest.raises(EvaluationError, match="without their settings"):
         Journal(tmp_path, {})
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_system_that_raises_once_counts_as_nothing_and_is_named(tmp_path, closed):
-    def build(bench):
-        full = phases()(bench)
+def test_raised_question_counts_as_empty_and_is_reported(tmp_path, closed):
+    def build(indexed):
+        full = pipeline_system()(indexed)
 
         def system(question):
             if "honey" in question:
@@ -244,48 +257,49 @@ def test_a_system_that_raises_once_counts_as_nothing_and_is_named(tmp_path, clos
 
         return system
 
-    found = run(a_set(closed=closed), {"shaky": build, "full": phases()}, tmp_path)
-    assert [(f.system, f.question, f.error) for f in found.failures] == [("shaky", "q1", "RuntimeError: no bees today")]
-    assert found.value("tiny", "shaky", "supporting recall").value == 0.75
-    assert found.value("tiny", "full", "supporting recall").value == 1.0
+    results = run(make_set(has_pools=closed), {"shaky": build, "full": pipeline_system()}, tmp_path)
+    assert [(f.system, f.question, f.error) for f in results.failures] == [
+        ("shaky", "q1", "RuntimeError: no bees today")
+    ]
+    assert results.value("tiny", "shaky", "supporting recall").value == 0.75
+    assert results.value("tiny", "full", "supporting recall").value == 1.0
 
 
-def test_in_a_closed_set_a_system_sees_only_its_question_s_passages(tmp_path):
+def test_system_sees_only_the_pool_of_a_question(tmp_path):
     seen = []
 
-    def build(bench):
-        seen.append(tuple(p.id for p in bench.passages))
-        return phases()(bench)
+    def build(indexed):
+        seen.append(tuple(p.id for p in indexed.passages))
+        return pipeline_system()(indexed)
 
-    run(a_set(closed=True), {"full": build}, tmp_path)
+    run(make_set(has_pools=True), {"full": build}, tmp_path)
     assert sorted(seen) == [("p0", "p1"), ("p1", "p2"), ("p2", "p3"), ("p3", "p0")]
 
 
 def test_systems_take_turns(tmp_path):
     order = []
 
-    def noting(name):
-        def build(bench):
-            full = phases()(bench)
+    def recording_factory(name):
+        def build(indexed):
+            full = pipeline_system()(indexed)
             return lambda question: (order.append(name), full(question))[1]
 
         return build
 
-    chosen = a_set()
-    with_two = systems(chosen, one=noting("one"), two=noting("two"))
+    dataset = make_set()
+    with_two = with_questions(dataset, one=recording_factory("one"), two=recording_factory("two"))
     with closing(Journal(tmp_path, {})) as journal:
-        run_set(chosen, with_two, PARTS, journal)
+        run_set(dataset, with_two, COMPONENTS, journal)
     assert order == ["one", "one", "two", "two", *["one", "two"] * 3]  # the first of each only warms it up
 
 
-def test_a_peer_is_a_module_and_a_function():
+def test_invalid_peer_name_is_rejected():
     for name in ("nothing", "no.such.module:f", "meve.types:nothing"):
         with pytest.raises(ConfigurationError, match="--peer"):
-            peer(name)
+            load_peer(name)
 
 
-def test_a_peer_s_query_is_embedded_once_a_question(tmp_path, monkeypatch):
-    """However many of its steps ask for the vector; and the next question's is none that is known."""
+def test_peer_query_is_embedded_once_a_question(tmp_path, monkeypatch):
     (tmp_path / "asking.py").write_text(
         "def make(passages, parts):\n"
         "    def ask(question):\n"
@@ -295,15 +309,15 @@ def test_a_peer_s_query_is_embedded_once_a_question(tmp_path, monkeypatch):
         "    return ask\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    counted = CountedEmbedder(WordEmbedder())
-    parts = replace(PARTS, embedder=counted, verifier=CosineVerifier(counted, shipped_calibration()))
-    system = peer("asking:make")(Workbench([Passage(id="a", text=TEXTS[0])], parts))
+    counted = CountingEmbedder(WordEmbedder())
+    components = replace(COMPONENTS, embedder=counted, verifier=CosineVerifier(counted, shipped_calibration()))
+    system = load_peer("asking:make")(IndexedPassages([Passage(id="a", text=TEXTS[0])], components))
     for question in ("one moon", "two bees", "one moon"):
         system(question)
     assert counted.calls.queries == ["one moon", "two bees", "one moon"]
 
 
-def test_a_peer_s_passages_are_joined_and_counted(tmp_path, monkeypatch):
+def test_peer_passages_are_joined_and_counted(tmp_path, monkeypatch):
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "somebodys.py").write_text(
@@ -318,15 +332,15 @@ def test_a_peer_s_passages_are_joined_and_counted(tmp_path, monkeypatch):
     (folder / "broken_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(folder)
     names = ("make", "lazy", "wrong", "none", "unmade", "quits", "much")
-    found = run(a_set(), {name: peer(f"somebodys:{name}") for name in names}, tmp_path / "out")
+    results = run(make_set(), {name: load_peer(f"somebodys:{name}") for name in names}, tmp_path / "out")
     for name in ("make", "lazy"):
-        assert found.value("tiny", name, "supporting precision").value == 1.0
-        assert found.value("tiny", name, "tokens").value == pytest.approx(sum(len(t.split()) for t in TEXTS) / 4)
-    assert {f.system for f in found.failures} == {"wrong", "none", "unmade", "quits"}
-    assert len(found.failures) == 4 * 4
-    assert [odd.split(":")[0] for odd in found.oddities] == ["tiny, much", "tiny, much"]
+        assert results.value("tiny", name, "supporting precision").value == 1.0
+        assert results.value("tiny", name, "tokens").value == pytest.approx(sum(len(t.split()) for t in TEXTS) / 4)
+    assert {f.system for f in results.failures} == {"wrong", "none", "unmade", "quits"}
+    assert len(results.failures) == 4 * 4
+    assert [odd.split(":")[0] for odd in results.oddities] == ["tiny, much", "tiny, much"]
     with pytest.raises(ConfigurationError, match="ZeroDivisionError"):
-        peer("broken_module:make")
+        load_peer("broken_module:make")
 
 
 KILLED = """
@@ -334,20 +348,19 @@ import sys, time
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from types import ModuleType
-from test_run import a_set, phases, run
-def slow(bench):
-    full = phases()(bench)
+from test_run import make_set, pipeline_system, run
+def slow(indexed):
+    full = pipeline_system()(indexed)
     def system(question):
         time.sleep(0.03)
         return full(question)
     return system
-run(a_set(60), {{"full": slow}}, Path(sys.argv[1]))
+run(make_set(60), {{"full": slow}}, Path(sys.argv[1]))
 """
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(tmp_path):
-    """Killed for real, several times at different moments; the outcome is that of a run that wasn't."""
+def test_killed_run_is_resumed(tmp_path):
     code = KILLED.format(tests=os.path.dirname(__file__))
     for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "killed")])
@@ -360,7 +373,7 @@ def test_a_killed_run_goes_on(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
         assert 0 < rows.read_bytes().count(b"\n") < 60
-    resumed = run(a_set(60), {"full": phases()}, tmp_path / "killed")
-    whole = run(a_set(60), {"full": phases()}, tmp_path / "whole")
+    resumed = run(make_set(60), {"full": pipeline_system()}, tmp_path / "killed")
+    whole = run(make_set(60), {"full": pipeline_system()}, tmp_path / "whole")
     for one, other in zip(whole.cells, resumed.cells, strict=True):
         assert one.measure.endswith(" ms") or one == other

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from meve.cli.app import app
 from meve.dialogue import Dialogue
-from meve.evaluation.datasets.synthetic_dialogues import wiki_told
-from meve.evaluation.experiments.small_context import run
-from meve.evaluation.experiments.small_context.run import SmallResults, answered
-from meve.evaluation.experiments.small_context.systems import ALONE, FULL, STRATEGIES, TRUNCATION
+from meve.evaluation.datasets.synthetic_dialogues import read_wiki_dialogues
+from meve.evaluation.experiments.small_context import experiment as experiment
+from meve.evaluation.experiments.small_context.experiment import SmallContextResults, answer_recall
+from meve.evaluation.experiments.small_context.strategies import ALONE, FULL, STRATEGIES, TRUNCATION
 
 READER = """
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -59,30 +59,32 @@ def reader(tmp_path, monkeypatch):
     return "tiny_reader:answer"
 
 
-def test_a_language_model_reads_and_its_answers_are_measured(data, reader):
-    """The table holds the token recall of what the model itself says to each context; SLM only reads the question."""
+def test_answers_of_a_language_model_are_measured(data, reader):
     to = data / "out"
     args = ["bench", "small-context", "--data", str(data), "--to", str(to), "--questions", "4", "--reader", reader]
-    done = CliRunner().invoke(app, args)
-    assert done.exit_code == 0, done.output
-    results = SmallResults.load(to / "results.json")
-    told = wiki_told(data, questions=4, seed=42, chat=run.CHAT)
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 0, result.output
+    results = SmallContextResults.load(to / "results.json")
+    questions = read_wiki_dialogues(data, questions=4, seed=42, chat=experiment.CHAT)
     answer = sys.modules["tiny_reader"].answer
-    alone = results.value("2wiki, 2,048 tokens", ALONE, run.ANSWERED).value
+    alone = results.value("2wiki, 2,048 tokens", ALONE, experiment.ANSWERED).value
     for name, strategy in ((name, STRATEGIES[name]) for name in (FULL, TRUNCATION)):
-        contexts = [strategy.context(Dialogue.from_turns(t.turns), t.question.text, run.LIMIT) for t in told]
-        recall = [answered(one, answer, context) for one, context in zip(told, contexts, strict=True)]
-        said = results.value("2wiki, 2,048 tokens", name, run.ANSWERED).value
-        assert said == pytest.approx(sum(recall) / len(recall))
-        assert said > alone
+        contexts = [
+            strategy.build_context(Dialogue.from_turns(t.turns), t.question.text, experiment.LIMIT) for t in questions
+        ]
+        recalls = [
+            answer_recall(question, answer, context) for question, context in zip(questions, contexts, strict=True)
+        ]
+        recall = results.value("2wiki, 2,048 tokens", name, experiment.ANSWERED).value
+        assert recall == pytest.approx(sum(recalls) / len(recalls))
+        assert recall > alone
     text = (to / "report.md").read_text("utf-8")
     assert "reader tiny_reader:answer" in text
     assert "Token recall is of the reader's answers" in text
     assert re.search(rf"\| SLM only \(Gemma2\) \| 0.585 \| 0.427 \| 316 \| {alone:.3f} \| 0.000 \|", text)
 
 
-def test_without_a_reader_the_rows_of_models_stay_empty(data, tmp_path):
-    """And the report says why."""
+def test_rows_of_models_are_empty_without_a_reader(data, tmp_path):
     to = tmp_path / "out"
     args = ["bench", "small-context", "--data", str(data), "--to", str(to), "--questions", "2"]
     assert CliRunner().invoke(app, args).exit_code == 0

@@ -1,4 +1,4 @@
-"""Systems: what each hands over, checked on texts that one can work out."""
+"""Systems and the embedding cache, on texts small enough to check by hand."""
 
 from dataclasses import replace
 
@@ -7,9 +7,16 @@ import pytest
 
 from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
-from meve.evaluation import Parts
+from meve.evaluation import SharedComponents
 from meve.evaluation._embedding_cache import CachedEmbedder
-from meve.evaluation.systems import SYSTEMS, Workbench, hybrid, keyword_search, phases, systems_for
+from meve.evaluation.systems import (
+    SYSTEMS,
+    IndexedPassages,
+    bm25_system,
+    hybrid_system,
+    pipeline_system,
+    select_systems,
+)
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 TEXTS = {
@@ -21,60 +28,59 @@ TEXTS = {
 
 
 @pytest.fixture
-def bench():
+def indexed():
     config = RetrieverConfig(candidates=3, max_tokens=8, threshold=0.5, redundancy=1.0)
-    parts = Parts(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), config=config)
-    return Workbench([Passage(id=i, text=text) for i, text in TEXTS.items()], parts)
+    parts = SharedComponents(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), config=config)
+    return IndexedPassages([Passage(id=i, text=text) for i, text in TEXTS.items()], parts)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_no_system_exceeds_the_budget_and_all_count_what_they_hand_over(bench, name):
-    made = SYSTEMS[name](bench)("alpha beta")
-    assert made.tokens == len(made.text.split()) <= 8
-    assert {p.id for p in made.passages} <= set(made.ranked)
-    assert made.text == "\n\n".join(p.text for p in made.passages)
+def test_systems_stay_within_the_budget(indexed, name):
+    output = SYSTEMS[name](indexed)("alpha beta")
+    assert output.tokens == len(output.text.split()) <= 8
+    assert {p.id for p in output.passages} <= set(output.ranked)
+    assert output.text == "\n\n".join(p.text for p in output.passages)
 
 
-def test_keyword_search_ranks_beyond_the_budget(bench):
-    made = keyword_search(bench)("alpha beta")
-    assert made.ranked == ("a", "b", "c")
-    assert [p.id for p in made.passages] == ["a", "b"]
-    assert made.sufficient is None
+def test_bm25_ranks_beyond_the_budget(indexed):
+    output = bm25_system(indexed)("alpha beta")
+    assert output.ranked == ("a", "b", "c")
+    assert [p.id for p in output.passages] == ["a", "b"]
+    assert output.sufficient is None
 
 
-def test_hybrid_fuses_by_reciprocal_ranks(bench):
-    """kappa is first for both; what only one of them ranks comes after."""
-    made = hybrid(bench)("kappa lambda")
-    assert made.ranked[0] == "d"
-    assert len(made.ranked) == 3
+def test_hybrid_fuses_by_reciprocal_ranks(indexed):
+    output = hybrid_system(indexed)("kappa lambda")
+    assert output.ranked[0] == "d"
+    assert len(output.ranked) == 3
 
 
-def test_full_says_what_it_verified_and_what_it_turned_down(bench):
-    made = phases()(bench)("alpha zeta")
-    assert made.sufficient
-    assert made.judged["c"] == 1.0
-    assert next(p.id for p in made.passages if p.verified) == "c"
-    assert set(made.judged) >= {p.id for p in made.passages}
+def test_full_reports_probabilities_of_all_passages(indexed):
+    output = pipeline_system()(indexed)("alpha zeta")
+    assert output.sufficient
+    assert output.probabilities["c"] == 1.0
+    assert next(p.id for p in output.passages if p.verified) == "c"
+    assert set(output.probabilities) >= {p.id for p in output.passages}
 
 
-def test_the_ranking_of_full_is_that_before_the_budget(bench):
-    wide = phases()(bench.with_config(replace(bench.parts.config, max_tokens=512)))("alpha beta")
-    narrow = phases()(bench.with_config(replace(bench.parts.config, max_tokens=4)))("alpha beta")
+def test_ranking_of_full_ignores_the_budget(indexed):
+    wide = pipeline_system()(indexed.with_config(replace(indexed.components.config, max_tokens=512)))("alpha beta")
+    narrow = pipeline_system()(indexed.with_config(replace(indexed.components.config, max_tokens=4)))("alpha beta")
     assert wide.ranked == narrow.ranked
     assert [p.id for p in wide.passages] == list(wide.ranked)
     assert len(narrow.passages) < len(wide.passages)
 
 
-def test_modes_that_verify_nothing_claim_nothing(bench):
-    made = phases(mode="standard_rag")(bench)("alpha")
-    assert made.sufficient is None
-    assert made.judged == {}
-    assert phases(mode="no_rag")(bench)("alpha").passages == ()
+def test_modes_without_verification_report_no_probabilities(indexed):
+    output = pipeline_system(mode="standard_rag")(indexed)("alpha")
+    assert output.sufficient is None
+    assert output.probabilities == {}
+    assert pipeline_system(mode="no_rag")(indexed)("alpha").passages == ()
 
 
-def test_another_budget_needs_no_new_index(bench):
-    first = bench.retriever
-    assert bench.with_config(replace(bench.parts.config, max_tokens=4)).retriever is first
+def test_other_budget_reuses_the_index(indexed):
+    first = indexed.retriever
+    assert indexed.with_config(replace(indexed.components.config, max_tokens=4)).retriever is first
 
 
 class Counting(WordEmbedder):
@@ -89,7 +95,7 @@ class Counting(WordEmbedder):
         return super().embed_passages(texts)
 
 
-def test_the_cache_embeds_a_passage_once_and_forever(tmp_path):
+def test_cache_embeds_each_passage_once(tmp_path):
     inner = Counting()
     one = CachedEmbedder(inner, tmp_path / "new" / "v.sqlite")
     first = one.embed_passages(["alpha", "beta", "alpha"])
@@ -100,7 +106,7 @@ def test_the_cache_embeds_a_passage_once_and_forever(tmp_path):
     assert (one.name, one.dimension, one.similarity) == (inner.name, inner.dimension, inner.similarity)
 
 
-def test_the_cache_keeps_models_apart(tmp_path):
+def test_cache_separates_models(tmp_path):
     class Other(Counting):
         name = "another"
 
@@ -110,7 +116,7 @@ def test_the_cache_keeps_models_apart(tmp_path):
     assert one.passages == other.passages == ["alpha"]
 
 
-def test_the_cache_refuses_other_weights_of_the_same_name(tmp_path):
+def test_cache_rejects_other_weights_of_the_same_name(tmp_path):
     class Retrained(WordEmbedder):
         def embed_query(self, text):
             return -super().embed_query(text)
@@ -120,13 +126,13 @@ def test_the_cache_refuses_other_weights_of_the_same_name(tmp_path):
         CachedEmbedder(Retrained(), tmp_path / "v.sqlite")
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+def test_unwritable_cache_is_rejected_by_name(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EvaluationError, match="file"):
         CachedEmbedder(WordEmbedder(), tmp_path / "file" / "v.sqlite")
 
 
-def test_a_file_that_is_no_cache_is_refused_and_kept(tmp_path):
+def test_file_of_another_kind_is_rejected_and_unchanged(tmp_path):
     file = tmp_path / "v.sqlite"
     file.write_text("not a database, but long enough to be looked at as one " * 20)
     before = file.read_bytes()
@@ -135,6 +141,6 @@ def test_a_file_that_is_no_cache_is_refused_and_kept(tmp_path):
     assert file.read_bytes() == before
 
 
-def test_a_second_hop_is_measured_where_questions_need_several_passages():
-    assert "second_hop" in systems_for("hotpotqa")
-    assert set(SYSTEMS) - set(systems_for("nq_open")) == {"second_hop"}
+def test_second_hop_is_measured_on_multi_passage_sets():
+    assert "second_hop" in select_systems("hotpotqa")
+    assert set(SYSTEMS) - set(select_systems("nq_open")) == {"second_hop"}

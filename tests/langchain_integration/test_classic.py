@@ -108,7 +108,7 @@ def test_ambiguous_inputs_or_outputs_need_keys(memory):
         chain_memory.save_context({"a": FACT, "b": "x"}, {"response": "y"})
     with pytest.raises(ConfigurationError, match="output_key must be one of"):
         chain_memory.save_context({"a": FACT}, {"text": "y", "source": "z"})
-    with pytest.raises(ConfigurationError, match=r"output_key must be one of \['source', 'text'\], got 'answer'"):
+    with pytest.raises(ConfigurationError, match=r"output_key must be one of \['text'\], got 'answer'"):
         make_memory(memory, output_key="answer").save_context({"a": FACT}, {"text": "y"})
     make_memory(memory, input_key="a", output_key="text").save_context(
         {"a": FACT, "b": "x"}, {"text": "y", "source": "z"}

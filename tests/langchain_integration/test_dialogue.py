@@ -17,7 +17,7 @@ from langchain_core.messages import (
 
 from langchain_meve import MeVeSmallContext, dialogue_from_messages
 from meve.errors import ConfigurationError, QueryError, ValidationError
-from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
 
 HISTORY = [
     SystemMessage("Be kind."),
@@ -94,7 +94,7 @@ async def test_async_and_batch_equal_invoke():
 
 
 def test_growing_history_embeds_each_message_once():
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     small = make_small_context(embedder=embedder)
     small.invoke({"question": "zebra", "history": HISTORY[:3]})
     small.invoke({"question": "zebra", "history": HISTORY})
@@ -103,7 +103,7 @@ def test_growing_history_embeds_each_message_once():
 
 @pytest.mark.parametrize(("max_dialogues", "embedded"), [(1, 6), (2, 3)])
 def test_dropped_history_is_embedded_again(max_dialogues, embedded):
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     small = make_small_context(embedder=embedder, max_dialogues=max_dialogues)
     for history in (
         [HumanMessage("a"), HumanMessage("b")],

@@ -36,28 +36,28 @@ def model(*replies):
     return FakeModel(messages=iter(replies or ["an answer"]), read=[])
 
 
-def shown(documents):
+def join_texts(documents):
     return "\n".join(d.page_content for d in documents)
 
 
-def read(fake):
+def prompts(fake):
     return "\n".join(str(message.content) for messages in fake.read for message in messages)
 
 
 def test_lcel_chain_reads_verified_documents(retriever):
     for run in ("invoke", "ainvoke", "stream"):
         fake = model()
-        context = retriever | RunnableLambda(shown)
+        context = retriever | RunnableLambda(join_texts)
         chain = {"context": context, "input": RunnablePassthrough()} | PROMPT | fake | StrOutputParser()
         if run == "invoke":
-            expected = chain.invoke(BLUE)
+            answer = chain.invoke(BLUE)
         elif run == "ainvoke":
-            expected = asyncio.run(chain.ainvoke(BLUE))
+            answer = asyncio.run(chain.ainvoke(BLUE))
         else:
-            expected = "".join(chain.stream(BLUE))
-        assert expected == "an answer"
-        assert "A blue sky today." in read(fake)
-        assert "Zebra" not in read(fake)
+            answer = "".join(chain.stream(BLUE))
+        assert answer == "an answer"
+        assert "A blue sky today." in prompts(fake)
+        assert "Zebra" not in prompts(fake)
 
 
 @pytest.mark.parametrize("wrapped", ["as it is", "configurable", "bound"])
@@ -75,7 +75,7 @@ def test_create_retrieval_chain_accepts_retriever(retriever, wrapped):
     result = chain.invoke({"input": BLUE})
     assert result["answer"] == "an answer"
     assert result["context"][0].id == "sky"
-    assert "A blue sky today." in read(fake)
+    assert "A blue sky today." in prompts(fake)
 
 
 def test_agent_reads_tool_content_and_message_keeps_trace(retriever):
@@ -123,27 +123,27 @@ def test_compressor_merges_duplicates_of_multi_query(retriever, parts):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     multi = pytest.importorskip("langchain_classic.retrievers.multi_query")
 
-    def asking():
+    def multi_query():
         return multi.MultiQueryRetriever.from_llm(retriever=retriever, llm=model("blue sky\nopen sky\nblue sea"))
 
-    twice = [d.id for d in asking().invoke(BLUE)]
-    assert len(twice) > len(set(twice))
-    behind = retrievers.ContextualCompressionRetriever(
-        base_compressor=MeVeCompressor.make(**parts), base_retriever=asking()
+    found_ids = [d.id for d in multi_query().invoke(BLUE)]
+    assert len(found_ids) > len(set(found_ids))
+    compression = retrievers.ContextualCompressionRetriever(
+        base_compressor=MeVeCompressor.make(**parts), base_retriever=multi_query()
     )
-    once = behind.invoke(BLUE)
-    assert sorted(d.id for d in once) == sorted(set(twice))
-    assert once[0].metadata["relevance_score"] == 1.0
-    assert [d.metadata["meve_rank"] for d in once] == list(range(1, len(once) + 1))
+    merged = compression.invoke(BLUE)
+    assert sorted(d.id for d in merged) == sorted(set(found_ids))
+    assert merged[0].metadata["relevance_score"] == 1.0
+    assert [d.metadata["meve_rank"] for d in merged] == list(range(1, len(merged) + 1))
 
 
 def test_contextual_compression_verifies_other_retriever(retriever, parts, documents):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     stock = RunnableLambda(lambda question: documents)
     compressor = MeVeCompressor.make(k=1, **parts)
-    results = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=stock)
-    assert [d.id for d in results.invoke(BLUE)] == ["sky"]
-    assert [d.id for d in asyncio.run(results.ainvoke(BLUE))] == ["sky"]
+    compression = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=stock)
+    assert [d.id for d in compression.invoke(BLUE)] == ["sky"]
+    assert [d.id for d in asyncio.run(compression.ainvoke(BLUE))] == ["sky"]
 
 
 def test_compressor_pipeline_runs_in_any_order(parts, documents):
@@ -166,11 +166,11 @@ def test_contextual_compression_keeps_fields_but_not_configuration(retriever, pa
     configurable = meve_retriever.configurable_fields(
         k=ConfigurableField(id="k"), filter=ConfigurableField(id="filter")
     )
-    asked = {"configurable": {"k": 1, "filter": {"lang": "de"}}}
+    configuration = {"configurable": {"k": 1, "filter": {"lang": "de"}}}
     open_to_all = MeVeCompressor.make(threshold=0.0, **parts)
     wrapped = retrievers.ContextualCompressionRetriever(base_compressor=open_to_all, base_retriever=configurable)
-    assert [d.metadata["lang"] for d in wrapped.invoke(BLUE, asked)] == ["en", "en"]
-    assert [d.metadata["lang"] for d in configurable.invoke("zebra facts", asked)] == ["de"]
+    assert [d.metadata["lang"] for d in wrapped.invoke(BLUE, configuration)] == ["en", "en"]
+    assert [d.metadata["lang"] for d in configurable.invoke("zebra facts", configuration)] == ["de"]
 
 
 def test_itemgetter_pipes_query_from_dict(retriever):

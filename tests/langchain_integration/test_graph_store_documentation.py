@@ -18,7 +18,7 @@ def read_table():
 
 
 def test_documented_failures_equal_tested_failures():
-    """`python benchmarks/graph_stores.py rules` prints the table."""
+    """`python benchmarks/langgraph_stores.py rules` prints the table."""
     table = read_table()
     names = {statement: name for name, statement in list_rules().items()}
     documented = [

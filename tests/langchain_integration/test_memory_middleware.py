@@ -94,13 +94,13 @@ def test_every_decision_is_in_audit_log(memory, clock):
     agent = make_agent(memory)
     call_agent("invoke", agent, FACT, "monday", "ann")
     call_agent("invoke", agent, QUESTION, "tuesday", "ann")
-    [known] = memory.list(user_id="ann")
-    events = memory.audit.events(record_id=known.id)
+    [record] = memory.list(user_id="ann")
+    events = memory.audit.events(record_id=record.id)
     assert [e.reason.partition(":")[0].partition(" ")[0] for e in events] == ["said", "recall", "used"]
-    assert known.reflection == 40
+    assert record.reflection == 40
     clock.advance(timedelta(days=7))
     memory.maintain()
-    [expiry] = memory.audit.events(record_id=known.id, action="expire")
+    [expiry] = memory.audit.events(record_id=record.id, action="expire")
     assert "its time was over" in expiry.reason
     assert memory.audit.verify().ok
 
@@ -418,19 +418,19 @@ def test_fifty_concurrent_users_stay_separate_and_lose_nothing(memory):
 
 
 async def test_async_agent_uses_memory_off_event_loop(memory, monkeypatch):
-    where = set()
+    calls = set()
     for name in ("search", "add", "reflect", "get"):
         real = getattr(memory, name)
 
         def recording(*args, _real=real, _name=name, **kwargs):
-            where.add((_name, threading.current_thread() is threading.main_thread()))
+            calls.add((_name, threading.current_thread() is threading.main_thread()))
             return _real(*args, **kwargs)
 
         monkeypatch.setattr(memory, name, recording)
     agent = make_agent(memory)
     for n, text in enumerate((FACT, QUESTION)):
         await agent.ainvoke({"messages": [("user", text)]}, config(str(n)), context=Context("ann"))
-    assert where == {(name, False) for name in ("search", "add", "reflect", "get")}
+    assert calls == {(name, False) for name in ("search", "add", "reflect", "get")}
 
 
 async def test_slow_memory_does_not_block_event_loop(memory, monkeypatch):

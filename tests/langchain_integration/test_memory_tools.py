@@ -98,12 +98,12 @@ def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
     tools = build_tools(memory)
     assert tools["remember"].invoke({"text": FACT}).startswith("Remembered until 2026-05-08 (id told-")
     assert tools["remember"].invoke({"text": f" {FACT.upper()}"}) == "This is remembered already."
-    [known] = memory.list(user_id="ann")
-    assert (known.text, known.source) == (FACT, "chat_assistant")
+    [record] = memory.list(user_id="ann")
+    assert (record.text, record.source) == (FACT, "chat_assistant")
     recalled = tools["recall"].invoke({"query": QUESTION})
-    assert f"[1] {FACT} (chat_assistant, 2026-05-01) id {known.id}" in recalled
+    assert f"[1] {FACT} (chat_assistant, 2026-05-01) id {record.id}" in recalled
     assert "added 2026-05-01 12:00:00 UTC (a model asked for it)" in tools["explain"].invoke({"query": QUESTION})
-    assert tools["forget"].invoke({"id": known.id}) == f"Erased: {known.id}."
+    assert tools["forget"].invoke({"id": record.id}) == f"Erased: {record.id}."
     assert tools["recall"].invoke({"query": QUESTION}) == "Nothing is remembered about this."
     assert tools["explain"].invoke({"query": QUESTION}) == "Nothing is remembered about this."
     assert audit_actions(memory, "ann") == ["add", "retrieve", "delete"]
@@ -153,10 +153,10 @@ def test_memory_text_is_marked_as_data(memory, name):
 
 
 def test_artifact_holds_trace_and_audit_events(memory):
-    known = memory.add(FACT, user_id="ann")
+    record = memory.add(FACT, user_id="ann")
     call = {"name": "recall", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}
     result = build_tools(memory)["recall"].invoke(call)
-    assert [c["id"] for c in result.artifact["trace"]["candidates"] if c["fate"] == "kept"] == [known.id]
+    assert [c["id"] for c in result.artifact["trace"]["candidates"] if c["fate"] == "kept"] == [record.id]
     result = build_tools(memory)["explain"].invoke({**call, "name": "explain"})
     assert [e["action"] for e in result.artifact["explained"][0]["events"]] == ["add", "retrieve"]
 

@@ -25,8 +25,8 @@ class Logits(OverlapCrossEncoder):
 
 
 class TestEmbedder(EmbedderContract):
-    tells_meaning = False
-    refuses_long_queries = False
+    is_semantic = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def embedder(self):
@@ -34,8 +34,8 @@ class TestEmbedder(EmbedderContract):
 
 
 class TestVerifier(VerifierContract):
-    tells_relevance = False
-    refuses_long_queries = False
+    detects_relevance = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def verifier(self):
@@ -43,8 +43,8 @@ class TestVerifier(VerifierContract):
 
 
 class TestVerifierOfLogits(VerifierContract):
-    tells_relevance = False
-    refuses_long_queries = False
+    detects_relevance = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def verifier(self):
@@ -83,6 +83,6 @@ def test_model_error_names_the_model():
         def score(self, text_pairs):
             return [0.5]
 
-    with pytest.raises(ValueError, match=r"shape \(1,\), not \(2,\)"):
+    with pytest.raises(ValueError, match=r"vectors of Short must have shape \(2,\), got \(1,\)"):
         LangChainVerifier(Short(), scale="logits").score("q", ["a", "b"])
     assert np.isfinite(LangChainVerifier(Short(), scale="logits").score("q", ["a"])).all()

@@ -104,7 +104,7 @@ def test_k_limits_documents_in_every_call_style(retriever, style):
     assert len(call(max_tokens=4)) == 1
     with pytest.raises(ConfigurationError, match="'thresold': did you mean 'threshold'"):
         call(thresold=0.5)
-    with pytest.raises(ConfigurationError, match="limit is 0"):
+    with pytest.raises(ConfigurationError, match="limit must be an integer of at least 1, got 0"):
         call(k=0)
 
 

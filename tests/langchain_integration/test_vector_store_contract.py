@@ -7,7 +7,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve.testing.fakes import WordEmbedder
-from meve.testing.store_contract import Attached, StoreContract
+from meve.testing.store_contract import AttachedStore, StoreContract
 from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
@@ -23,7 +23,7 @@ def attach_store(vectorstore, english, **options):
         documents = [Document(p.text, id=p.id, metadata=dict(p.metadata)) for p in passages]
         vectorstore.add_documents(documents, ids=[d.id for d in documents])
 
-    return Attached(store=store, put=put, drop=vectorstore.delete, english=english())
+    return AttachedStore(store=store, put=put, drop=vectorstore.delete, english=english())
 
 
 class OfKind(StoreContract):
@@ -51,7 +51,7 @@ class TestQdrant(OfKind):
 
 
 class TestMeVeVectorStore(StoreContract):
-    """A MeVeVectorStore is attach_store as the store that it wraps."""
+    """A MeVeVectorStore is attached as the store that it wraps."""
 
     @pytest.fixture
     def attach(self, parts):
@@ -78,8 +78,8 @@ class UnknownVectorStore(VectorStore):
 
 
 class TestUnknownVectorStore(StoreContract):
-    lists = False
-    admits = False
+    can_list = False
+    can_filter_ids = False
 
     @pytest.fixture
     def attach(self):

@@ -30,6 +30,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import PrivateAttr
 
+from meve.testing.fakes import WordEmbedder
+
 
 class ScriptedLLM(FunctionCallingLLM):
     """Answers with what a function returns for the messages, and records every prompt."""
@@ -102,6 +104,22 @@ class ScriptedLLM(FunctionCallingLLM):
         ]
 
 
+class Unplugged(WordEmbedder):
+    """An embedder that fails while it is unplugged, and for texts with 'always fails'."""
+
+    unplugged = False
+
+    def embed_query(self, text):
+        if self.unplugged:
+            raise OSError("unplugged")
+        return super().embed_query(text)
+
+    def embed_passages(self, texts):
+        if self.unplugged or any("always fails" in text for text in texts):
+            raise OSError("unplugged")
+        return super().embed_passages(texts)
+
+
 class FixedRetriever(BaseRetriever):
     """Returns one passage for any query."""
 
@@ -148,7 +166,6 @@ ENGINE_FACTORIES = [
     multi_modal_context_engine,
     multi_modal_condense_plus_context_engine,
 ]
-"""All there are."""
 
 
 def chat_sync(engine, text):

@@ -9,21 +9,20 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
-from pydantic import PrivateAttr
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_tool
 from llama_index_meve._async_bridge import await_or_call, run_in_thread
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
-from tests.llama_index_integration.vector_stores import build_index
+from tests.llama_index_integration.vector_stores import TextStore, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
 BLUE = "blue sky"
 TIMEOUT = 60
-"""Seconds, for what would else hang."""
+"""Seconds after which a hanging test fails."""
 
 
 def ids(result):
@@ -44,47 +43,26 @@ class RecordingSimpleStore(SimpleVectorStore):
         return super().query(query, **kwargs)
 
 
-class BlockingStore(BasePydanticVectorStore):
-    """Keeps nodes itself, as databases do, and has no async methods of its own."""
-
-    stores_text: bool = True
+class BlockingStore(TextStore):
     calls: list = []  # noqa: RUF012 - pydantic's
-    _vectors: SimpleVectorStore = PrivateAttr(default_factory=SimpleVectorStore)
-    _nodes: dict = PrivateAttr(default_factory=dict)
-
-    @property
-    def client(self):
-        return None
-
-    def add(self, nodes, **kwargs):
-        self._nodes |= {each.node_id: each for each in nodes}
-        return self._vectors.add(nodes, **kwargs)
-
-    def delete(self, ref_doc_id, **kwargs):
-        self._vectors.delete(ref_doc_id)
 
     def query(self, query, **kwargs):
         self.calls.append(("query", thread_id()))
-        return self._found(query)
-
-    def _found(self, query):
-        result = self._vectors.query(query)
-        result.nodes = [self._nodes[i] for i in result.ids]
-        return result
+        return self._search(query)
 
 
 class AsyncStore(BlockingStore):
     async def aquery(self, query, **kwargs):
         self.calls.append(("aquery", thread_id()))
         await asyncio.sleep(0)
-        return self._found(query)
+        return self._search(query)
 
 
 class HangingStore(AsyncStore):
     """Never answers."""
 
     async def aquery(self, query, **kwargs):
-        await asyncio.sleep(0.05)  # by then the thread waits for this; were it late, it would see that nobody waits
+        await asyncio.sleep(0.05)  # by then the thread waits for this coroutine
         self.calls.append("waits")
         try:
             await asyncio.Event().wait()
@@ -154,7 +132,7 @@ def test_threads_end_with_their_loop(nodes, parts):
 
     async def several():
         await asyncio.gather(*[retriever.aretrieve(BLUE) for _ in range(5)])
-        return [each for each in threading.enumerate() if each.name.startswith("meve_")]  # of the loop's pool alone
+        return [each for each in threading.enumerate() if each.name.startswith("meve_")]  # threads of the pool
 
     threads = asyncio.run(several())
     assert threads

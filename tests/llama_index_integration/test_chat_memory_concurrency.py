@@ -21,6 +21,7 @@ from tests.llama_index_integration.chat_helpers import (
     CAT,
     QUESTION,
     ScriptedLLM,
+    Unplugged,
     context_engine,
     facts,
     function_agent,
@@ -31,7 +32,6 @@ from tests.llama_index_integration.chat_helpers import (
     texts,
     user,
 )
-from tests.llama_index_integration.test_chat_memory_lifecycle import Unplugged
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -100,7 +100,7 @@ def test_failed_reset_erases_nothing(memory, chat):
         chat.reset()
     assert texts(chat.get_all()) == [DOG, "Nice."]
     memory.release(fact.id, user_id="alice")
-    with sqlite3.connect(memory.file) as file:  # the file fails at the fact, when the messages have gone
+    with sqlite3.connect(memory.file) as file:  # deleting the fact fails, after the messages
         file.execute(
             "CREATE TRIGGER fails BEFORE DELETE ON memories WHEN old.source = 'chat_user' "
             "BEGIN SELECT RAISE(ABORT, 'unplugged'); END"

@@ -30,8 +30,7 @@ from meve.errors import (
 )
 from meve.memory import GovernedMemory, Policy
 from meve.memory.turns import TurnRules
-from meve.testing.fakes import WordEmbedder
-from tests.llama_index_integration.chat_helpers import CAT, QUESTION, facts, model, remember_cat, texts, user
+from tests.llama_index_integration.chat_helpers import CAT, QUESTION, Unplugged, facts, model, remember_cat, texts, user
 
 
 @pytest.fixture
@@ -305,20 +304,6 @@ def test_recall_emits_a_trace_event_without_text(memory, chat):
     [event] = [e for e in listener.received if isinstance(e, MeVeTraceEvent)]
     assert "Tom" not in str(event)
     assert event.trace["candidates"][0]["id"] == "cat"
-
-
-class Unplugged(WordEmbedder):
-    unplugged = False
-
-    def embed_query(self, text):
-        if self.unplugged:
-            raise OSError("unplugged")
-        return super().embed_query(text)
-
-    def embed_passages(self, texts):
-        if self.unplugged or any("always fails" in text for text in texts):
-            raise OSError("unplugged")
-        return super().embed_passages(texts)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from llama_index.core.memory import Memory
 
 from llama_index_meve import MeVeDialogueBlock, dialogue_from_messages
 from meve.errors import ValidationError
-from meve.testing.fakes import CountedEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
 
 
 def message(role, text, session=None):
@@ -56,7 +56,7 @@ async def test_block_returns_relevant_turns_in_order():
 
 
 async def test_putting_messages_embeds_nothing():
-    embedder = CountedEmbedder(WordEmbedder())
+    embedder = CountingEmbedder(WordEmbedder())
     block = make_block(embedder=embedder)
     await block.aput([message("user", "zebra 1999")])
     assert embedder.calls.passages == []

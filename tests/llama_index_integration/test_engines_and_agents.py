@@ -88,7 +88,7 @@ async def test_chat_engines_sync_async_and_streaming(engine, through, index, ret
         stock = index.as_retriever(similarity_top_k=4)
         chat = engine.from_defaults(retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[postprocessor])
     ways = [chat.achat, chat.astream_chat]
-    if isinstance(memory, ChatMemoryBuffer):  # the other's sync methods run a loop of their own
+    if isinstance(memory, ChatMemoryBuffer):  # sync methods of Memory run their own loop
         ways += [chat.chat, chat.stream_chat]
     for way in ways:
         answer = await way(BLUE) if way in ways[:2] else way(BLUE)

@@ -189,7 +189,7 @@ def test_truncated_message_fits_and_keeps_its_beginning(limit):
         return
     assert COUNTER.count_message(shortened) <= limit
     assert messages.content.startswith(shortened.content.removesuffix(" …"))
-    assert COUNTER.count_message(shortened) >= min(limit, MESSAGE_OVERHEAD + 16) - 1  # a mark alone isn't worth a token
+    assert COUNTER.count_message(shortened) >= min(limit, MESSAGE_OVERHEAD + 16) - 1  # an ellipsis alone costs a token
 
 
 def test_large_pictures_are_dropped_and_tool_calls_never_cut():

@@ -12,12 +12,13 @@ from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, Valid
 from meve.memory import GovernedMemory
 from meve.memory._integration import MAX_PENDING_RECALLS
 from meve.memory._recall.formatting import CLOSING, HEADER
-from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.testing.fakes import WordCounter
 from tests.llama_index_integration.chat_helpers import (
     AGENT_FACTORIES,
     CAT,
     QUESTION,
     ScriptedLLM,
+    Unplugged,
     model,
     outcomes,
     remember_cat,
@@ -138,7 +139,7 @@ async def test_two_open_questions_judge_no_answer(memory):
     messages = []
     for message in (user(QUESTION), user("What is my dog called?"), model(ANSWER), model("Your dog is called Rex.")):
         messages.append(message)
-        for _ in range(2):  # as agents ask, between their tools
+        for _ in range(2):  # agents read again between tool calls
             await block.aget(messages, session_id="s")
     assert outcomes(memory) == []
     messages += [user("And my cat?")]
@@ -236,12 +237,10 @@ def test_serialized_block_omits_the_memory(memory):
 
 
 async def test_failing_recall_warns_or_raises(tmp_path):
-    class Unplugged(WordEmbedder):
-        def embed_query(self, text):
-            raise OSError("unplugged")
-
-    with GovernedMemory.open(tmp_path / "m.db", embedder=Unplugged()) as memory:
+    embedder = Unplugged()
+    with GovernedMemory.open(tmp_path / "m.db", embedder=embedder) as memory:
         remember_cat(memory)
+        embedder.unplugged = True
         with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):
             assert await make_block(memory).aget([user(QUESTION)], session_id="s") == ""
         with pytest.raises(ModelError, match="unplugged"):

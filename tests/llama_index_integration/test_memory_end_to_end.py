@@ -140,7 +140,7 @@ STEPS = {
     ),
     codeact: ("I look.\n<execute>\nprint(weather('there'))\n</execute>", ANSWER),
 }
-"""What their models say first, and when they have seen the rain."""
+"""By agent: the first reply of its model, and the reply after the tool result."""
 
 
 @pytest.mark.parametrize("insert_method", ["system", "user"])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Pa
 
 BLUE = "blue sky"
 NARROW = {"sources": "dense", "candidates": 1, "threshold": 0.0, "fallback_k": 0}
-"""One candidate, the nearest; whatever its score, it comes back."""
+"""Options that return the nearest candidate, whatever its score."""
 
 
 def embedding(text):
@@ -97,7 +97,7 @@ def test_fallback_receives_the_unchanged_query_bundle(nodes, parts):
     class Fallback(BaseRetriever):
         def _retrieve(self, query_bundle):
             queries.append(copy.copy(query_bundle))
-            query_bundle.embedding = [0.0]  # as the stock one does
+            query_bundle.embedding = [0.0]  # as the stock retriever does
             return []
 
     bundle = custom_query("texts")

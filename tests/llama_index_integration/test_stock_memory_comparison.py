@@ -13,8 +13,6 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.memory import BaseMemoryBlock, ChatMemoryBuffer, Memory, StaticMemoryBlock, VectorMemoryBlock
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
-from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVeMemory, MeVeMemoryBlock
@@ -23,6 +21,8 @@ from meve.components.tokenizers.function import FunctionTokens
 from meve.errors import MemoryLostWarning, ModelError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.llama_index_integration.chat_helpers import Unplugged
+from tests.llama_index_integration.vector_stores import TextStore
 
 
 def words(text):
@@ -51,30 +51,6 @@ async def stock():
     for memory in memories:
         if isinstance(memory.sql_store, SQLAlchemyChatStore) and memory.sql_store._async_engine is not None:
             await memory.sql_store._async_engine.dispose()
-
-
-class TextStore(BasePydanticVectorStore):
-    """A vector store that keeps text, as databases do."""
-
-    stores_text: bool = True
-    _vectors: SimpleVectorStore = PrivateAttr(default_factory=SimpleVectorStore)
-    _nodes: dict = PrivateAttr(default_factory=dict)
-
-    @property
-    def client(self):
-        return None
-
-    def add(self, nodes, **kwargs):
-        self._nodes |= {each.node_id: each for each in nodes}
-        return self._vectors.add(nodes, **kwargs)
-
-    def delete(self, ref_doc_id, **kwargs):
-        raise NotImplementedError
-
-    def query(self, query, **kwargs):
-        result = self._vectors.query(query)
-        result.nodes = [self._nodes[i] for i in result.ids]
-        return result
 
 
 def vector_block():
@@ -243,15 +219,6 @@ async def test_h_instructions_are_kept(stock, memory):
     assert "Be brief." not in texts(await theirs.aget())
     shown = await ours.aget()
     assert (shown[0].role.value, shown[0].content, shown[1].role.value) == ("system", "Be brief.", "user")
-
-
-class Unplugged(WordEmbedder):
-    unplugged = False
-
-    def embed_passages(self, texts):
-        if self.unplugged:
-            raise OSError("unplugged")
-        return super().embed_passages(texts)
 
 
 async def test_i_failed_message_is_stored_and_remembered_later(stock, tmp_path):

@@ -87,7 +87,7 @@ def shared(tmp_path_factory):
 
 
 NO_TEXT = {"block_type", "cache_control", "role", "url", "tool_call_id"}
-"""What names kinds and places."""
+"""Fields whose text models are not sent."""
 
 
 def strings(value):

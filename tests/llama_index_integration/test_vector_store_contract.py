@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.schema import TextNode
 
 from llama_index_meve._vector_stores import make_store
-from meve.testing.store_contract import Attached, StoreContract
+from meve.testing.store_contract import AttachedStore, StoreContract
 from tests.llama_index_integration.test_retriever import ENGLISH, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
@@ -25,7 +25,7 @@ def attached(kind):
             node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
         index.insert_nodes(nodes)
 
-    return Attached(store=make_store(index), put=put, drop=drop, english=ENGLISH)
+    return AttachedStore(store=make_store(index), put=put, drop=drop, english=ENGLISH)
 
 
 class OfKind(StoreContract):
@@ -38,12 +38,12 @@ class OfKind(StoreContract):
 
 class TestSimple(OfKind):
     kind = "SimpleVectorStore"
-    takes_blank = False  # it divides by a vector's length, and the fake's is 0 where there are no words
+    accepts_blank_text = False  # it divides by the vector norm, which is 0 for the fake embedding of a blank text
 
 
 class TestFaissMap(OfKind):
     kind = "FaissMapVectorStore"
-    adds_after_removals = False  # it numbers what it adds by how many it holds
+    keeps_ids_after_removals = False  # it numbers new vectors by its size
 
 
 class TestQdrant(OfKind):

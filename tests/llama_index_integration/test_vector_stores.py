@@ -12,7 +12,7 @@ from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
 from tests.llama_index_integration.test_metadata_filters import CASES, ROWS
-from tests.llama_index_integration.vector_stores import STORES, build_index
+from tests.llama_index_integration.vector_stores import STORES, TextStore, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
 
@@ -96,7 +96,7 @@ def test_loaded_index_works_like_a_new_one(kind, nodes, parts, tmp_path):
     assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
     assert retriever.retrieve(QUERY)[0].node.relationships == nodes[0].relationships
     assert uid("zebra") in candidate_ids(MeVeRetriever(retriever.engine, sources="lexical", **ACCEPT_ALL), "zebra")
-    if kind != "FaissVectorStore":  # which can't delete
+    if kind != "FaissVectorStore":  # it can't delete
         index.delete_ref_doc("doc-sky")
         with pytest.warns(StaleWarning):
             assert uid("sky") not in candidate_ids(retriever)
@@ -133,36 +133,13 @@ def test_store_failure_raises_an_error_naming_the_store(nodes, parts):
     assert isinstance(raised.value.__cause__, OSError)
 
 
-class SearchOnlyStore(SimpleVectorStore):
-    """Keeps its nodes itself, and can do nothing but search."""
-
-    stores_text: bool = True
-
-    def __init__(self):
-        super().__init__()
-        self._nodes = {}
-
-    def add(self, nodes, **kwargs):
-        self._nodes |= {each.node_id: each for each in nodes}
-        return super().add(nodes, **kwargs)
-
-    def query(self, query, **kwargs):
-        result = super().query(query, **kwargs)
-        result.nodes = [self._nodes[i] for i in result.ids]
-        return result
-
-    def get_nodes(self, node_ids=None, filters=None):
-        raise NotImplementedError
-
-
-def test_unknown_store_is_searched_by_vectors(nodes, parts, monkeypatch):
+def test_unknown_store_is_searched_by_vectors(nodes, parts):
     """Keyword search needs a store that can tell which nodes it still holds."""
-    monkeypatch.setattr("llama_index_meve._vector_stores.STORE_TYPES", {})
-    retriever = MeVeRetriever.from_index(build_index(None, nodes, SearchOnlyStore()), **ACCEPT_ALL, **parts)
+    retriever = MeVeRetriever.from_index(build_index(None, nodes, TextStore()), **ACCEPT_ALL, **parts)
     assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
     english = MetadataFilters(filters=[MetadataFilter(key="lang", value="en")])
     assert uid("zebra") not in candidate_ids(MeVeRetriever(retriever.engine, filters=english, **ACCEPT_ALL))
-    with pytest.raises(ConfigurationError, match="SearchOnlyStore can't list its nodes: give from_index"):
+    with pytest.raises(ConfigurationError, match="TextStore can't list its nodes: give from_index"):
         list(make_store(retriever.engine.store.index).list_passages())
     retriever = MeVeRetriever.from_index(
         retriever.engine.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts

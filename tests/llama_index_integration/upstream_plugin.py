@@ -85,7 +85,7 @@ def swap_classes():
             module.Memory = SwappedMemory
     for module in (base_agent, multi_agent_workflow):
         module.ChatMemoryBuffer = SwappedMemory
-    memory.ChatMemoryBuffer = SwappedMemory  # what tests import
+    memory.ChatMemoryBuffer = SwappedMemory  # imported by tests
     for module in (memory_module, sql):
         module.SQLAlchemyChatStore = SwappedStore
 

@@ -3,9 +3,38 @@
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding
 from meve.testing.fakes import WordEmbedder
+
+
+class TextStore(BasePydanticVectorStore):
+    """Keeps its nodes itself, as databases do, and can only search; it has no async methods of its own."""
+
+    stores_text: bool = True
+    _vectors: SimpleVectorStore = PrivateAttr(default_factory=SimpleVectorStore)
+    _nodes: dict = PrivateAttr(default_factory=dict)
+
+    @property
+    def client(self):
+        return None
+
+    def add(self, nodes, **kwargs):
+        self._nodes |= {each.node_id: each for each in nodes}
+        return self._vectors.add(nodes, **kwargs)
+
+    def delete(self, ref_doc_id, **kwargs):
+        self._vectors.delete(ref_doc_id)
+
+    def query(self, query, **kwargs):
+        return self._search(query)
+
+    def _search(self, query):
+        result = self._vectors.query(query)
+        result.nodes = [self._nodes[i] for i in result.ids]
+        return result
 
 
 def simple():
@@ -40,7 +69,7 @@ STORES = {
     "QdrantVectorStore": qdrant,
 }
 DELETABLE = [name for name in STORES if name != "FaissVectorStore"]
-"""Those that can let go of a node."""
+"""Stores that can delete nodes."""
 
 
 def build_index(kind, nodes, store=None):

@@ -1,4 +1,4 @@
-"""The log: what was changed, cut off or put in another order is found, and where."""
+"""The audit log: altered, missing and reordered entries are found and located."""
 
 import sqlite3
 from datetime import timedelta
@@ -51,19 +51,19 @@ def tampered(file, *statements):
         (["INSERT INTO audit SELECT 99, at, user, record, action, reason, detail, digest FROM audit WHERE seq = 1"], 8),
     ],
 )  # fmt: skip
-def test_tampering_is_found_and_located(filled, statements, at):
+def test_tampered_log_fails_at_the_right_entry(filled, statements, at):
     file, _ = filled
     tampered(file, *statements)
     with GovernedMemory.open(file, audit_key=KEY) as memory:
-        found = memory.audit.verify()
-    assert (found.ok, found.broken_at, found.keyed) == (False, at, True)
-    assert found.problem
+        result = memory.audit.verify()
+    assert (result.ok, result.broken_at, result.keyed) == (False, at, True)
+    assert result.problem
 
 
 @pytest.mark.parametrize(
     "change", ["detail = 'x'", "at = 9223372036854775807", "user = 'i:x'", "reason = CAST(x'ff' AS TEXT)"]
 )
-def test_an_entry_that_can_not_be_read_is_one_of_our_errors(filled, change):
+def test_unreadable_entry_raises_our_error(filled, change):
     file, _ = filled
     tampered(file, f"UPDATE audit SET {change} WHERE seq = 3")
     with GovernedMemory.open(file, audit_key=KEY) as memory:
@@ -72,7 +72,7 @@ def test_an_entry_that_can_not_be_read_is_one_of_our_errors(filled, change):
         assert memory.audit.verify().broken_at == 3
 
 
-def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock, tmp_path):
+def test_restored_older_file_fails_against_a_kept_head(file, clock, tmp_path):
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         memory.add("One.", user_id="alice")
     older = file.read_bytes()
@@ -82,11 +82,11 @@ def test_an_older_file_put_back_shows_against_a_head_kept_elsewhere(file, clock,
     file.write_bytes(older)
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         assert memory.audit.verify().ok
-        found = memory.audit.verify(head)
-        assert (found.ok, found.broken_at) == (False, 2)
+        result = memory.audit.verify(head)
+        assert (result.ok, result.broken_at) == (False, 2)
 
 
-def test_a_log_that_nobody_touched_holds_against_any_head_of_its_own(filled):
+def test_intact_log_passes_against_its_own_heads(filled):
     file, head = filled
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         memory.add("More.", user_id="bob")
@@ -96,21 +96,21 @@ def test_a_log_that_nobody_touched_holds_against_any_head_of_its_own(filled):
 
 
 @pytest.mark.parametrize("key", [None, b"another key that is long enough"])
-def test_another_key_is_told_at_once(filled, key):
+def test_wrong_key_raises_on_open(filled, key):
     with pytest.raises(AuditError, match="hangs on"):
         GovernedMemory.open(filled[0], audit_key=key)
 
 
-def test_without_a_key_accidents_show_and_it_says_that_intent_does_not(file):
+def test_log_without_key_detects_accidents(file):
     with GovernedMemory.open(file) as memory:
         memory.add("One.", user_id="alice")
     tampered(file, "UPDATE audit SET reason = 'x'")
     with GovernedMemory.open(file) as memory:
-        found = memory.audit.verify()
-        assert (found.ok, found.keyed) == (False, False)
+        result = memory.audit.verify()
+        assert (result.ok, result.keyed) == (False, False)
 
 
-def test_a_change_and_its_entry_are_one(memory, monkeypatch):
+def test_change_and_log_entry_are_one_transaction(memory, monkeypatch):
     """If the entry can't be written, the change isn't made."""
     monkeypatch.setattr(type(memory._kit.chain), "digest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -120,8 +120,8 @@ def test_a_change_and_its_entry_are_one(memory, monkeypatch):
     assert memory.audit.verify().events == 0
 
 
-def test_the_three_questions(memory, clock):
-    """What is remembered and why; what went in the last 30 days and why; why an answer used a memory."""
+def test_log_answers_what_is_kept_what_went_and_what_was_used(memory, clock):
+    """Each with its reason."""
     memory.add("Tomatoes need sun.", user_id="alice", id="t", source="doc", reason="a manual was read")
     memory.add("Old news.", user_id="alice", id="old", ttl=timedelta(days=1))
     recall = memory.search("What do tomatoes need?", user_id="alice")
@@ -138,7 +138,7 @@ def test_the_three_questions(memory, clock):
     assert recall.id in used[0].reason
 
 
-def test_events_are_found_by_user_record_action_and_time(memory, clock):
+def test_events_filters_by_user_record_action_and_time(memory, clock):
     memory.add("One.", user_id="alice", id="a")
     clock.advance(timedelta(days=40))
     memory.add("Two.", user_id="bob", id="b")
@@ -148,17 +148,16 @@ def test_events_are_found_by_user_record_action_and_time(memory, clock):
     assert memory.audit.events(until=clock.now() - timedelta(days=50)) == []
 
 
-def test_what_is_archived_is_explained_where_it_is_asked_for(memory, clock):
-    """With the rest, best first, and told apart: no search finds it."""
+def test_explain_includes_archived_memories_on_request(memory, clock):
     reflected(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
     clock.advance(timedelta(days=60))
     assert memory.maintain().archived == {"alice": ["sun"]}
     memory.add("Tomatoes are red.", user_id="alice", id="red", source="doc")
     assert [e.record.id for e in memory.explain("tomatoes need sun", user_id="alice")] == ["red"]
-    found = memory.explain("tomatoes need sun", user_id="alice", include_archived=True)
-    assert {e.record.id: e.archived for e in found} == {"sun": True, "red": False}
-    assert [e.score for e in found] == sorted((e.score for e in found), reverse=True)
-    (sun,) = (e for e in found if e.archived)
+    result = memory.explain("tomatoes need sun", user_id="alice", include_archived=True)
+    assert {e.record.id: e.archived for e in result} == {"sun": True, "red": False}
+    assert [e.score for e in result] == sorted((e.score for e in result), reverse=True)
+    (sun,) = (e for e in result if e.archived)
     assert sun.why.endswith("; archived")
     assert (sun.events[0].action, sun.events[-1].action) == ("add", "archive")
     assert len(memory.explain("tomatoes", user_id="alice", include_archived=True, limit=1)) == 1

@@ -1,7 +1,7 @@
-"""Failures that users of other memories report, and that must not happen in this one; each is a rule of its own.
+"""Failures that users of other memory systems report.
 
-Where another file states the rule already, it isn't said again: owners in metadata, reads without a user, erasure from
-every index and file, summaries of what was deleted, values that differ, lost updates, kills, naive datetimes.
+Other files test owners in metadata, reads without a user, erasure from every index and file, summaries of erased
+records, contradictions, lost updates, killed processes and naive datetimes.
 """
 
 import os
@@ -22,19 +22,19 @@ from meve.testing.fakes import WordCounter, WordEmbedder
 FACTS = ("tomatoes need sun", "bread is baked", "trains run late")
 
 
-def opened(file, **parts):
-    return GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter(), **parts)
+def open_memory(file, **components):
+    return GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter(), **components)
 
 
 def rows(memory, user):
-    """All that the file holds of a user, as it is stored."""
+    """Return all rows of a user."""
     store = memory._kit.store
     with store._connections.reading() as connection:
-        held = [
+        cursors = [
             connection.execute(f"SELECT * FROM {table} WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
             for table in ("memories", "archive", "opinions", "gone")
         ]
-        return [found.fetchall() for found in held]
+        return [cursor.fetchall() for cursor in cursors]
 
 
 @settings(max_examples=15, deadline=None)
@@ -43,8 +43,8 @@ def rows(memory, user):
     victim=st.sampled_from("abc"),
     whole=st.booleans(),
 )
-def test_what_is_deleted_of_one_user_leaves_every_other_s_rows_as_they_were(tmp_path_factory, stories, victim, whole):
-    with opened(tmp_path_factory.mktemp("memory") / "m.db") as memory:
+def test_erasure_leaves_rows_of_other_users_unchanged(tmp_path_factory, stories, victim, whole):
+    with open_memory(tmp_path_factory.mktemp("memory") / "m.db") as memory:
         for n, (user, text) in enumerate(stories):
             memory.add(text, user_id=user, id=f"{user}{n}")
         others = [user for user in "abc" if user != victim]
@@ -59,24 +59,23 @@ def test_what_is_deleted_of_one_user_leaves_every_other_s_rows_as_they_were(tmp_
         assert memory.list(user_id=victim) == []
 
 
-def test_users_who_ask_and_tell_at_once_never_get_each_other_s(file):
-    """Nothing of a request stays behind on what requests share."""
-    with opened(file) as memory:
+def test_concurrent_users_never_see_each_other(file):
+    with open_memory(file) as memory:
 
-        def one(user):
+        def use_memory(user):
             for n in range(15):
                 memory.add(f"bread {n} of {user}", user_id=user, session_id=f"{user}{n}", tags=[user])
-                found = memory.search("bread", user_id=user, limit=None)
-                assert {r.user_id for r in found.records} == {user}
-                memory.reflect(found, answer=f"bread {n} of {user}")
+                recall = memory.search("bread", user_id=user, limit=None)
+                assert {r.user_id for r in recall.records} == {user}
+                memory.reflect(recall, answer=f"bread {n} of {user}")
             return len(memory.list(user_id=user))
 
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(one, [f"user{n}" for n in range(8)])) == [15] * 8
+            assert list(pool.map(use_memory, [f"user{n}" for n in range(8)])) == [15] * 8
 
 
-def test_a_recall_that_is_told_again_and_again_becomes_one_memory(memory):
-    """As when an agent stores its own answers: copies go in the next round, and the log keeps them apart from facts."""
+def test_repeated_answer_is_merged_into_one_memory(memory):
+    """As when an agent stores its own answers."""
     for n in range(40):
         memory.add("Alice prefers tea.", user_id="alice", source="chat_assistant", id=f"copy {n:02}")
     assert memory.maintain().counts()["merged"] == 39
@@ -84,28 +83,25 @@ def test_a_recall_that_is_told_again_and_again_becomes_one_memory(memory):
     assert len(left.derived_from) == 39
 
 
-def test_an_embedder_that_fails_loses_nothing_in_silence(file):
-    """No empty result that reads like success."""
+def test_failing_embedder_raises_and_stores_nothing(file):
 
-    class Broken(WordEmbedder):
+    class Failing(WordEmbedder):
         def embed_passages(self, texts):
             raise RuntimeError("out of order")
 
-    with GovernedMemory.open(file, embedder=Broken(), tokens=WordCounter()) as memory:
+    with GovernedMemory.open(file, embedder=Failing(), tokens=WordCounter()) as memory:
         with pytest.raises(ModelError, match="out of order"):
             memory.add("tomatoes need sun", user_id="alice")
         assert memory.stats().events == 0
 
 
-def test_what_is_found_by_words_alone_is_found(memory):
-    """The vector of a code says nothing; the word does."""
+def test_code_is_found_by_words_alone(memory):
     for text in ("Bread is baked for 40 minutes.", "Trains to Lisbon run at night.", "The part number is XK-7741-Q."):
         memory.add(text, user_id="alice", source="doc")
     assert memory.search("XK-7741-Q", user_id="alice").records[0].text == "The part number is XK-7741-Q."
 
 
-def test_what_has_nothing_to_do_with_the_question_is_not_handed_out(memory):
-    """No top k of whatever there is."""
+def test_irrelevant_memories_are_not_returned(memory):
     for text in ("Tomatoes need six hours of sun.", "Basil wants warmth.", "Compost heaps want turning."):
         memory.add(text, user_id="alice", source="doc")
     recall = memory.search("Which exchange rate did the bank apply to the invoice?", user_id="alice")
@@ -113,15 +109,15 @@ def test_what_has_nothing_to_do_with_the_question_is_not_handed_out(memory):
     assert {c.reason for c in recall.trace.candidates} == {"below_threshold"}
 
 
-def test_nothing_is_sent_anywhere(file, monkeypatch):
-    """From opening to closing, background rounds included."""
+def test_no_network_connection_is_open_memory(file, monkeypatch):
+    """From open to close, background maintenance included."""
 
-    def refused(*_):
+    def fail(*_):
         raise AssertionError("a socket was opened")
 
-    monkeypatch.setattr(socket.socket, "connect", refused)
-    monkeypatch.setattr(socket, "create_connection", refused)
-    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(socket.socket, "connect", fail)
+    monkeypatch.setattr(socket, "create_connection", fail)
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
     with GovernedMemory.open(file) as memory:
         memory.add("Tomatoes need sun.", user_id="alice")
         recall = memory.search("What do tomatoes need?", user_id="alice", verify=True)
@@ -129,8 +125,8 @@ def test_nothing_is_sent_anywhere(file, monkeypatch):
         memory.maintain()
 
 
-def test_no_second_file_is_made_anywhere(tmp_path):
-    """A memory is one file, and what SQLite keeps beside it while it is open."""
+def test_only_the_memory_file_is_created(tmp_path):
+    """Beside SQLite's own files while it is open."""
     home = tmp_path / "home"
     home.mkdir()
     code = (
@@ -146,8 +142,7 @@ def test_no_second_file_is_made_anywhere(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["home", "memory.db"]
 
 
-def test_unrelated_memories_never_become_one(memory, clock):
-    """However many there are, and however low they score."""
+def test_unrelated_memories_are_never_merged(memory, clock):
     from datetime import timedelta
 
     texts = ["Tomatoes need sun.", "The night train was late.", "Anna plays the cello.", "The report is due.", "Rain!"]
@@ -158,8 +153,8 @@ def test_unrelated_memories_never_become_one(memory, clock):
     assert sorted(r.text for r in memory.list(user_id="alice")) == sorted(texts)
 
 
-def test_a_user_of_thousands_is_forgotten_at_one_call_and_others_are_not_read(file):
-    with opened(file, policy=Policy()) as memory:
+def test_forget_user_erases_thousands_and_keeps_other_users(file):
+    with open_memory(file, policy=Policy()) as memory:
         for user in ("alice", "bob"):
             kit = memory._kit
             with kit.store.writing() as transaction:
@@ -177,6 +172,6 @@ def test_a_user_of_thousands_is_forgotten_at_one_call_and_others_are_not_read(fi
 
 
 @pytest.mark.parametrize("moment", ["2026-05-01", "soon", 5])
-def test_a_life_that_is_no_moment_is_refused_and_matches_nothing_in_silence(memory, moment):
+def test_invalid_expires_at_raises(memory, moment):
     with pytest.raises(ValidationError, match="expires_at"):
         memory.add("Tomatoes need sun.", user_id="alice", expires_at=moment)

@@ -99,7 +99,7 @@ def test_what_ends_while_older_turns_are_put_in_brief_is_not_in_the_prompt(memor
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
     late(monkeypatch, clock, memory._summariser, "summarise")
     made = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
-    assert made.earlier
+    assert made.summary
     assert (made.facts, made.recall.records) == ("", ())
 
 

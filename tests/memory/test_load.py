@@ -190,7 +190,7 @@ def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(file, monk
 
     seen = []
     apart = shelf.parse_statement
-    monkeypatch.setattr(shelf, "taken_apart", lambda text: seen.append(text) or apart(text))
+    monkeypatch.setattr(shelf, "parse_statement", lambda text: seen.append(text) or apart(text))
     with GovernedMemory.open(file, policy=Policy.from_dict({"ranking": {"conflicts": True}})) as memory:
         for n in range(30):
             memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")

@@ -322,7 +322,7 @@ def test_a_file_of_before_is_brought_up(memory, file, clock):
 
 
 def test_turns_stay_beside_each_other_whatever_is_said_between(memory):
-    """A turn borrows likeness from the turns beside it, and messages come between none."""
+    """A turn borrows relevance from the turns beside it, and messages come between none."""
     for user in ("alice", "bob"):
         memory.add("Which pots are for the balcony?", user_id=user, session_id="s")
         if user == "bob":

@@ -1,4 +1,4 @@
-"""The default policy is the specification's; every value can be changed, and what can't be is named by its key."""
+"""The policy: specified defaults, changes, and errors that name the key."""
 
 from datetime import timedelta
 
@@ -9,10 +9,10 @@ from meve.memory import Policy
 from meve.memory._feedback.usage_judge import adjust_score
 
 
-def test_the_default_is_as_specified():
+def test_default_policy_matches_the_specification():
     policy = Policy()
-    lives = {name: rule.ttl for name, rule in policy.classes.items()}
-    assert lives == {
+    lifetimes = {name: rule.ttl for name, rule in policy.classes.items()}
+    assert lifetimes == {
         "canonical": None,
         "factual": timedelta(days=30),
         "intent_bound": timedelta(hours=24),
@@ -31,7 +31,7 @@ def test_the_default_is_as_specified():
     assert (policy.limits.per_user, policy.limits.recalls) == (10_000, 1_024)
 
 
-def test_scores_rise_by_ten_five_and_two_and_stop_at_a_hundred():
+def test_used_score_rises_by_ten_five_and_two_up_to_100():
     rules = Policy().reflection
     scores = [50.0]
     while scores[-1] < 100:
@@ -41,7 +41,7 @@ def test_scores_rise_by_ten_five_and_two_and_stop_at_a_hundred():
     assert adjust_score(40, "contradicted", rules) == 10
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_yaml_round_trip_keeps_the_policy(tmp_path):
     policy = Policy.from_dict({"classes": {"factual": {"ttl": "90s"}}, "ranking": {"threshold": 0.2}, "chat_ttl": None})
     file = tmp_path / "policy.yaml"
     file.write_text(policy.to_yaml())
@@ -49,13 +49,13 @@ def test_what_is_written_is_read_back(tmp_path):
     assert policy.rule("factual").boost == 0.5
 
 
-def test_an_empty_file_is_the_default(tmp_path):
+def test_empty_file_gives_the_default(tmp_path):
     (tmp_path / "policy.yaml").write_text("# nothing yet\n")
     assert Policy.from_yaml(tmp_path / "policy.yaml") == Policy()
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("classes: {factual: {ttl: -3d}}", r"classes\.factual\.ttl: .*duration such as"),
         ("classes: {factual: {ttl: 0s}}", r"classes\.factual\.ttl: .*greater than 0"),
@@ -75,13 +75,13 @@ def test_an_empty_file_is_the_default(tmp_path):
         ("\tx", "can't be read"),
     ],
 )
-def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path, text, told):
+def test_invalid_file_names_the_key_and_valid_values(tmp_path, text, message):
     (tmp_path / "policy.yaml").write_text(text)
-    with pytest.raises(PolicyError, match=f"(?s){told}"):
+    with pytest.raises(PolicyError, match=f"(?s){message}"):
         Policy.from_yaml(tmp_path / "policy.yaml")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(PolicyError, match=r"nowhere\.yaml"):
         Policy.from_yaml(tmp_path / "nowhere.yaml")
 

@@ -1,4 +1,4 @@
-"""Test what `pip install 'meve[langchain-classic]'` provides, in an environment with nothing else (see try_wheel.py)."""
+"""Test what `pip install 'meve[langchain-classic]'` provides, in an environment without anything else."""
 
 import importlib.util
 import sys

@@ -1,6 +1,6 @@
-"""The command line: `meve index`, `ask`, `calibrate`, `info`, `demo`.
+"""The `meve` command.
 
-Exit status: 0, done; 1, a `MeveError`, told on stderr as `error: …`; 2, a command line that can't be understood.
+Exit status: 0 for success; 1 for a `MeveError`, printed on stderr as `error: …`; 2 for an invalid command line.
 """
 
 from meve.cli.app import main

@@ -1,4 +1,4 @@
-"""`python -m meve.cli` is `meve`."""
+"""Runs `meve` as `python -m meve.cli`."""
 
 from meve.cli.app import main
 

@@ -1,4 +1,4 @@
-"""How does a command fail? In one line on stderr, with exit status 1."""
+"""Error handling of commands: one line on stderr, and exit status 1."""
 
 import errno
 import io
@@ -16,10 +16,10 @@ from meve.errors import MeveError
 P = ParamSpec("P")
 
 
-def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """The same command; what MeVe raises on purpose, and output that can't be written, become a message and a status.
+def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command so that MeVe's errors and unwritable output become a message and exit status 1.
 
-    A reader that closed the pipe is no fault: that ends quietly.
+    A closed pipe ends the command without a message.
     """
 
     @wraps(command)
@@ -30,26 +30,26 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except MeveError as error:
             _fail(str(error), error)
         except KeyboardInterrupt:
-            from meve.cli._render import complain
+            from meve.cli._render import print_message
 
-            complain("warning", "interrupted; started again, it goes on from what is saved")
+            print_message("warning", "interrupted; run the command again to resume from what is saved")
             raise
         except OSError as error:
             if error.errno == errno.EPIPE:
-                raise  # click ends quietly then
-            why = error.strerror or str(error)
+                raise  # click exits without a message
+            reason = error.strerror or str(error)
             if error.filename is not None:
-                _fail(f"{error.filename}: {why}", error)
-            _drop(sys.stdout)
-            _fail(f"the output can't be written: {why}", error)
+                _fail(f"{error.filename}: {reason}", error)
+            _discard(sys.stdout)
+            _fail(f"the output can't be written: {reason}", error)
 
     return run
 
 
-def any_text_can_be_written() -> None:
-    """What stdout or stderr has no character for is written as an escape; one that is closed takes all and keeps none.
+def escape_unencodable_output() -> None:
+    """Make stdout and stderr escape characters that they can't encode; a closed stream is replaced by os.devnull.
 
-    For a whole process: called once, before anything is written.
+    Called once a process, before anything is written.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -60,15 +60,15 @@ def any_text_can_be_written() -> None:
 
 
 def _fail(message: str, cause: Exception) -> None:
-    from meve.cli._render import complain
+    from meve.cli._render import print_message
 
-    complain("error", message)
+    print_message("error", message)
     raise typer.Exit(1) from cause
 
 
-def _drop(stream: TextIO) -> None:
-    """Let what still waits to be written go nowhere, so that the interpreter doesn't fail on it at its end."""
+def _discard(stream: TextIO) -> None:
+    """Discard unwritten output, so that the interpreter doesn't fail on it at exit."""
     with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

@@ -1,4 +1,4 @@
-"""Labelled pairs from a JSONL file, and a complaint for each line that is none."""
+"""Labelled pairs from a JSONL file, with a warning for each invalid line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,47 +11,45 @@ from meve.types import LabelledPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairsFile:
-    """What a file of pairs held."""
+class PairFile:
+    """The pairs of a file, and warnings about its other lines."""
 
     pairs: tuple[LabelledPair, ...]
-    complaints: tuple[str, ...]
-    """Of each line that was left out: its number, and why."""
+    warnings: tuple[str, ...]
+    """The number of each skipped line, and the reason."""
 
 
-def read_pairs(path: Path) -> PairsFile:
-    """Rows `{"query": …, "passage": …, "relevant": true}`; `"label": 1` does for `relevant`.
+def read_pairs(path: Path) -> PairFile:
+    """Return the rows `{"query": …, "passage": …, "relevant": true}`, or with `"label": 1`, of a file.
 
     Raises:
         IngestError: the file can't be read.
-        CalibrationError: no line of it is a pair.
+        CalibrationError: the file has no valid pair.
     """
     try:
         text = read_text(path).text
     except IngestError as error:
         raise IngestError(f"{path} can't be read: {error}") from error
-    pairs, complaints = [], []
+    pairs, warnings = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 pairs.append(_pair(load_object(line)))
             except ValueError as cause:
-                complaints.append(f"line {number}: {cause}")
+                warnings.append(f"line {number}: {cause}")
     if not pairs:
-        why = f": {complaints[0]}" if complaints else " (it is empty)"
-        raise CalibrationError(
-            f'no line of {path} is a pair{why}; rows are {{"query": …, "passage": …, "relevant": …}}'
-        )
-    return PairsFile(pairs=tuple(pairs), complaints=tuple(complaints))
+        reason = f": {warnings[0]}" if warnings else ": the file is empty"
+        raise CalibrationError(f'{path} has no pair{reason}; rows are {{"query": …, "passage": …, "relevant": …}}')
+    return PairFile(pairs=tuple(pairs), warnings=tuple(warnings))
 
 
 def _pair(row: dict[str, Any]) -> LabelledPair:
     for key in ("query", "passage"):
         if not isinstance(row.get(key), str) or not row[key].strip():
-            raise ValueError(f"{key!r} is {row.get(key)!r:.40}: give text")
+            raise ValueError(f"{key!r} must be text, got {row.get(key)!r:.40}")
     if "relevant" not in row and "label" not in row:
-        raise ValueError("neither 'relevant' nor 'label' is given: give true or false")
+        raise ValueError("'relevant' or 'label' is missing: it must be true or false")
     key = "relevant" if "relevant" in row else "label"
     if row[key] not in (0, 1):
-        raise ValueError(f"{key!r} is {row[key]!r:.40}: give true or false, or 1 or 0")
+        raise ValueError(f"{key!r} must be true, false, 1 or 0, got {row[key]!r:.40}")
     return LabelledPair(query=row["query"], passage=row["passage"], relevant=bool(row[key]))

@@ -1,6 +1,6 @@
-"""How do results look on a terminal, and in a pipe? Shared by the commands; data comes from contexts and reports.
+"""Output of the commands: tables, messages and progress.
 
-On a terminal: colours and tables as wide as it is. In a pipe or a file: the text as it is, tables without frames.
+A terminal gets colours, and tables of its width. A pipe or a file gets plain text, and tables without frames.
 """
 
 import codecs
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from meve.pipeline.context import Context
 
 PIPE_WIDTH = 200
-"""Columns of a table that goes into a pipe."""
+"""The width of tables in a pipe."""
 
-NARROW = 110
-"""With fewer columns, a table shows less."""
+NARROW_WIDTH = 110
+"""The terminal width below which tables leave columns out."""
 
-STEP = 30.0
-"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
+PROGRESS_SECONDS = 30.0
+"""The seconds between two lines of progress without a terminal."""
 
 SCORES = ("verifier", "follow", "dense", "lexical")
-"""The order in which scores stand in a table; others come after them."""
+"""The order of scores in a table; other scores follow."""
 
-INSUFFICIENT = "not sufficient: nothing in this index was verified as answering the question"
-TOO_LARGE = "not sufficient: what was verified doesn't fit into the tokens"
+INSUFFICIENT = "not sufficient: no passage of this index was verified as answering the question"
+TOO_LARGE = "not sufficient: the verified passages don't fit into the token budget"
 
 UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
-"""Control characters, which could command a terminal; documents are not to be trusted with it."""
+"""Control characters, which documents could use to control the terminal."""
 
 
 class Advance(Protocol):
-    """Moves a progress bar."""
+    """A function that updates the progress."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """So much of the stage is done, of so much."""
+        """Show how many steps of a stage are done, and how many there are."""
         ...
 
 
-def out() -> Console:
-    """Where results go."""
+def stdout_console() -> Console:
+    """Return the console for results."""
     return _console(stderr=False)
 
 
-def err() -> Console:
-    """Where progress, warnings and errors go."""
+def stderr_console() -> Console:
+    """Return the console for progress, warnings and errors."""
     return _console(stderr=True)
 
 
@@ -63,14 +63,14 @@ def _console(*, stderr: bool) -> Console:
 
 
 def write(text: str) -> None:
-    """Write a text on stdout as it is; on a terminal, without control characters."""
-    console = out()
+    """Write a text on stdout unchanged; on a terminal, without control characters."""
+    console = stdout_console()
     console.file.write(text.translate(UNPRINTABLE) if console.is_terminal else text)
 
 
 def write_json(data: object) -> None:
     """Write one JSON value on stdout."""
-    file = out().file
+    file = stdout_console().file
     file.write(json.dumps(data, ensure_ascii=not _is_utf8(file), indent=2, allow_nan=False) + "\n")
 
 
@@ -81,57 +81,57 @@ def _is_utf8(file: IO[str]) -> bool:
         return False
 
 
-def show_text(text: str, style: str = "") -> None:
-    """Print a context's text and a blank line: as it is; on a terminal, in that style."""
-    console = out()
+def print_text(text: str, style: str = "") -> None:
+    """Print a context's text and a blank line; on a terminal, in a style."""
+    console = stdout_console()
     if style and console.is_terminal:
         console.print(f"{text.translate(UNPRINTABLE)}\n", style=style, soft_wrap=True)
     else:
         write(f"{text}\n\n")
 
 
-def rule(title: str = "", style: str = "dim") -> None:
-    """Print a line across the terminal; a short one in a pipe."""
-    console = out()
+def print_rule(title: str = "", style: str = "dim") -> None:
+    """Print a line across the terminal, or a short one in a pipe."""
+    console = stdout_console()
     if console.is_terminal:
         console.rule(title, style=style, align="left")
     else:
         write(f"--- {title}".rstrip() + "\n")
 
 
-def say(text: str, style: str = "", *, to: Console | None = None) -> None:
-    """Print one line; on a terminal, wrapped between words."""
-    console = to or out()
+def print_line(text: str, style: str = "", *, to: Console | None = None) -> None:
+    """Print one line; on a terminal, it is wrapped between words."""
+    console = to or stdout_console()
     console.print(text.translate(UNPRINTABLE), style=style or None, soft_wrap=not console.is_terminal)
 
 
-def complain(kind: str, text: str) -> None:
+def print_message(kind: str, text: str) -> None:
     """Print an error or a warning on stderr."""
     from rich.text import Text
 
     line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "yellow"), text.translate(UNPRINTABLE))
-    err().print(line, soft_wrap=True)
+    stderr_console().print(line, soft_wrap=True)
 
 
-def show_table(made: "Table", *, to: Console | None = None) -> None:
-    """Print a table; in a pipe, without what fills its lines up."""
-    console = to or out()
+def print_table(grid: "Table", *, to: Console | None = None) -> None:
+    """Print a table; in a pipe, without trailing spaces."""
+    console = to or stdout_console()
     if console.is_terminal:
-        console.print(made)
+        console.print(grid)
         return
     with console.capture() as captured:
-        console.print(made)
+        console.print(grid)
     console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 @contextmanager
 def progress_bar() -> Iterator[Advance]:
-    """Progress on stderr: a bar a stage; a line now and then where stderr is no terminal."""
+    """Show progress on stderr: a bar for each stage, or a line now and then without a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-    console = err()
+    console = stderr_console()
     if not console.is_terminal:
-        yield _lines(console)
+        yield _line_progress(console)
         return
     columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
@@ -145,158 +145,159 @@ def progress_bar() -> Iterator[Advance]:
         yield advance
 
 
-def _lines(console: Console) -> Advance:
-    """A line after every so many seconds; what is quicker says nothing."""
+def _line_progress(console: Console) -> Advance:
+    """Return a function that prints a line every `PROGRESS_SECONDS`."""
     start = last = time.monotonic()
 
     def advance(stage: str, done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last >= STEP:
+        if now - last >= PROGRESS_SECONDS:
             last = now
-            say(f"{stage}: {done:,} of {total:,}, after {now - start:.0f} s", to=console)
+            print_line(f"{stage}: {done:,} of {total:,}, after {now - start:.0f} s", to=console)
 
     return advance
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """A number and its noun.
+def format_count(number: int, one: str, many: str) -> str:
+    """Return a number with its noun.
 
-    >>> counted(1, "memory", "memories"), counted(1200, "memory", "memories")
+    >>> format_count(1, "memory", "memories"), format_count(1200, "memory", "memories")
     ('1 memory', '1,200 memories')
     """
     return f"{number:,} {one if number == 1 else many}"
 
 
 def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[str] = ()) -> "Table":
-    """An empty table.
+    """Return an empty table.
 
     Args:
-        title: stands above it.
-        columns: their names.
-        right: those of numbers.
-        fold: those that give way when the terminal is narrow, by breaking their lines.
+        title: the text above the table.
+        columns: the columns' names.
+        right: the right-aligned columns.
+        fold: the columns that wrap their lines on a narrow terminal.
     """
     from rich import box
     from rich.table import Table
 
-    made = Table(
+    grid = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
     )
-    if not out().is_terminal:
-        made.box = None
+    if not stdout_console().is_terminal:
+        grid.box = None
     for name in columns:
-        made.add_column(
+        grid.add_column(
             name,
             justify="right" if name in right else "left",
             no_wrap=name not in fold,
             overflow="fold",
         )
-    return made
+    return grid
 
 
-def verdict(context: "Context") -> str:
-    """Passages, tokens and sufficiency, in a line."""
+def format_verdict(context: "Context") -> str:
+    """Return passages, tokens and sufficiency in one line."""
     count, verified = len(context.passages), sum(each.verified for each in context.passages)
-    passages = counted(count, "passage", "passages") + (f", {verified} verified" if count else "")
+    passages = format_count(count, "passage", "passages") + (f", {verified} verified" if count else "")
     budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
     left_out = any(each.verified and each.phase == "budget" for each in context.trace.candidates)
     why = "sufficient" if context.sufficient else TOO_LARGE if left_out and not verified else INSUFFICIENT
     if context.trace.sufficiency and verified:
         by = context.trace.sufficiency
-        why = f"{'' if context.sufficient else 'not '}sufficient ({by['estimate']:.2f}, {by['threshold']:.2f} wanted)"
+        values = f"estimate {by['estimate']:.2f}, threshold {by['threshold']:.2f}"
+        why = f"{'' if context.sufficient else 'not '}sufficient ({values})"
     return f"{passages} · {budget} · {why}"
 
 
-def unverified(context: "Context") -> str:
-    """Of a context that isn't sufficient: what its text is, in a line."""
+def explain_unverified(context: "Context") -> str:
+    """Return what the text of an insufficient context is, in one line."""
     if any(each.verified for each in context.passages):
-        return "what was verified may not carry an answer"
+        return "the verified passages may not suffice for an answer"
     if all(each.origin == "fallback" for each in context.passages):
-        return "nothing below was verified: fallback passages, too improbable to count as an answer"
-    return f"nothing below was verified (mode {context.trace.mode})"
+        return "no passage below was verified: all come from the fallback, with too low a probability"
+    return f"no passage below was verified (mode {context.trace.mode})"
 
 
-def show_verdict(context: "Context") -> None:
-    """Print passages, tokens and sufficiency; and which passages weren't verified, where others were."""
-    say(verdict(context), "green" if context.sufficient else "bold yellow")
+def print_verdict(context: "Context") -> None:
+    """Print passages, tokens and sufficiency, and which passages weren't verified if others were."""
+    print_line(format_verdict(context), "green" if context.sufficient else "bold yellow")
     doubtful = [each.passage.id for each in context.passages if not each.verified]
     if doubtful and len(doubtful) < len(context.passages):
-        say(f"not verified, and handed over beside what is: {', '.join(doubtful)}", "yellow")
+        print_line(f"not verified, but included: {', '.join(doubtful)}", "yellow")
 
 
-def show_trace(context: "Context", most: int | None = None) -> None:
-    """Print the five phases, and every candidate's fate; at most so many that were dropped for one reason."""
-    show_table(phase_table(context))
-    show_table(candidate_table(context, most))
+def print_trace(context: "Context", most: int | None = None) -> None:
+    """Print the five phases and the candidates; at most `most` that were dropped for one reason."""
+    print_table(build_phase_table(context))
+    print_table(build_candidate_table(context, most))
 
 
-def phase_table(context: "Context") -> "Table":
-    """What each phase took, got, let through and decided by."""
+def build_phase_table(context: "Context") -> "Table":
+    """Return a table of each phase's time, numbers of passages and settings."""
     trace = context.trace
-    title = f"phases: {trace.ms:.1f} ms, {trace.embed_ms:.1f} of them for the query's embedding ({trace.embedder})"
-    made = table(title, "phase", "ms", "in", "out", "decided by", right=("ms", "in", "out"), fold=("decided by",))
+    title = f"phases: {trace.ms:.1f} ms, of which {trace.embed_ms:.1f} embedded the query ({trace.embedder})"
+    grid = table(title, "phase", "ms", "in", "out", "decided by", right=("ms", "in", "out"), fold=("decided by",))
     for phase in trace.phases:
-        how = f"skipped: {phase.skipped}" if phase.skipped else _settings(phase.settings)
-        made.add_row(
+        decision = f"skipped: {phase.skipped}" if phase.skipped else _format_settings(phase.settings)
+        grid.add_row(
             phase.name,
             f"{phase.ms:.1f}",
             str(phase.received),
             str(phase.returned),
-            how,
+            decision,
             style="dim" if phase.skipped else None,
         )
-    return made
+    return grid
 
 
-def candidate_table(context: "Context", most: int | None = None) -> "Table":
-    """What became of each candidate, and why. On a narrow terminal, tokens and fates are left out: ranks tell those.
+def build_candidate_table(context: "Context", most: int | None = None) -> "Table":
+    """Return a table of each candidate's fate and its reason; narrow terminals leave tokens and fates out.
 
     Args:
-        context: whose.
-        most: so many that were dropped for one reason are shown, then their number; all, if None.
+        context: the result of a retrieval.
+        most: how many candidates dropped for one reason are shown, before their number; None for all.
     """
     candidates = context.trace.candidates
-    found = dict.fromkeys(name for candidate in candidates for name in candidate.scores)
-    by = sorted(found, key=lambda name: SCORES.index(name) if name in SCORES else len(SCORES))
-    more = ["tokens", "fate"] if out().width >= NARROW else []
-    made = table(
+    names = dict.fromkeys(name for candidate in candidates for name in candidate.scores)
+    scores = sorted(names, key=lambda name: SCORES.index(name) if name in SCORES else len(SCORES))
+    more = ["tokens", "fate"] if stdout_console().width >= NARROW_WIDTH else []
+    grid = table(
         f"candidates: {len(candidates)}",
-        *("rank", "id", "origin", *by, *more, "reason"),
-        right=("rank", "tokens", *by),
+        *("rank", "id", "origin", *scores, *more, "reason"),
+        right=("rank", "tokens", *scores),
         fold=("id", "reason"),
     )
     dropped = Counter[str]()
     for candidate in candidates:
-        why = candidate.reason.partition(":")[0]
-        dropped[why] += not candidate.rank
-        if most is not None and dropped[why] > most:
+        reason = candidate.reason.partition(":")[0]
+        dropped[reason] += not candidate.rank
+        if most is not None and dropped[reason] > most:
             continue
         fate = candidate.fate if candidate.rank else f"{candidate.fate} by {candidate.phase}"
-        made.add_row(
+        grid.add_row(
             str(candidate.rank or ""),
             candidate.id.translate(UNPRINTABLE),
             candidate.origin,
-            *(f"{candidate.scores[name]:.3f}" if name in candidate.scores else "" for name in by),
+            *(f"{candidate.scores[name]:.3f}" if name in candidate.scores else "" for name in scores),
             *(["" if candidate.tokens is None else str(candidate.tokens), fate] if more else []),
             candidate.reason.translate(UNPRINTABLE),
             style="green" if candidate.verified and candidate.rank else "dim" if not candidate.rank else None,
         )
-    for why, count in dropped.items():
+    for reason, count in dropped.items():
         if most is not None and count > most:
-            made.add_row("", f"… {count - most} more", *[""] * (1 + len(by) + len(more)), why, style="dim")
-    return made
+            grid.add_row("", f"… {count - most} more", *[""] * (1 + len(scores) + len(more)), reason, style="dim")
+    return grid
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
+def _format_settings(settings: Mapping[str, Any]) -> str:
     parts = []
     for name, value in settings.items():
         if value is not None:
-            parts.append(f"{name} {_shown(value)}")
+            parts.append(f"{name} {_format_setting(value)}")
     return ", ".join(parts)
 
 
-def _shown(value: object) -> object:
+def _format_setting(value: object) -> object:
     if isinstance(value, Mapping):  # a calibration: by which method, on how many pairs
         return " ".join(str(value[key]) for key in ("method", "pairs") if value.get(key)) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value

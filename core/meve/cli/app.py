@@ -1,4 +1,4 @@
-"""Which commands are there?"""
+"""The `meve` application with its commands."""
 
 import os
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from meve._version import __version__
-from meve.cli._error_handling import any_text_can_be_written, guarded
+from meve.cli._error_handling import escape_unencodable_output, handle_errors
 from meve.cli._render import write
 from meve.cli.ask import ask
 from meve.cli.bench import bench
@@ -19,7 +19,7 @@ from meve.cli.train_verifier import train_verifier
 
 app = typer.Typer(
     name="meve",
-    help="Decides what text may enter a language model's prompt, and accounts for every decision.",
+    help="Verified retrieval and governed memory for language models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (index, ask, calibrate, train_verifier, info, demo):
-    app.command()(guarded(command))
+    app.command()(handle_errors(command))
 app.add_typer(bench)
 app.add_typer(memory)
 
@@ -41,14 +41,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Decides what text may enter a language model's prompt, and accounts for every decision."""
+    pass
 
 
 def main() -> None:
-    """The entry point of the `meve` command."""
-    os.environ.setdefault("TQDM_DISABLE", "1")  # model libraries draw bars of their own, in the midst of ours
-    any_text_can_be_written()
+    """Run the `meve` command."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # progress bars of model libraries would mix with ours
+    escape_unencodable_output()
     app()

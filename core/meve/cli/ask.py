@@ -1,4 +1,4 @@
-"""`meve ask`: the verified context for a question."""
+"""`meve ask`: prints the verified context for a question."""
 
 import json
 import math
@@ -7,12 +7,10 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli._render import complain, show_text, show_trace, show_verdict, unverified, write_json
+from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
 from meve.errors import ConfigurationError
 from meve.pipeline.config import Mode, Packing, Sources
 from meve.types import LexicalKind
-
-DECISIONS = "How to decide (as saved with the index, unless given)"
 
 
 def _one_of(kind: object) -> str:
@@ -20,57 +18,62 @@ def _one_of(kind: object) -> str:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
     index: Annotated[Path, typer.Option("--index", help="The index's folder.", metavar="DIR")],
-    trace: Annotated[bool, typer.Option("--trace", help="Show the five phases and every candidate's fate.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show the five phases and what became of every candidate.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     where: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only passages with this metadata; may be repeated. The value is text; 3, true or null also matches "
-            "the number, truth value or null.",
+            help="Only passages with this metadata; may be repeated. A value is text; 3, true and null also match the "
+            "number, boolean or null.",
             metavar="KEY=VALUE",
         ),
     ] = None,
-    candidates: Annotated[int | None, typer.Option(help="Phase 1: how many candidates.")] = None,
-    sources: Annotated[
-        str | None, typer.Option(help="Phase 1: where candidates come from.", metavar=_one_of(Sources))
-    ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified one.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Phase 1: number of candidates.")] = None,
+    sources: Annotated[str | None, typer.Option(help="Phase 1: indexes to search.", metavar=_one_of(Sources))] = None,
+    threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified passage.")] = None,
     exact: Annotated[
-        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick skips what can't matter.")
+        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick doesn't score candidates that can't be kept.")
     ] = None,
-    hops: Annotated[int | None, typer.Option(help="Phase 2: 2 to ask again beside what is verified.")] = None,
-    evidence: Annotated[int | None, typer.Option(help="Phase 2: how many passages a further hop goes on from.")] = None,
-    evidence_words: Annotated[int | None, typer.Option(help="Phase 2: how many words of each it reads.")] = None,
-    follow_k: Annotated[int | None, typer.Option(help="Phase 2: how many a source may bring for each.")] = None,
-    min_verified: Annotated[int | None, typer.Option(help="Phase 3: runs with fewer verified ones.")] = None,
-    fallback_k: Annotated[int | None, typer.Option(help="Phase 3: how many it may bring.")] = None,
-    fallback_floor: Annotated[float | None, typer.Option(help="Phase 3: least probability of those.")] = None,
-    lexical: Annotated[
-        str | None, typer.Option(help="Phase 3: which keyword index.", metavar=_one_of(LexicalKind))
+    hops: Annotated[int | None, typer.Option(help="Phase 2: 2 searches again with verified passages.")] = None,
+    evidence: Annotated[int | None, typer.Option(help="Phase 2: passages that a further hop starts from.")] = None,
+    evidence_words: Annotated[int | None, typer.Option(help="Phase 2: words of each of them that are read.")] = None,
+    follow_k: Annotated[int | None, typer.Option(help="Phase 2: candidates for each of them.")] = None,
+    min_verified: Annotated[
+        int | None, typer.Option(help="Phase 3: runs below this number of verified passages.")
     ] = None,
-    redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better one.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Phase 5: most tokens of the context.")] = None,
-    packing: Annotated[str | None, typer.Option(help="Phase 5: what is packed.", metavar=_one_of(Packing))] = None,
+    fallback_k: Annotated[int | None, typer.Option(help="Phase 3: most fallback passages.")] = None,
+    fallback_floor: Annotated[
+        float | None, typer.Option(help="Phase 3: least probability of a fallback passage.")
+    ] = None,
+    lexical: Annotated[str | None, typer.Option(help="Phase 3: keyword index.", metavar=_one_of(LexicalKind))] = None,
+    redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better passage.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Phase 5: token budget of the context.")] = None,
+    packing: Annotated[
+        str | None,
+        typer.Option(help="Phase 5: whole passages, or only their relevant sentences.", metavar=_one_of(Packing)),
+    ] = None,
     sentence_threshold: Annotated[
-        float | None, typer.Option(help="Phase 5: least probability of a sentence that is packed.")
+        float | None, typer.Option(help="Phase 5: least probability of a kept sentence.")
     ] = None,
     sufficiency_threshold: Annotated[
-        float | None, typer.Option(help="Least estimate of a sufficient context, where an estimator is at hand.")
+        float | None, typer.Option(help="Least estimate of a sufficient context, with an estimator.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Phase 5: most passages.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Phase 5: stands between passages; \\n is a new line.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Phase 5: most passages of the context.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Phase 5: text between passages; \\n is a new line.")] = None,
     citations: Annotated[
         bool | None, typer.Option("--citations/--no-citations", help="Phase 5: number the passages.")
     ] = None,
-    tokens: Annotated[str | None, typer.Option(help="Phase 5: count with this tokenizer.")] = None,
-    mode: Annotated[str | None, typer.Option(help="Leave phases out.", metavar=_one_of(Mode))] = None,
+    tokens: Annotated[str | None, typer.Option(help="Phase 5: tokenizer that counts the budget.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Phases to run.", metavar=_one_of(Mode))] = None,
 ) -> None:
     """Print the verified context for a question.
 
-    With it, its tokens, and whether it is sufficient. The exit status is 0 also when it isn't: that is an answer too.
-    Scripts read "sufficient" from --json.
+    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts read "sufficient"
+    from --json. Settings default to those saved with the index.
     """
     given: dict[str, Any] = {
         "candidates": candidates,
@@ -109,22 +112,22 @@ def ask(
         write_json(context.to_dict())
         return
     if context.text and not context.sufficient:
-        complain("warning", unverified(context))
-        show_text(context.text, "dim")
+        print_message("warning", explain_unverified(context))
+        print_text(context.text, "dim")
     elif context.text:
-        show_text(context.text)
-    show_verdict(context)
+        print_text(context.text)
+    print_verdict(context)
     if trace:
-        show_trace(context)
+        print_trace(context)
 
 
 def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
-    """From `key=value` to accepted values by key. A key given twice accepts either.
+    """Return the accepted values by key from texts `key=value`; a key given twice accepts either value.
 
-    A value is text; where it reads as a JSON number, true, false or null, that is accepted as well.
+    A value is text; if it is also a JSON number, true, false or null, that value is accepted too.
 
     Raises:
-        ConfigurationError: no `=`, or no key.
+        ConfigurationError: a text without `=`, or without a key.
 
     >>> parse_where(["lang=en", "lang=de", "year=1999", "until=null"])
     {'lang': ['en', 'de'], 'year': ['1999', 1999], 'until': ['null', None]}
@@ -133,12 +136,12 @@ def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
     for condition in conditions:
         key, equals, value = condition.partition("=")
         if not equals or not key.strip():
-            raise ConfigurationError(f"--where is {condition!r}: give KEY=VALUE")
-        accepted.setdefault(key.strip(), []).extend(_readings(value))
+            raise ConfigurationError(f"--where must be KEY=VALUE, got {condition!r}")
+        accepted.setdefault(key.strip(), []).extend(_parse_value(value))
     return accepted or None
 
 
-def _readings(value: str) -> list[Any]:
+def _parse_value(value: str) -> list[Any]:
     try:
         read = json.loads(value)
     except (ValueError, RecursionError):

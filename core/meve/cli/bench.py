@@ -1,39 +1,31 @@
-"""`meve bench`: measure retrieval, on public sets and against other retrievers; memory; and see what has moved."""
+"""`meve bench`: measures retrieval and memory, and compares results with earlier ones."""
 
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._error_handling import guarded
-from meve.cli._render import complain, counted, out, progress_bar, say, show_table, table
-from meve.cli._requirements import bench_needs
-from meve.errors import EvaluationError
+from meve.cli._bench_tables import print_changes, print_failures, print_memory_results, print_results
+from meve.cli._error_handling import handle_errors
+from meve.cli._render import print_line, progress_bar
+from meve.cli._requirements import require_for_bench
 
 if TYPE_CHECKING:
-    from meve.evaluation.compare import Move
+    from meve.evaluation._set_runner import Progress
     from meve.evaluation.experiments.memory.memory_results import MemoryResults
-    from meve.evaluation.results import Failure, Results
-    from meve.evaluation.run import Progress
-
-TELLING = ("supporting recall", "tokens", "supporting precision", "p50 ms", "all gold")
-"""Columns that stay longest where a terminal is narrow; the report has all."""
-
-SHOWN = 10
-"""Failures that are named one by one; the report names the first of each system."""
+    from meve.evaluation.results import Results
 
 HOME = Path("meve-bench")
-"""Where results go unless told otherwise."""
+"""The default folder for results."""
 
 bench = typer.Typer(
     name="bench",
-    help="Measure quality, speed, memory and small contexts. See what moved since earlier results.",
+    help="Measure quality, speed and memory. Compare results with earlier ones.",
     invoke_without_command=True,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -45,16 +37,24 @@ Data = Annotated[
 ]
 To = Annotated[
     Path | None,
-    typer.Option("--to", help=f"Where results go, and where to go on; {HOME}/EXPERIMENT by default.", metavar="DIR"),
+    typer.Option("--to", help=f"The folder for results; {HOME}/EXPERIMENT by default.", metavar="DIR"),
 ]
-Cache = Annotated[Path, typer.Option("--cache", help="Where embeddings are kept between runs.", metavar="DIR")]
-Questions = Annotated[int, typer.Option("--questions", min=1, help="How many a set, drawn with the seed.")]
-Full = Annotated[bool, typer.Option("--full", help="Every question of every set.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the samples and the intervals.")]
+ResumableTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--to",
+        help=f"The folder for results, where a run is resumed; {HOME}/EXPERIMENT by default.",
+        metavar="DIR",
+    ),
+]
+Cache = Annotated[Path, typer.Option("--cache", help="The folder that caches embeddings.", metavar="DIR")]
+Questions = Annotated[int, typer.Option("--questions", min=1, help="Questions a set, drawn with the seed.")]
+Full = Annotated[bool, typer.Option("--full", help="Ask every question of every set.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the intervals.")]
 Embedder = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
 Verifier = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
 Compare = Annotated[
-    Path | None, typer.Option("--compare", help="Say what moved since these results.", metavar="OLD.json")
+    Path | None, typer.Option("--compare", help="Compare with these earlier results.", metavar="OLD.json")
 ]
 
 
@@ -63,68 +63,69 @@ def _group(
     context: typer.Context,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", help="Say what moved between these results and --new.", metavar="OLD.json"),
+        typer.Option("--compare", help="Compare these results with --new.", metavar="OLD.json"),
     ] = None,
     new: Annotated[
         Path | None,
-        typer.Option("--new", help=f"The newer results; else those in {HOME}/EXPERIMENT.", metavar="NEW.json"),
+        typer.Option("--new", help=f"The newer results; those in {HOME}/EXPERIMENT by default.", metavar="NEW.json"),
     ] = None,
 ) -> None:
     """Measure retrieval."""
     if context.invoked_subcommand is not None:
         if compare is not None or new is not None:
-            raise typer.BadParameter(f"give --compare after {context.invoked_subcommand}, and --new without a command")
+            command = context.invoked_subcommand
+            raise typer.BadParameter(f"put --compare after {command}, and use --new without a command")
     elif compare is not None:
-        guarded(_compared)(compare, new)
+        handle_errors(_compare)(compare, new)
     else:
-        raise typer.BadParameter("--new goes with --compare OLD.json")
+        raise typer.BadParameter("--new needs --compare OLD.json")
 
 
-def _compared(old: Path, new: Path | None) -> None:
+def _compare(old: Path, new: Path | None) -> None:
     from meve.evaluation.report import RESULTS
     from meve.evaluation.results import Results
 
     before = Results.load(old)
-    judge(before, Results.load(new or HOME / before.experiment / RESULTS))
+    print_changes(before, Results.load(new or HOME / before.experiment / RESULTS))
 
 
 def quality(
     data: Data = None,
-    to: To = None,
+    to: ResumableTo = None,
     cache: Cache = HOME / "cache",
     sets: Annotated[
-        str | None, typer.Option("--sets", help="Names with commas; all public ones by default.", metavar="A,B")
+        str | None, typer.Option("--sets", help="Comma-separated names; all public sets by default.", metavar="A,B")
     ] = None,
     peers: Annotated[
         list[str] | None,
-        typer.Option("--peer", help="Somebody's retriever to measure as well; may be repeated.", metavar="MODULE:FUNC"),
+        typer.Option("--peer", help="Another retriever to measure too; may be repeated.", metavar="MODULE:FUNC"),
     ] = None,
     questions: Questions = 150,
-    peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="How many a set for peers.")] = 60,
+    peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="Questions a set for peers.")] = 60,
     peer_weights: Annotated[
         str | None,
-        typer.Option("--peer-weights", help="The verifier, for peers with a runtime of theirs.", metavar="NAME"),
+        typer.Option("--peer-weights", help="The verifier for peers that load it themselves.", metavar="NAME"),
     ] = None,
     full: Full = False,
     seed: Seed = 42,
     embedder: Embedder = None,
     verifier: Verifier = None,
-    tokens: Annotated[str | None, typer.Option("--tokens", help="What counts the budget.", metavar="NAME")] = None,
-    curves: Annotated[bool, typer.Option(help="Also recall against tokens over thresholds and budgets.")] = True,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="The tokenizer that counts the budget.", metavar="NAME")
+    ] = None,
+    curves: Annotated[bool, typer.Option(help="Also measure recall against tokens.")] = True,
     compare: Compare = None,
 ) -> None:
-    """Recall, precision and tokens on public sets. Beside baselines, ablations and peers."""
-    bench_needs("quality", embedder=embedder, verifier=verifier)
+    """Measure recall, precision and tokens on public sets. Compares baselines, ablations and peers."""
+    require_for_bench("quality", embedder=embedder, verifier=verifier)
     from meve.evaluation.datasets import SETS
-    from meve.evaluation.experiments.quality import Quality
-    from meve.evaluation.experiments.quality import quality as run
+    from meve.evaluation.experiments.quality import QualityOptions, run_quality
 
-    if peers:
-        sys.path.insert(0, os.getcwd())
+    _add_working_directory(peers)
     folder = to or HOME / "quality"
-    names = tuple(SETS) if sets is None else tuple(dict.fromkeys(name.strip() for name in sets.split(",")))
-    wanted = Quality(
-        data=_folder(data, names, "; --sets own needs none"),
+    names = tuple(SETS) if sets is None else _names(sets)
+    options = QualityOptions(
+        data=_data_folder(data, names, "; --sets own needs none"),
         to=folder,
         cache=cache,
         sets=names,
@@ -138,15 +139,15 @@ def quality(
         tokens=tokens,
         curves=curves,
     )
-    _measured(lambda progress, since: run(replace(wanted, since=since), progress), folder, compare)
+    _run(lambda progress, since: run_quality(replace(options, since=since), progress), folder, compare)
 
 
 def paper(
     data: Data = None,
-    to: To = None,
+    to: ResumableTo = None,
     cache: Cache = HOME / "cache",
     questions: Annotated[
-        int, typer.Option("--questions", min=1, help="How many of HotpotQA; Wikipedia's 50 are all asked.")
+        int, typer.Option("--questions", min=1, help="Questions of HotpotQA; all 50 on Wikipedia are asked.")
     ] = 150,
     full: Full = False,
     seed: Seed = 42,
@@ -154,17 +155,16 @@ def paper(
     verifier: Verifier = None,
     compare: Compare = None,
 ) -> None:
-    """The MeVe paper's modes, tables and figures again. Beside what it published."""
-    bench_needs("paper", embedder=embedder, verifier=verifier)
-    from meve.evaluation.experiments.paper import Paper
-    from meve.evaluation.experiments.paper import paper as run
+    """Repeat the MeVe paper's tables and figures. Shows them beside the published ones."""
+    require_for_bench("paper", embedder=embedder, verifier=verifier)
+    from meve.evaluation.experiments.paper import PaperOptions, run_paper
 
-    data = _folder(data, ("wikipedia", "hotpotqa"))
+    data = _data_folder(data, ("wikipedia", "hotpotqa"))
     tables = data / "tokenizers" / "tiktoken_cache"
     if tables.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
     folder = to or HOME / "paper"
-    wanted = Paper(
+    options = PaperOptions(
         data=data,
         to=folder,
         cache=cache,
@@ -173,50 +173,108 @@ def paper(
         embedder=embedder,
         verifier=verifier,
     )
-    _measured(lambda progress, since: run(replace(wanted, since=since), progress), folder, compare)
+    _run(lambda progress, since: run_paper(replace(options, since=since), progress), folder, compare)
 
 
 def speed(
-    to: To = None,
-    sizes: Annotated[str, typer.Option("--sizes", help="Passages, with commas.")] = "10000,30000,100000",
-    ivf: Annotated[str, typer.Option("--ivf", help="Sizes to measure with an inverted file.")] = "",
+    to: ResumableTo = None,
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="Comma-separated numbers of passages.", metavar="N,N")
+    ] = "10000,30000,100000",
+    ivf: Annotated[str, typer.Option("--ivf", help="Sizes for an inverted file.", metavar="N,N")] = "",
 ) -> None:
-    """The five phases without models, against corpus size. With the memory used."""
-    bench_needs("speed")
-    from meve.evaluation.experiments.speed import Speed
-    from meve.evaluation.experiments.speed import speed as run
-    from meve.evaluation.report.speed import text, write
+    """Measure the five phases without models. Varies the corpus size, and measures memory too."""
+    require_for_bench("speed")
+    from meve.evaluation.experiments.speed import SpeedOptions, run_speed
+    from meve.evaluation.report.speed import format_report, write
 
     folder = to or HOME / "speed"
     with progress_bar() as advance:
-        found = run(Speed(to=folder, sizes=_sizes(sizes), ivf=_sizes(ivf)), advance)
-    command = shlex.join(["meve", *sys.argv[1:]])
-    say(text(found, command))
-    say(f"report: {write(found, folder, command)}")
+        results = run_speed(SpeedOptions(to=folder, sizes=_sizes(sizes), ivf=_sizes(ivf)), advance)
+    print_line(format_report(results, _command()))
+    print_line(f"report: {write(results, folder, _command())}")
 
 
 def memory(
     to: To = None,
     only: Annotated[
-        str | None, typer.Option("--only", help="Names of experiments with commas; all by default.", metavar="A,B")
+        str | None, typer.Option("--only", help="Comma-separated experiments; all by default.", metavar="A,B")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few cases, to see that it runs; wide intervals.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few cases and wide intervals, for a quick check.")] = False,
     seed: Seed = 42,
     embedder: Embedder = None,
 ) -> None:
-    """What memory must not hand out, and what reflection does. Also tags, contradictions, prompt size."""
-    bench_needs("memory", embedder=embedder)
+    """Measure what memory promises. Covers expiry, isolation, false facts, tags, contradictions, prompt size and sensitivity."""
+    require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
-    from meve.evaluation.experiments.memory.run import EXPERIMENTS, Memory
-    from meve.evaluation.experiments.memory.run import memory as run
-    from meve.evaluation.report.memory import write
+    from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryOptions, run_memory
 
-    names = tuple(EXPERIMENTS) if only is None else tuple(name.strip() for name in only.split(",") if name.strip())
-    wanted = Memory(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
-    with progress_bar() as advance:
-        found = run(wanted, lambda stage, done, total: advance(stage, done, total))
-    _show_memory(found)
-    say(f"report: {write(found, to or HOME / 'memory', shlex.join(['meve', *sys.argv[1:]]))}")
+    names = tuple(EXPERIMENTS) if only is None else _names(only)
+    options = MemoryOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
+    _run_memory(lambda progress: run_memory(options, progress), to)
+
+
+def memory_recall(
+    data: Data = None,
+    to: To = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Measure the memory with the verifier too: seconds a question.")
+    ] = False,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Also measure weights chosen on other conversations: minutes.")
+    ] = False,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="Another memory to measure too; may be repeated.", metavar="MODULE:FUNC"),
+    ] = None,
+    seed: Seed = 42,
+) -> None:
+    """Measure recall of LoCoMo's evidence. Compares with BM25, vectors, both fused, and peers."""
+    require_for_bench("memory-recall")
+    from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
+
+    _add_working_directory(peers)
+    options = RecallOptions(
+        data=_data_folder(data, ("locomo",)),
+        verify=verify,
+        held_out=held_out,
+        peers=tuple(dict.fromkeys(peers or ())),
+        seed=seed,
+    )
+    _run_memory(lambda progress: run_memory_recall(options, progress), to)
+
+
+def memory_speed(
+    data: Data = None,
+    to: To = None,
+    large: Annotated[
+        bool, typer.Option("--large", help="Also measure a file of 1,000,000 memories: 3 GB, minutes.")
+    ] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where to create the files; a temporary folder by default.")
+    ] = None,
+    seed: Seed = 42,
+) -> None:
+    """Measure recalls and adds with 10,000 memories of a user. With --large, also 1,000,000 memories in a file."""
+    require_for_bench("memory-speed")
+    from meve.evaluation.experiments.memory.speed import MemorySpeedOptions, run_memory_speed
+
+    options = MemorySpeedOptions(data=_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
+    _run_memory(lambda progress: run_memory_speed(options, progress), to)
+
+
+def dialogue_speed(
+    data: Data = None,
+    to: To = None,
+    turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of the dialogue.")] = 50_000,
+    seed: Seed = 42,
+) -> None:
+    """Measure questions to one long dialogue. Times the first one, which reads all turns, and later ones."""
+    require_for_bench("dialogue-speed")
+    from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
+
+    options = DialogueSpeedOptions(data=_data_folder(data, ("irc",)), turns=turns, seed=seed)
+    _run_memory(lambda progress: run_dialogue_speed(options, progress), to)
 
 
 def small_context(
@@ -225,7 +283,7 @@ def small_context(
     questions: Questions = 150,
     full: Full = False,
     aside: Annotated[
-        int, typer.Option("--aside", min=0, help="Of 2Wiki's, pass over so many: to choose settings on others.")
+        int, typer.Option("--aside", min=0, help="Skip 2Wiki's first questions, to choose settings on others.")
     ] = 0,
     chat: Annotated[float, typer.Option("--chat", min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
     seed: Seed = 42,
@@ -233,7 +291,7 @@ def small_context(
     entities: Annotated[
         str | None,
         typer.Option(
-            "--entities", help="What finds entities: patterns, dates, spacy-rules, a spaCy model.", metavar="NAME"
+            "--entities", help="Entity detector: patterns, dates, spacy-rules, or a spaCy model.", metavar="NAME"
         ),
     ] = None,
     reader: Annotated[
@@ -241,135 +299,74 @@ def small_context(
         typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
     ] = None,
 ) -> None:
-    """What a small window holds of a long dialogue. The query-aware memory paper's tables again."""
-    bench_needs("small-context", embedder=embedder, entities=entities)
-    from meve.evaluation.experiments.small_context.run import SmallContexts, small_contexts
-    from meve.evaluation.report.small import write
+    """Repeat the query-aware memory paper's tables. Shows what a small window holds of a long dialogue."""
+    require_for_bench("small-context", embedder=embedder, entities=entities)
+    from meve.evaluation.experiments.small_context.experiment import SmallContextBenchOptions, run_small_context
+    from meve.evaluation.report.small_context import write
 
-    if reader is not None:
-        sys.path.insert(0, os.getcwd())
-    wanted = SmallContexts(
-        data=_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside, chat=chat,
-        seed=seed, embedder=embedder, entities=entities, reader=reader,
+    _add_working_directory(reader)
+    options = SmallContextBenchOptions(
+        data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside,
+        chat=chat, seed=seed, embedder=embedder, entities=entities, reader=reader,
     )  # fmt: skip
-    with progress_bar() as advance:
-        found = small_contexts(wanted, lambda stage, done, total: advance(stage, done, total))
-    _show_memory(found)
-    say(f"report: {write(found, to or HOME / 'small-context', shlex.join(['meve', *sys.argv[1:]]))}")
+    _run_memory(lambda progress: run_small_context(options, progress), to, write)
 
 
-def _show_memory(found: "MemoryResults") -> None:
-    from meve.evaluation.report.memory import grid
-
-    for name in found.experiments:
-        head, rows = grid(found.of(name))
-        made = table(name, *head, right=head[1:], fold=head)
-        for row in rows:
-            made.add_row(*row)
-        show_table(made)
+def _add_working_directory(functions: object) -> None:
+    """Let `module:function` name a module in the working directory."""
+    if functions:
+        sys.path.insert(0, os.getcwd())
 
 
-def _folder(data: Path | None, sets: Sequence[str], but: str = "") -> Path:
-    """Where the sets lie; the one that comes with the package lies nowhere else."""
+def _command() -> str:
+    return shlex.join(["meve", *sys.argv[1:]])
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _data_folder(data: Path | None, sets: Sequence[str], hint: str = "") -> Path:
+    """Return the folder of the sets; the set `own` comes with the package and needs none."""
     if data is None and set(sets) != {"own"}:
-        raise typer.BadParameter(f"--data DIR is missing: the folder with a folder for each set{but}")
+        raise typer.BadParameter(f"--data DIR is missing: the folder with a folder for each set{hint}")
     return data or Path()
 
 
-def _sizes(listed: str) -> tuple[int, ...]:
+def _sizes(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(size) for size in listed.replace("_", "").split(",") if size.strip())
+        return tuple(int(size) for size in text.replace("_", "").split(",") if size.strip())
     except ValueError as cause:
-        raise typer.BadParameter(f"{listed!r} is no list of sizes: give whole numbers with commas") from cause
+        raise typer.BadParameter(f"sizes must be comma-separated whole numbers, got {text!r}") from cause
 
 
-def _measured(run: Callable[["Progress", "Results | None"], "Results"], folder: Path, compare: Path | None) -> None:
+def _run_memory(
+    run: Callable[["Progress"], "MemoryResults"],
+    to: Path | None,
+    write: Callable[["MemoryResults", Path, str], Path] | None = None,
+) -> None:
+    from meve.evaluation.report import memory
+
+    with progress_bar() as advance:
+        results = run(lambda stage, done, total: advance(stage, done, total))
+    print_memory_results(results)
+    print_line(f"report: {(write or memory.write)(results, to or HOME / results.experiment, _command())}")
+
+
+def _run(run: Callable[["Progress", "Results | None"], "Results"], folder: Path, compare: Path | None) -> None:
     from meve.evaluation.report import write
     from meve.evaluation.results import Results
 
     old = None if compare is None else Results.load(compare)
     with progress_bar() as advance:
         results = run(lambda stage, done, total: advance(stage, done, total), old)
-    report = write(results, folder, shlex.join(["meve", *sys.argv[1:]]))
-    show(results)
-    for failure in islice(_first_of_each(results), SHOWN):
-        complain("warning", f"{failure.set}, {failure.system}, question {failure.question}: {failure.error}")
-    if results.failures:
-        complain("warning", f"{len(results.failures)} questions raised; each counts as nothing handed over")
-    say(f"report: {report}")
+    report = write(results, folder, _command())
+    print_results(results)
+    print_failures(results)
+    print_line(f"report: {report}")
     if old is not None:
-        judge(old, results)
+        print_changes(old, results)
 
 
-def _first_of_each(results: "Results") -> Iterator["Failure"]:
-    """Failures, the first of each system before the others."""
-    seen: dict[tuple[str, str], Failure] = {}
-    rest = [f for f in results.failures if seen.setdefault((f.set, f.system), f) is not f]
-    yield from (*seen.values(), *rest)
-
-
-def show(results: "Results") -> None:
-    """Print the main measures, a row a system; as many columns as fit."""
-    from meve.evaluation.report.markdown import MAIN, number, short
-
-    for name in results.sets:
-        asked = {s: results.value(name, s, "tokens") for s in results.systems(name)}
-        most = results.sets[name]["questions"]
-        rows = {s: short(s) + (f" (of {n.n})" if n and n.n < most else "") for s, n in asked.items()}
-        known = [m for m in MAIN if any(results.value(name, s, m) for s in rows)]
-        columns = _fitting(known, max(map(len, rows.values())), out().width)
-        made = table(f"{name}: {counted(most, 'question', 'questions')}", "system", *columns, right=columns)
-        for system, label in rows.items():
-            found = [results.value(name, system, m) for m in columns]
-            made.add_row(label, *("" if v is None else number(m, v.value) for m, v in zip(columns, found, strict=True)))
-        show_table(made)
-
-
-def _fitting(columns: Sequence[str], names: int, width: int) -> list[str]:
-    """Those that fit beside the names, the most telling ones first; in their own order."""
-    kept: list[str] = []
-    room = width - names - 1
-    for column in sorted(columns, key=lambda c: TELLING.index(c) if c in TELLING else len(TELLING)):
-        if len(column) + 1 <= room:
-            kept.append(column)
-            room -= len(column) + 1
-    return [column for column in columns if column in kept]
-
-
-def judge(old: "Results", new: "Results") -> None:
-    """Print what moved, and fail if something dropped.
-
-    Raises:
-        EvaluationError: something is worse than it was.
-    """
-    from meve.evaluation.compare import changed, moves
-
-    other = changed(old, new)
-    if other:
-        complain("warning", f"the two runs differ in their {', '.join(other)}")
-    found = moves(old, new)
-    if not found:
-        say("nothing moved beyond its interval")
-        return
-    made = table("moved beyond its interval", "set", "system", "measure", "old", "new", "change", right=("old", "new"))
-    for move in found:
-        made.add_row(*_row(move))
-    show_table(made)
-    drops = [m for m in found if m.a_drop]
-    if drops:
-        raise EvaluationError(f"{len(drops)} of {len(found)} moves are for the worse: see the table")
-
-
-def _row(move: "Move") -> tuple[str, ...]:
-    from meve.evaluation.compare import EVERY
-    from meve.evaluation.report.markdown import number
-
-    if move.measure == EVERY:
-        return move.set, move.system, move.measure, "", "", move.verdict
-    new = "" if move.new is None else number(move.measure, move.new)
-    change = f"{move.verdict} [{number(move.measure, move.low)}, {number(move.measure, move.high)}]"
-    return move.set, move.system, move.measure, number(move.measure, move.old), new, change
-
-
-for command in (quality, paper, speed, memory, small_context):
-    bench.command()(guarded(command))
+for _experiment in (quality, paper, speed, memory, memory_recall, memory_speed, small_context, dialogue_speed):
+    bench.command()(handle_errors(_experiment))

@@ -1,4 +1,4 @@
-"""`meve calibrate`: make a verifier's probabilities true on pairs of your own."""
+"""`meve calibrate`: fits a verifier's probabilities to labelled pairs."""
 
 import json
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from meve.cli._labelled_pairs import read_pairs
-from meve.cli._render import complain, progress_bar, say, show_table, table
-from meve.cli._requirements import calibrate_needs
+from meve.cli._render import print_line, print_message, print_table, progress_bar, table
+from meve.cli._requirements import require_for_calibrate
 from meve.errors import StorageError
 
 if TYPE_CHECKING:
+    from meve.cli._labelled_pairs import PairFile
     from meve.calibration.fitting import CalibrationReport
-    from meve.cli._labelled_pairs import PairsFile
     from meve.cli._render import Advance
 
 Method = Literal["platt", "isotonic"]
 
-BESIDE = "calibration.json"
-"""Beside a model's own files: what a cross-encoder reads its calibration from."""
+CALIBRATION_FILE = "calibration.json"
+"""The file in a cross-encoder's folder with its calibration."""
 
 
 def calibrate(
@@ -36,63 +36,68 @@ def calibrate(
         Path | None,
         typer.Option(
             "--to",
-            help=f"Without an index: where to write the calibration; else {BESIDE} in the verifier's own folder, where "
-            "it is read with the model.",
+            help=f"Without an index: the file for the calibration; by default {CALIBRATION_FILE} in the verifier's "
+            "folder, which is loaded with the model.",
             metavar="FILE",
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="Isotonic wants 1,000 pairs or more.", metavar="platt|isotonic")
+        str, typer.Option(help="Isotonic needs 1,000 pairs or more.", metavar="platt|isotonic")
     ] = "platt",
     target_recall: Annotated[
-        float | None, typer.Option(help="Choose the threshold that keeps this share of relevant passages.")
+        float | None, typer.Option(help="Choose the threshold that keeps this share of the relevant passages.")
     ] = None,
     target_precision: Annotated[
-        float | None, typer.Option(help="Choose the threshold at which this share of the kept are relevant.")
+        float | None, typer.Option(help="Choose the threshold at which this share of the kept passages is relevant.")
     ] = None,
 ) -> None:
-    """Fit a verifier to labelled pairs of your own.
+    """Fit a verifier's probabilities to labelled pairs.
 
-    Chooses a threshold too, and saves both into the index or a file.
+    Also chooses a threshold, and saves both in the index or a file.
     """
     if (index is None) == (verifier is None and to is None):
-        raise typer.BadParameter("give either --index DIR, or --verifier NAME")
+        raise typer.BadParameter("give either --index DIR or --verifier NAME")
     if index is None:
-        to = _file(verifier, to)
-    calibrate_needs(index, verifier)
-    listed = read_pairs(pairs)
-    for complaint in listed.complaints:
-        complain("warning", f"{pairs}: {complaint}")
+        to = _output_file(verifier, to)
+    require_for_calibrate(index, verifier)
+    pair_file = read_pairs(pairs)
+    for warning in pair_file.warnings:
+        print_message("warning", f"{pairs}: {warning}")
     chosen = cast("Method", method)
     with progress_bar() as advance:
         if index is not None:
-            report = _into_index(index, listed, chosen, target_precision, target_recall, advance)
+            report = _calibrate_index(index, pair_file, chosen, target_precision, target_recall, advance)
         else:
-            report = _into_file(
-                cast("Path", to), str(verifier), listed, chosen, target_precision, target_recall, advance
+            report = _calibrate_file(
+                cast("Path", to), str(verifier), pair_file, chosen, target_precision, target_recall, advance
             )
-    show_calibration(report)
-    say(f"saved: {index or to}")
+    print_calibration(report)
+    print_line(f"saved: {index or to}")
 
 
-def _file(verifier: str | None, to: Path | None) -> Path:
+def _output_file(verifier: str | None, to: Path | None) -> Path:
     if verifier is None:
-        raise typer.BadParameter("--to FILE goes with --verifier NAME")
+        raise typer.BadParameter("--to FILE needs --verifier NAME")
     if to is not None:
         return to
     if verifier != "cosine" and Path(verifier).is_dir():
-        return Path(verifier) / BESIDE
-    raise typer.BadParameter(f"{verifier} is no folder to save beside the model in: give --to FILE as well")
+        return Path(verifier) / CALIBRATION_FILE
+    raise typer.BadParameter(f"{verifier} is no folder where the calibration could be saved: give --to FILE too")
 
 
-def _into_index(
-    path: Path, listed: "PairsFile", method: Method, precision: float | None, recall: float | None, advance: "Advance"
+def _calibrate_index(
+    path: Path,
+    pair_file: "PairFile",
+    method: Method,
+    precision: float | None,
+    recall: float | None,
+    advance: "Advance",
 ) -> "CalibrationReport":
     from meve.retrieval.retriever import Retriever
 
     retriever = Retriever.load(path)
     report = retriever.calibrate(
-        listed.pairs,
+        pair_file.pairs,
         method=method,
         precision=precision,
         recall=recall,
@@ -102,10 +107,10 @@ def _into_index(
     return report
 
 
-def _into_file(
+def _calibrate_file(
     path: Path,
     verifier: str,
-    listed: "PairsFile",
+    pair_file: "PairFile",
     method: Method,
     precision: float | None,
     recall: float | None,
@@ -116,28 +121,28 @@ def _into_file(
     from meve.calibration import fitting
     from meve.components.verifiers import load_verifier
 
-    judge = load_verifier(verifier)
+    model = load_verifier(verifier)
     report = fitting.calibrate(
-        judge,
-        listed.pairs,
+        model,
+        pair_file.pairs,
         method=method,
         precision=precision,
         recall=recall,
         progress=lambda done, total: advance("scoring pairs", done, total),
     )
-    data = {"verifier": judge.name, "threshold": report.threshold, "calibration": report.calibration.to_dict()}
+    data = {"verifier": model.name, "threshold": report.threshold, "calibration": report.calibration.to_dict()}
     fresh = path.with_name(f"{path.name}.new")
     try:
         fresh.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
         os.replace(fresh, path)
     except OSError as cause:
-        raise StorageError(f"the calibration can't be written to {path}: {cause}; name a file that can be") from cause
+        raise StorageError(f"the calibration can't be written to {path}: {cause}; name another file") from cause
     return report
 
 
-def show_calibration(report: "CalibrationReport") -> None:
-    """Print how good the probabilities are now, and where the threshold lies."""
-    made = table(f"calibration on {report.pairs} pairs", "measure", "value", right=("value",))
+def print_calibration(report: "CalibrationReport") -> None:
+    """Print the threshold, and the calibration error before and after."""
+    grid = table(f"calibration on {report.pairs} pairs", "measure", "value", right=("value",))
     rows = {
         "threshold": report.threshold,
         "precision at the threshold": report.precision,
@@ -147,7 +152,7 @@ def show_calibration(report: "CalibrationReport") -> None:
         "AUC (which no calibration changes)": report.auc,
     }
     for name, value in rows.items():
-        made.add_row(name, f"{value:.4f}")
-    show_table(made)
+        grid.add_row(name, f"{value:.4f}")
+    print_table(grid)
     if not report.error_after < report.error_before:
-        complain("warning", "on pairs kept out of the fit it is no better than the old one: label more pairs")
+        print_message("warning", "on held-out pairs it is no better than the old calibration: label more pairs")

@@ -1,4 +1,4 @@
-"""`meve index`: files into an index, and on the next run only what changed."""
+"""`meve index`: indexes files, and on later runs only those that changed."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._render import UNPRINTABLE, complain, err, progress_bar, say, show_table, table
+from meve.cli._render import UNPRINTABLE, print_line, print_message, print_table, progress_bar, stderr_console, table
 from meve.errors import ConfigurationError
 from meve.retrieval._snapshot import MANIFEST, check_index_folder, read_manifest
 
@@ -17,65 +17,66 @@ if TYPE_CHECKING:
     from meve.ingest import Chunking, IngestReport, SkippedFile
     from meve.retrieval.retriever import Retriever
 
-SHOWN = 3
-"""So many files that were skipped for one reason, of one kind, are named; then their number."""
+MAX_SHOWN = 3
+"""The most skipped files of one kind and reason that are named, before their number."""
 
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
     to: Annotated[Path, typer.Option("--to", help="The index's folder.", metavar="DIR")],
     chunk_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens of a passage: 200, or as in the last run.", show_default=False)
+        int | None, typer.Option(help="Most tokens of a passage; 200, or as in the last run.", show_default=False)
     ] = None,
     chunk_overlap: Annotated[
-        int | None, typer.Option(help="Tokens that neighbours may share: 0, or as in the last run.", show_default=False)
+        int | None, typer.Option(help="Tokens shared by neighbours; 0, or as in the last run.", show_default=False)
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="A sentence-transformers model or its folder, or minilm; else the static one that ships."),
+        typer.Option(
+            help="A sentence-transformers model or its folder, or minilm; by default the built-in static model."
+        ),
     ] = None,
     verifier: Annotated[
-        str | None, typer.Option(help="A cross-encoder or its folder, or cosine; else the one that ships.")
+        str | None, typer.Option(help="A cross-encoder or its folder, or cosine; by default the built-in one.")
     ] = None,
     dense: Annotated[
         str | None,
-        typer.Option(help="The vector index of a new index: by size, if not given.", metavar="auto|flat|hnsw|ivf"),
+        typer.Option(help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf"),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip larger files.")] = 20_000_000,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that was skipped.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every skipped file.")] = False,
 ) -> None:
-    """Make an index, or bring it up to date.
+    """Create or update an index.
 
-    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Files that
-    can't be read are skipped and listed, a few of each kind; the exit status is 0 as long as something stands in the
-    index.
+    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Unreadable
+    files are skipped, and some of each kind are listed. The exit status is 0 unless the index is empty.
     """
     from meve.ingest import Chunking, find_files, ingest
 
-    find_files(path)  # what can be refused is refused before the models load
+    find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
     check_index_folder(to)
-    retriever = _opened(to, embedder, verifier, dense)
+    retriever = _open_index(to, embedder, verifier, dense)
     before = dict(retriever.extra)
     with progress_bar() as advance:
         report = ingest(
             path,
             retriever,
-            chunking=_chunking(retriever, chunk_tokens, chunk_overlap),
+            chunking=_choose_chunking(retriever, chunk_tokens, chunk_overlap),
             max_bytes=max_bytes,
             exclude=[to],
             progress=lambda stage, done, total: advance(
                 f"{stage} {'files' if stage == 'reading' else 'passages'}", done, total
             ),
         )
-    if not report.changed and retriever.extra == before and _as_saved(retriever, to):
-        show_report(report, retriever, to, kept=True, verbose=verbose)
+    if not report.changed and retriever.extra == before and _names_same_models(retriever, to):
+        print_report(report, retriever, to, kept=True, verbose=verbose)
         return
     retriever.save(to)
-    show_report(report, retriever, to, verbose=verbose)
+    print_report(report, retriever, to, verbose=verbose)
 
 
-def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
+def _open_index(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
     from typing import cast
 
     from meve.retrieval.retriever import Retriever
@@ -85,20 +86,19 @@ def _opened(to: Path, embedder: str | None, verifier: str | None, dense: str | N
             kind = read_manifest(to)["dense"]["kind"]
             if dense != kind:
                 raise ConfigurationError(
-                    f"--dense is {dense!r}, but the index at {to} is {kind!r}: leave it out, or index into a new folder"
+                    f"--dense is {dense!r}, but the index at {to} is {kind!r}: omit --dense, or choose a new folder"
                 )
         return Retriever.load(to, embedder=embedder, verifier=verifier)
     return Retriever.empty(embedder=embedder, verifier=verifier, dense=cast("DenseKind", dense or "auto"))
 
 
-def _as_saved(retriever: "Retriever", to: Path) -> bool:
-    """Whether the index there names the same models."""
+def _names_same_models(retriever: "Retriever", to: Path) -> bool:
     manifest = read_manifest(to) if (to / MANIFEST).exists() else {}
     models = {"embedder": retriever.embedder.name, "verifier": retriever.verifier.name}
     return all(manifest.get(part, {}).get("name") == name for part, name in models.items())
 
 
-def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
+def _choose_chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
     from meve.ingest import Chunking, last_chunking
 
     if tokens is None and overlap is None:
@@ -109,63 +109,67 @@ def _chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -
     )
 
 
-def show_report(
+def print_report(
     report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool = False, verbose: bool = False
 ) -> None:
-    """Print what was done, what was left out, and why.
+    """Print what was indexed, and which files were skipped and why.
 
     Args:
-        report: of the run.
-        retriever: what it made.
-        to: where that is.
-        kept: whether the index is the one that was there.
-        verbose: whether every file that was skipped is named.
+        report: the report of the run.
+        retriever: the index.
+        to: the index's folder.
+        kept: whether the index is unchanged.
+        verbose: whether every skipped file is named.
     """
-    console = err()
+    console = stderr_console()
     for warning in report.warnings:
-        complain("warning", warning)
+        print_message("warning", warning)
     if report.skipped:
-        show_table(skipped_table(report.skipped, most=None if verbose else SHOWN), to=console)
+        print_table(build_skipped_table(report.skipped, most=None if verbose else MAX_SHOWN), to=console)
     gone, skipped_files = len(report.removed), len(report.skipped)
     files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
     passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
-    say(f"files: {files}", to=console)
-    say(f"passages: {passages}", to=console)
-    say(f"index: {to}{' (nothing changed)' if kept else ''}", to=console)
+    print_line(f"files: {files}", to=console)
+    print_line(f"passages: {passages}", to=console)
+    print_line(f"index: {to}{' (nothing changed)' if kept else ''}", to=console)
 
 
-def skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "Table":
-    """The files that were skipped, those of one kind and one reason together.
+def build_skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "Table":
+    """Return a table of the skipped files, grouped by kind and reason.
 
     Args:
-        skipped: which, and why.
-        most: so many of a kind and a reason are named, then their number; all, if None.
+        skipped: the files with their reasons.
+        most: how many of a kind and reason are named, before their number; None for all.
     """
     groups: dict[tuple[str, str], list[SkippedFile]] = {}
     for each in skipped:
-        groups.setdefault((_ending(each.path), _in_general(each.reason)), []).append(each)
+        groups.setdefault((_suffix(each.path), _general_reason(each.reason)), []).append(each)
     named = {group: len(files) if most is None else most for group, files in groups.items()}
     cut = any(len(files) > named[group] for group, files in groups.items())
     title = "skipped (--verbose names all)" if cut else "skipped"
-    made = table(title, "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
+    grid = table(title, "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
     for group, files in groups.items():
         for each in files[: named[group]]:
-            made.add_row(each.path.translate(UNPRINTABLE), each.reason.translate(UNPRINTABLE), str(each.kept or ""))
+            grid.add_row(each.path.translate(UNPRINTABLE), each.reason.translate(UNPRINTABLE), str(each.kept or ""))
         if more := files[named[group] :]:
-            ending, why = group
-            told = f"… {len(more):,} more {ending}".rstrip()
-            made.add_row(told, why, str(sum(each.kept for each in more) or ""), style="dim")
-    return made
+            suffix, reason = group
+            grid.add_row(
+                f"… {len(more):,} more {suffix}".rstrip(),
+                reason,
+                str(sum(each.kept for each in more) or ""),
+                style="dim",
+            )
+    return grid
 
 
-def _ending(path: str) -> str:
+def _suffix(path: str) -> str:
     return PurePosixPath(path).suffix.lower().translate(UNPRINTABLE)
 
 
-def _in_general(reason: str) -> str:
-    """What a reason shares with that of other files, such as without an offset.
+def _general_reason(reason: str) -> str:
+    """Return a reason without details such as an offset, to group files by.
 
-    >>> _in_general("not UTF-8: byte 0xe9 at offset 3; save it as UTF-8")
+    >>> _general_reason("not UTF-8: byte 0xe9 at offset 3; save it as UTF-8")
     'not UTF-8'
     """
     return reason.partition(":")[0].partition(";")[0].partition(",")[0]

@@ -1,4 +1,4 @@
-"""`meve info`: what an index holds, told without loading a model."""
+"""`meve info`: prints what an index holds, without loading a model."""
 
 import json
 from collections.abc import Mapping
@@ -7,36 +7,36 @@ from typing import Annotated, Any
 
 import typer
 
-from meve.cli._render import show_table, table, write_json
+from meve.cli._render import print_table, table, write_json
 
 
 def info(
     index: Annotated[Path, typer.Argument(metavar="DIR", help="The index's folder.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Print what an index holds.
 
-    Counts, models, formats, settings and sizes on disk; no model is loaded.
+    Counts, models, formats, settings and sizes on disk. No model is loaded.
     """
     about = describe(index)
     if as_json:
         write_json(about)
         return
-    made = table(str(index), "what", "value", fold=("value",))
+    grid = table(str(index), "what", "value", fold=("value",))
     for name, value in about.items():
         if isinstance(value, dict):
             for key, each in value.items():
-                made.add_row(f"{name}.{key}", _shown(each))
+                grid.add_row(f"{name}.{key}", _format_value(each))
         else:
-            made.add_row(name, _shown(value))
-    show_table(made)
+            grid.add_row(name, _format_value(value))
+    print_table(grid)
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The manifest and the record of what was read, in a reader's order.
+    """Return the manifest and the record of sources, in the order of the table.
 
     Raises:
-        StorageError: no index there, or one that can't be read.
+        StorageError: the index is absent or unreadable.
     """
     from meve.retrieval._snapshot import read_manifest
 
@@ -44,7 +44,7 @@ def describe(path: Path) -> dict[str, Any]:
     sizes = {name: facts["bytes"] for name, facts in manifest["files"].items()}
     return {
         "passages": manifest.get("passages"),
-        **_ingested(path / manifest["generation"] / "extra.json"),
+        **_read_source_record(path / manifest["generation"] / "extra.json"),
         "embedder": manifest.get("embedder"),
         "verifier": manifest.get("verifier"),
         "sufficiency": _sufficiency(manifest),
@@ -59,29 +59,29 @@ def describe(path: Path) -> dict[str, Any]:
     }
 
 
-def _ingested(extra: Path) -> dict[str, Any]:
+def _read_source_record(extra: Path) -> dict[str, Any]:
     from meve.ingest.report import KEY
 
     try:
         record = json.loads(extra.read_text(encoding="utf-8"))[KEY]
         return {"files": len(record["sources"]), "from": record["root"], "cut": record["settings"]}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"files": None}  # passages that came by code, or a save under way
+        return {"files": None}  # passages that were added by code, or a save in progress
 
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a context is called sufficient by; without an estimator, what is verified decides."""
-    from meve.components._shipped_models import estimator_for
+    """Return the sufficiency estimator and its threshold; None without one, when verified passages decide."""
+    from meve.components._shipped_models import load_estimator
 
     verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}
-    found = estimator_for(str(verifier.get("name")), verifier.get("calibration") or {})
-    if found is None:
+    estimator = load_estimator(str(verifier.get("name")), verifier.get("calibration") or {})
+    if estimator is None:
         return {"estimator": None, "threshold": None}
     chosen = config.get("sufficiency_threshold")
-    return {"estimator": found.name, "threshold": found.threshold if chosen is None else chosen}
+    return {"estimator": estimator.name, "threshold": estimator.threshold if chosen is None else chosen}
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):

@@ -1,121 +1,77 @@
-"""`meve memory`: a governed memory in a file, from the command line."""
+"""`meve memory`: reads and changes a governed memory in a file."""
 
 import json
-import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from meve.cli._error_handling import guarded
-from meve.cli._render import NARROW, UNPRINTABLE, counted, out, say, show_table, show_text, table, write_json
-from meve.errors import UnknownIdError
+from meve.cli._error_handling import handle_errors
+from meve.cli._memory_options import (
+    SOURCES,
+    AnyUser,
+    Archived,
+    AsJson,
+    DryRun,
+    File,
+    KeyFile,
+    PolicyFile,
+    Reason,
+    User,
+    Yes,
+    explain_unknown_id,
+    open_memory,
+    parse_span,
+    parse_user,
+)
+from meve.cli._memory_tables import format_expiry, print_erased, print_events, print_records
+from meve.cli._render import format_count, print_line, print_text, write_json
 
 if TYPE_CHECKING:
-    from meve.memory import Erased, GovernedMemory, MemoryRecord
+    from meve.memory import Erased
     from meve.memory._audit.chain import Action
     from meve.memory.policy import PolicyClass, Source
 
 memory = typer.Typer(
     name="memory",
-    help="A governed memory of each user, in one file. What is remembered, for how long, and an account of it.",
+    help="Read and change a governed memory. One file holds all users' memories and the audit log.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-File = Annotated[Path, typer.Option("--file", envvar="MEVE_MEMORY", help="Where the memory is kept.", metavar="FILE")]
-User = Annotated[str, typer.Option("--user", help="Whose. A whole number is given as int:42.", metavar="ID")]
-AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.", metavar="ID")]
-PolicyFile = Annotated[
-    Path | None,
-    typer.Option("--policy", envvar="MEVE_POLICY", help="A policy in YAML; else the default.", metavar="FILE"),
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The audit log's key, if it has one.", metavar="FILE"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
-Archived = Annotated[bool, typer.Option("--archived", help="Archived ones too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
-SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
-Reason = Annotated[str, typer.Option("--reason", help="For the audit log.", metavar="TEXT")]
-
-
-@contextmanager
-def _opened(file: Path, policy: Path | None, key: Path | None, *, make: bool = False) -> Iterator["GovernedMemory"]:
-    from meve.errors import AuditError, StorageError
-    from meve.memory import GovernedMemory, Policy
-
-    if not make and not file.exists():
-        raise StorageError(f"there is no memory at {file}: look at its name; meve memory add makes one")
-    try:
-        secret = None if key is None else key.read_bytes()
-    except OSError as cause:
-        raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
-    chosen = None if policy is None else Policy.from_yaml(policy)
-    with GovernedMemory.open(file, policy=chosen, audit_key=secret) as found:
-        yield found
-
-
-@contextmanager
-def _naming(user: str, id: str | None) -> Iterator[None]:
-    """Around what asks for a memory by its id: of one that there is not, the next step is a command."""
-    try:
-        yield
-    except UnknownIdError as cause:
-        how = shlex.join(["meve", "memory", "list", "--user", user])
-        raise UnknownIdError(f"no memory {id!r:.80} of {user}: {how} tells which there are") from cause
-
-
-def _user(name: str) -> str | int:
-    if not name.startswith("int:"):
-        return name
-    try:
-        return int(name.removeprefix("int:"))
-    except ValueError:
-        raise typer.BadParameter(f"{name} is no whole number: give int:42, say") from None
-
-
-def _span(text: str | None) -> timedelta | None:
-    from meve.memory.policy import span
-
-    try:
-        return None if text is None else span(text)  # type: ignore[return-value]
-    except ValueError as cause:
-        raise typer.BadParameter(str(cause)) from None
-
 
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    text: Annotated[str, typer.Argument(help="The text to remember.")],
     user: User,
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    source: Annotated[str, typer.Option(help=f"{', '.join(SOURCES[:-1])} or {SOURCES[-1]}.")] = "chat_user",
+    source: Annotated[str, typer.Option(help=f"The source: {', '.join(SOURCES[:-1])} or {SOURCES[-1]}.")] = "chat_user",
     policy_class: Annotated[
-        str | None, typer.Option("--class", help="canonical, factual, intent_bound, ephemeral or private.")
+        str | None, typer.Option("--class", help="The class: canonical, factual, intent_bound, ephemeral or private.")
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="Its name; one is made otherwise.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="What it is about; may be repeated.")] = None,
-    session: Annotated[str | None, typer.Option(help="The conversation that it is from.")] = None,
-    ttl: Annotated[str | None, typer.Option(help="How long it lives: 90s, 30m, 24h, 7d, 2w.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The memory's id; generated by default.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.")] = None,
+    session: Annotated[str | None, typer.Option(help="The conversation's id.")] = None,
+    ttl: Annotated[str | None, typer.Option(help="Time to live, such as 90s, 30m, 24h, 7d or 2w.")] = None,
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Remember something of a user's."""
+    """Add a memory of a user."""
     if source not in SOURCES:
-        raise typer.BadParameter(f"--source is {source!r}: choose one of {', '.join(SOURCES)}")
-    with _opened(file, policy, key, make=True) as found:
-        made = found.add(
-            text, user_id=_user(user), source=cast("Source", source),
+        raise typer.BadParameter(f"--source must be one of {', '.join(SOURCES)}, got {source!r}")
+    with open_memory(file, policy, key, make=True) as governed_memory:
+        record = governed_memory.add(
+            text, user_id=parse_user(user), source=cast("Source", source),
             policy_class=cast("PolicyClass | None", policy_class), id=id, tags=tag, session_id=session,
-            ttl=_span(ttl), reason=reason,
+            ttl=parse_span(ttl), reason=reason,
         )  # fmt: skip
-    _tell(as_json, made.to_dict(), lambda: say(f"remembered {made.id}: {made.policy_class}, {_until(made)}"))
+    _print_result(
+        as_json,
+        record.to_dict(),
+        lambda: print_line(f"remembered {record.id}: {record.policy_class}, {format_expiry(record)}"),
+    )
 
 
 def search(
@@ -124,26 +80,28 @@ def search(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Any of these.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="Private memories too.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Let the verifier judge.")] = False,
-    limit: Annotated[int, typer.Option(help="How many at most.")] = 10,
-    max_tokens: Annotated[int, typer.Option(help="The most tokens of the text.")] = 512,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Prefer memories with this tag; may be repeated.")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Include private memories.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Keep only memories that the verifier accepts.")] = False,
+    limit: Annotated[int, typer.Option(help="Most memories.")] = 10,
+    max_tokens: Annotated[int, typer.Option(help="Token budget of the text.")] = 512,
     as_json: AsJson = False,
 ) -> None:
-    """What is remembered on a question, as it would enter a prompt."""
-    with _opened(file, policy, key) as found:
-        recall = found.search(
-            query, user_id=_user(user), tags=tag, include_private=private, verify=verify, limit=limit,
+    """Print the memories for a question as prompt text."""
+    with open_memory(file, policy, key) as governed_memory:
+        recall = governed_memory.search(
+            query, user_id=parse_user(user), tags=tag, include_private=private, verify=verify, limit=limit,
             max_tokens=max_tokens,
         )  # fmt: skip
 
-    def shown() -> None:
-        show_text(recall.text or "nothing")
-        many = counted(len(recall.records), "memory", "memories")
-        say(f"{many}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
+    def print_it() -> None:
+        print_text(recall.text or "nothing")
+        count = format_count(len(recall.records), "memory", "memories")
+        print_line(f"{count}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
 
-    _tell(as_json, recall.to_dict(), shown)
+    _print_result(as_json, recall.to_dict(), print_it)
 
 
 def list_(
@@ -151,18 +109,18 @@ def list_(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only memories of this conversation.")] = None,
     archived: Archived = False,
     as_json: AsJson = False,
 ) -> None:
-    """All that is remembered of a user."""
-    with _opened(file, policy, key) as found:
-        records = found.list(user_id=_user(user), session_id=session, include_archived=archived)
-    _tell(as_json, [r.to_dict() for r in records], lambda: _show_records(records))
+    """List a user's memories."""
+    with open_memory(file, policy, key) as governed_memory:
+        records = governed_memory.list(user_id=parse_user(user), session_id=session, include_archived=archived)
+    _print_result(as_json, [r.to_dict() for r in records], lambda: print_records(records))
 
 
 def explain(
-    about: Annotated[str, typer.Argument(help="What to look for.")],
+    about: Annotated[str, typer.Argument(help="The text to search for.")],
     user: User,
     file: File,
     policy: PolicyFile = None,
@@ -170,32 +128,32 @@ def explain(
     archived: Archived = False,
     as_json: AsJson = False,
 ) -> None:
-    """What is remembered about something, and why."""
-    with _opened(file, policy, key) as found:
-        answers = found.explain(about, user_id=_user(user), include_archived=archived)
+    """Explain what is remembered about something, and why."""
+    with open_memory(file, policy, key) as governed_memory:
+        explanations = governed_memory.explain(about, user_id=parse_user(user), include_archived=archived)
 
-    def shown() -> None:
-        for each in answers:
-            say(f"{each.record.id}: {each.record.text}", "bold")
-            say(f"  score {each.score:.2f}, reflection {each.reflection:.0f}; {each.why}")
+    def print_it() -> None:
+        for each in explanations:
+            print_line(f"{each.record.id}: {each.record.text}", "bold")
+            print_line(f"  score {each.score:.2f}, reflection {each.reflection:.0f}; {each.why}")
             for event in each.events:
-                say(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.action}: {event.reason}", "dim")
-        if not answers:
-            say("nothing")
+                print_line(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.action}: {event.reason}", "dim")
+        if not explanations:
+            print_line("nothing")
 
     data = [
         {"record": e.record.to_dict(), "score": e.score, "reflection": e.reflection, "why": e.why,
          "archived": e.archived, "events": [event.to_dict() for event in e.events]}
-        for e in answers
+        for e in explanations
     ]  # fmt: skip
-    _tell(as_json, data, shown)
+    _print_result(as_json, data, print_it)
 
 
 def forget(
     user: User,
     file: File,
-    id: Annotated[str | None, typer.Argument(help="The memory to forget.", metavar="[ID]")] = None,
-    everything: Annotated[bool, typer.Option("--everything", help="All of the user's.")] = False,
+    id: Annotated[str | None, typer.Argument(help="The memory's id.", metavar="[ID]")] = None,
+    everything: Annotated[bool, typer.Option("--everything", help="Erase all memories of the user.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     yes: Yes = False,
@@ -203,32 +161,32 @@ def forget(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a memory, or all of a user's, for good. Text, vector, words and archive go."""
+    """Erase a memory, or all of a user's, for good. Removes it from vectors, keyword index and archive too."""
     if (id is None) != everything:
-        raise typer.BadParameter("give either a memory's id, or --everything")
-    with _opened(file, policy, key) as found, _naming(user, id):
-        who = _user(user)
+        raise typer.BadParameter("give either a memory's id or --everything")
+    with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
+        user_id = parse_user(user)
 
-        def erased(*, dry_run: bool) -> "Erased":
+        def erase(*, dry_run: bool) -> "Erased":
             if id is None:
-                return found.forget_user(user_id=who, reason=reason, dry_run=dry_run)
-            return found.delete(id, user_id=who, reason=reason, dry_run=dry_run)
+                return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
+            return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
 
         if dry_run or not yes:
-            would = erased(dry_run=True)
+            preview = erase(dry_run=True)
         if dry_run:
-            _tell(
+            _print_result(
                 as_json,
-                {"would_erase": list(would.erased), "held": dict(would.held)},
-                lambda: _show_erased("would erase", would.erased, would.held),
+                {"would_erase": list(preview.erased), "held": dict(preview.held)},
+                lambda: print_erased("would erase", preview.erased, preview.held),
             )
             return
         if not yes:
-            many = counted(len(would.erased), "memory", "memories")
-            typer.confirm(f"Erase {many} of {user} for good?", abort=True, err=True)
-        done = erased(dry_run=False)
-    data = {"erased": list(done.erased), "held": dict(done.held), "scrubbed": done.scrubbed}
-    _tell(as_json, data, lambda: _show_erased("erased", done.erased, done.held))
+            count = format_count(len(preview.erased), "memory", "memories")
+            typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)
+        report = erase(dry_run=False)
+    data = {"erased": list(report.erased), "held": dict(report.held), "scrubbed": report.scrubbed}
+    _print_result(as_json, data, lambda: print_erased("erased", report.erased, report.held))
 
 
 def export(
@@ -236,89 +194,88 @@ def export(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    to: Annotated[Path | None, typer.Option("--to", help="A file; standard output otherwise.", metavar="FILE")] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="A file; standard output by default.", metavar="FILE")] = None,
 ) -> None:
-    """All that there is of a user, as JSON."""
-    with _opened(file, policy, key) as found:
-        data = found.export(user_id=_user(user))
+    """Export all data of a user as JSON."""
+    with open_memory(file, policy, key) as governed_memory:
+        data = governed_memory.export(user_id=parse_user(user))
     if to is None:
         write_json(data)
     else:
         to.write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-        say(f"{counted(len(data['records']), 'memory', 'memories')} of {user}: {to}")
+        print_line(f"{format_count(len(data['records']), 'memory', 'memories')} of {user}: {to}")
 
 
 def hold(
-    id: Annotated[str, typer.Argument(help="The memory.")],
+    id: Annotated[str, typer.Argument(help="The memory's id.")],
     user: User,
     file: File,
-    why: Annotated[str, typer.Option(help="Why nothing may erase it.", metavar="TEXT")] = "held",
+    why: Annotated[str, typer.Option(help="The reason of the hold.", metavar="TEXT")] = "held",
     release: Annotated[bool, typer.Option("--release", help="End the hold.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Let nothing change or erase a memory, until it is released."""
-    with _opened(file, policy, key) as found, _naming(user, id):
-        who = _user(user)
+    """Hold a memory, so that nothing changes or erases it. Ends the hold with --release."""
+    with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
+        user_id = parse_user(user)
         if release:
-            found.release(id, user_id=who, reason=reason)
+            governed_memory.release(id, user_id=user_id, reason=reason)
         else:
-            found.hold(id, user_id=who, why=why, reason=reason)
+            governed_memory.hold(id, user_id=user_id, why=why, reason=reason)
     data = {"id": id, "hold": "" if release else why}
-    _tell(as_json, data, lambda: say(f"{id}: {'released' if release else f'on hold, {why}'}"))
+    _print_result(as_json, data, lambda: print_line(f"{id}: {'released' if release else f'on hold, {why}'}"))
 
 
 def audit(
     file: File,
     user: AnyUser = None,
-    action: Annotated[list[str] | None, typer.Option("--action", help="Only these: add, delete, expire, …")] = None,
-    since: Annotated[str | None, typer.Option(help="No older than 90s, 30m, 24h, 7d, 2w.")] = None,
-    record: Annotated[str | None, typer.Option(help="Only of this memory.")] = None,
+    action: Annotated[
+        list[str] | None, typer.Option("--action", help="Only this action, such as add; may be repeated.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only newer entries, such as 90s, 30m, 24h, 7d or 2w.")] = None,
+    record: Annotated[str | None, typer.Option(help="Only entries of this memory.")] = None,
     policy: PolicyFile = None,
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was done, when, to which memory, and why."""
-    with _opened(file, policy, key) as found:
-        events = found.audit.events(
-            user_id=None if user is None else _user(user),
+    """Print the audit log. Each entry says what was done to which memory, when and why."""
+    with open_memory(file, policy, key) as governed_memory:
+        events = governed_memory.audit.events(
+            user_id=None if user is None else parse_user(user),
             record_id=record,
             action=cast("list[Action] | None", action),
-            since=_span(since),
+            since=parse_span(since),
         )
-
-    def shown() -> None:
-        columns = ("no", "when (UTC)", "user", "memory", "action", "reason")
-        made = table(counted(len(events), "entry", "entries"), *columns, right=("no",), fold=("reason",))
-        for e in events:
-            told = (str(e.user_id), e.record_id, e.action, e.reason)
-            made.add_row(str(e.seq), f"{e.at:%Y-%m-%d %H:%M:%S}", *(each.translate(UNPRINTABLE) for each in told))
-        show_table(made)
-
-    _tell(as_json, [e.to_dict() for e in events], shown)
+    _print_result(as_json, [e.to_dict() for e in events], lambda: print_events(events))
 
 
 def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Whether the audit log is whole; ends with 1 if it isn't."""
-    with _opened(file, policy, key) as found:
-        done = found.audit.verify()
+    """Verify that the audit log is intact. Exits with 1 if it isn't."""
+    with open_memory(file, policy, key) as governed_memory:
+        result = governed_memory.audit.verify()
 
-    def shown() -> None:
-        if done.ok:
-            keyed = "" if done.keyed else "; without a key this shows accidents, and not intent"
-            many = counted(done.events, "entry", "entries")
-            say(f"{many}, each in its place as it was written{keyed}", "green")
+    def print_it() -> None:
+        if result.ok:
+            note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
+            count = format_count(result.events, "entry", "entries")
+            print_line(f"the log is intact: {count}{note}", "green")
         else:
-            say(f"the log holds up to entry {done.events}: {done.problem}", "bold red")
+            print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
 
-    _tell(
+    _print_result(
         as_json,
-        {"ok": done.ok, "events": done.events, "keyed": done.keyed, "at": done.at, "problem": done.problem},
-        shown,
+        {
+            "ok": result.ok,
+            "events": result.events,
+            "keyed": result.keyed,
+            "at": result.broken_at,
+            "problem": result.problem,
+        },
+        print_it,
     )
-    if not done.ok:
+    if not result.ok:
         raise typer.Exit(1)
 
 
@@ -331,66 +288,37 @@ def maintain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Expire, prune, merge, summarise and archive, as the policy says."""
-    with _opened(file, policy, key) as found:
+    """Expire, prune, merge, summarise and archive by the policy."""
+    with open_memory(file, policy, key) as governed_memory:
         if not dry_run and not yes:
-            typer.confirm("Erase what the policy no longer keeps?", abort=True, err=True)
-        done = found.maintain(user_id=None if user is None else _user(user), dry_run=dry_run)
-    counts = done.counts()
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
-    _tell(as_json, {**counts, "dry_run": dry_run}, lambda: say(f"would be: {said}" if dry_run else said))
+            typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
+        report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
+    counts = report.counts()
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+    _print_result(
+        as_json, {**counts, "dry_run": dry_run}, lambda: print_line(f"would be: {summary}" if dry_run else summary)
+    )
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """How much there is."""
-    with _opened(file, policy, key) as found:
-        counts = found.stats()
+    """Print the numbers of users, memories and log entries."""
+    with open_memory(file, policy, key) as governed_memory:
+        counts = governed_memory.stats()
     data = {name: getattr(counts, name) for name in ("users", "records", "archived", "events", "bytes")}
-    _tell(as_json, data, lambda: say(", ".join(counted(n, name.removesuffix("s"), name) for name, n in data.items())))
+    _print_result(
+        as_json,
+        data,
+        lambda: print_line(", ".join(format_count(n, name.removesuffix("s"), name) for name, n in data.items())),
+    )
 
 
-def _tell(as_json: bool, data: Any, shown: Callable[[], None]) -> None:  # noqa: ANN401
+def _print_result(as_json: bool, data: Any, print_it: Callable[[], None]) -> None:  # noqa: ANN401
     if as_json:
         write_json(data)
     else:
-        shown()
-
-
-def _until(record: "MemoryRecord") -> str:
-    return "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _show_records(records: list["MemoryRecord"]) -> None:
-    """As a table. On a narrow terminal sources are left out, and where no memory has tags, those."""
-    tags = ["tags"] * any(r.tags for r in records)
-    source = ["source"] * (out().width >= NARROW)
-    columns = ("id", "text", *tags, "class", *source, "score", "until")
-    made = table(counted(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags"))
-    for r in records:
-        marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
-        shown = {
-            "id": r.id.translate(UNPRINTABLE),
-            "text": r.text.translate(UNPRINTABLE) + marks,
-            "tags": ", ".join(r.tags).translate(UNPRINTABLE),
-            "class": r.policy_class,
-            "source": r.source,
-            "score": f"{r.reflection:.0f}",
-            "until": _day(r.expires_at),
-        }
-        made.add_row(*(shown[column] for column in columns))
-    show_table(made)
-
-
-def _day(moment: datetime | None) -> str:
-    return "for ever" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
-
-
-def _show_erased(what: str, erased: Any, held: Mapping[str, str]) -> None:  # noqa: ANN401
-    say(f"{what}: {', '.join(erased) or 'nothing'}")
-    for name, why in held.items():
-        say(f"on hold, stays: {name} ({why})", "yellow")
+        print_it()
 
 
 for _command in (add, search, explain, forget, export, hold, audit, verify, maintain, stats):
-    memory.command()(guarded(_command))
-memory.command("list")(guarded(list_))
+    memory.command()(handle_errors(_command))
+memory.command("list")(handle_errors(list_))

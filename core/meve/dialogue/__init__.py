@@ -9,13 +9,6 @@ from meve.dialogue.sessions import DialogueSessions
 from meve.dialogue.small_context import SmallContextOptions, build_small_context
 
 __all__ = [
-    "Dialogue",
-    "DialogueCache",
-    "DialogueSessions",
-    "SmallContext",
-    "SmallContextOptions",
-    "SmallTrace",
-    "Turn",
-    "TurnPassage",
-    "build_small_context",
-]
+    "Dialogue", "DialogueCache", "DialogueSessions", "SmallContext", "SmallContextOptions", "SmallTrace", "Turn",
+    "TurnPassage", "build_small_context",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.dialogue._components import EntityOptions
 from meve.dialogue.dialogue import Dialogue
 from meve.errors import ConfigurationError
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
 
 
@@ -30,7 +30,7 @@ class DialogueCache:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         if isinstance(max_dialogues, bool) or not isinstance(max_dialogues, int) or max_dialogues < 1:
             raise ConfigurationError(f"max_dialogues must be a whole number of at least 1, got {max_dialogues!r}")

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from meve.components.embedders import resolve_embedder
 from meve.components.entities import resolve_entities
 from meve.components.tokenizers import resolve_tokens
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, EntityDetector, TokenCounter
 
 EntityOptions: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
@@ -25,7 +25,9 @@ class LoadedComponents(NamedTuple):
 class DialogueComponents:
     """Loads components by their names, once. Safe to share between threads."""
 
-    def __init__(self, embedder: Embedder | str | None, entities: EntityOptions | None, tokens: Tokens | None) -> None:
+    def __init__(
+        self, embedder: Embedder | str | None, entities: EntityOptions | None, tokens: TokenCounterLike | None
+    ) -> None:
         self._names = (embedder, entities, tokens)
         self._loaded: LoadedComponents | None = None
         self._lock = threading.Lock()

@@ -17,7 +17,7 @@ from meve.dialogue._components import DialogueComponents, EntityOptions, LoadedC
 from meve.dialogue._name_index import NameIndex, NameWords, extract_names
 from meve.dialogue._turn_passages import TurnPassage, split_turn
 from meve.errors import ConfigurationError, ModelError, ValidationError, wrap_errors
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
 from meve.types import Entity, FloatArray, Passage
 
@@ -83,7 +83,7 @@ class Dialogue:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         self._components = DialogueComponents(embedder, entities, tokens)
         self._turns: list[Turn] = []
@@ -107,7 +107,7 @@ class Dialogue:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> Self:
         """Create a dialogue of these turns.
 
@@ -234,10 +234,7 @@ class Dialogue:
             entities = [tuple(each) for each in detector.detect(texts)]
             names = list(map(extract_names, entities))
         if len(entities) != len(texts):
-            raise ModelError(
-                f"entity detector {detector.name!r} must return one list per text, got {len(entities)} for "
-                f"{len(texts)} texts"
-            )
+            raise ModelError(f"entity detector {detector.name!r} returned {len(entities)} lists for {len(texts)} texts")
         with wrap_errors(ModelError, f"embedding turns with {embedder.name!r}"):
             embeddings = embedder.embed_passages([passage.content for passage in passages])
         with wrap_errors(ModelError, f"counting tokens with {counter.name!r}"):
@@ -270,11 +267,7 @@ class Dialogue:
 
 
 def check_dialogue(dialogue: object) -> Dialogue:
-    """Return the argument if it is a dialogue.
-
-    Raises:
-        ConfigurationError: anything else.
-    """
+    """Return the argument; raise ConfigurationError unless it is a dialogue."""
     if not isinstance(dialogue, Dialogue):
         raise ConfigurationError(f"dialogue must come from Dialogue.from_turns(…), got {dialogue!r:.60}")
     return dialogue

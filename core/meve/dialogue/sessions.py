@@ -7,7 +7,7 @@ from meve.conversation.turn import TurnRecord
 from meve.dialogue._components import EntityOptions, LoadedComponents
 from meve.dialogue.dialogue import Dialogue
 from meve.errors import ConfigurationError
-from meve.pipeline.engine import Tokens
+from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
 
 
@@ -31,7 +31,7 @@ class DialogueSessions:
         *,
         embedder: Embedder | str | None = None,
         entities: EntityOptions | None = None,
-        tokens: Tokens | None = None,
+        tokens: TokenCounterLike | None = None,
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
             raise ConfigurationError(f"max_turns must be a whole number of at least 1, got {max_turns!r}")

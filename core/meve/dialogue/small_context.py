@@ -98,11 +98,11 @@ def build_small_context(
         dialogue: the dialogue to search.
         query: the question.
         max_tokens: maximum tokens of the text, the question included.
-        window: turns before and after an anchor that are searched; None for all turns.
-        threshold: minimum score of a turn, in [0, 1]; None to compare nothing and take the latest turns first.
-        words: whether shared words and names, not only the cosine, count for the score.
-        recent: how many of the last turns are included whatever they say.
-        candidates: maximum number of turns to rank, the nearest to the question.
+        window: as in `SmallContextOptions`, which describes the following ones too.
+        threshold: minimum score of a turn.
+        words: whether shared words and names count.
+        recent: how many of the last turns are included.
+        candidates: maximum number of turns to rank.
         progress: called while new turns are read, as in `Dialogue.read`.
 
     Raises:
@@ -124,19 +124,7 @@ def build_from_options(
     scorer: Scorer | None = None,
     progress: Progress | None = None,
 ) -> SmallContext:
-    """Build a small context from an options object, optionally with another scorer.
-
-    Args:
-        dialogue: the dialogue to search.
-        query: the question.
-        options: the settings.
-        scorer: ranks turns instead of cosine, words and recency.
-        progress: as in `build_small_context`.
-
-    Raises:
-        QueryError: a blank question, or one that alone exceeds the limit.
-        ModelError: a model failed.
-    """
+    """Build a small context as `build_small_context` does; a scorer replaces cosine, words and recency."""
     check_query(query)
     tokens = dialogue.components.tokens
     snapshot = dialogue.read(progress)

@@ -1,4 +1,4 @@
-"""Anybody's own retriever beside ours: a function that is named on the command line."""
+"""Peers: other people's retrievers, named on the command line as `module:function`."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,77 +10,80 @@ from typing import Any
 
 from meve.components.verifiers.cosine import CosineVerifier
 from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation._embedding_cache import Once
-from meve.evaluation.systems import Build, Workbench
-from meve.evaluation.types import Evidence, Handed, Parts, Peer, System
+from meve.evaluation._embedding_cache import QueryCachingEmbedder
+from meve.evaluation.systems import IndexedPassages, SystemFactory
+from meve.evaluation.types import Evidence, Peer, SharedComponents, System, SystemOutput
 from meve.types import Passage
 
 
-def peer(name: str) -> Build:
-    """Somebody else's retriever, given as `module:function`.
+def load_peer(name: str) -> SystemFactory:
+    """Return the factory of a peer's system.
+
+    Args:
+        name: `module:function`, where the function is a `Peer`.
 
     Raises:
         ConfigurationError: no such module or function.
     """
-    made: Peer = named(name, option="--peer", example="benchmarks.peers.langchain_stock:hybrid")
+    peer: Peer = import_function(name, option="--peer", example="benchmarks.peers.langchain_stock:hybrid")
 
-    def build(bench: Workbench) -> System:
-        once = Once(bench.parts.embedder)
-        parts = replace(bench.parts, embedder=once)
-        if isinstance(parts.verifier, CosineVerifier):
-            parts = replace(parts, verifier=CosineVerifier(once, parts.verifier.calibration))
-        asked = made(bench.passages, parts)
+    def build(indexed: IndexedPassages) -> System:
+        embedder = QueryCachingEmbedder(indexed.components.embedder)
+        components = replace(indexed.components, embedder=embedder)
+        if isinstance(components.verifier, CosineVerifier):
+            components = replace(components, verifier=CosineVerifier(embedder, components.verifier.calibration))
+        retrieve = peer(indexed.passages, components)
 
-        def system(question: str) -> Handed:
-            once.forget()
-            return _from_peer(name, asked(question), parts)
+        def system(question: str) -> SystemOutput:
+            embedder.clear()
+            return _output_from_peer(name, retrieve(question), components)
 
         return system
 
     return build
 
 
-def named(name: str, *, option: str, example: str) -> Any:  # noqa: ANN401 - whatever somebody's module holds
-    """What `module:function` names.
+def import_function(name: str, *, option: str, example: str) -> Any:  # noqa: ANN401 - whatever the module holds
+    """Return the function that `module:function` names.
 
     Args:
-        name: the two.
-        option: what it was given for, and
-        example: such a name, for messages.
+        name: `module:function`.
+        option: the command line's option, for messages.
+        example: a valid name, for messages.
 
     Raises:
         ConfigurationError: no such module or function.
     """
     module, _, function = name.partition(":")
     if not module or not function:
-        raise ConfigurationError(f"{option} {name!r}: give module:function, such as {example}")
+        raise ConfigurationError(f"{option} must be module:function, such as {example}, got {name!r}")
     try:
         return getattr(import_module(module), function)
-    except Exception as cause:  # whatever somebody's module does when it's imported
-        raise ConfigurationError(f"{option} {name!r} can't be had: {type(cause).__name__}: {cause}") from cause
+    except Exception as cause:  # importing foreign code can raise anything
+        raise ConfigurationError(f"{option} {name!r} can't be imported: {type(cause).__name__}: {cause}") from cause
 
 
-def peer_code(name: str) -> str:
-    """A hash of the file that a peer's function stands in, that file alone; empty where there is none to read."""
+def hash_peer_code(name: str) -> str:
+    """Return a hash of the file that defines a peer's function; empty if there is no such file."""
     try:
-        found = find_spec(name.partition(":")[0])
-    except (ValueError, ImportError):  # a module that was made by hand, or is the script itself
+        spec = find_spec(name.partition(":")[0])
+    except (ValueError, ImportError):  # the module was made by hand, or is the script itself
         return ""
-    file = Path(found.origin) if found is not None and found.origin is not None else None
+    file = Path(spec.origin) if spec is not None and spec.origin is not None else None
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file is not None and file.is_file() else ""
 
 
-def _from_peer(name: str, given: Iterable[Passage] | None, parts: Parts) -> Handed:
-    if given is None:
-        raise EvaluationError(f"peer {name!r} returned None: a peer returns passages, an empty list for none")
-    found = tuple(given)
-    wrong = next((p for p in found if not isinstance(p, Passage)), None)
+def _output_from_peer(name: str, returned: Iterable[Passage] | None, components: SharedComponents) -> SystemOutput:
+    if returned is None:
+        raise EvaluationError(f"peer {name!r} returned None: return passages, or an empty list for none")
+    passages = tuple(returned)
+    wrong = next((p for p in passages if not isinstance(p, Passage)), None)
     if wrong is not None:
-        raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: a peer returns passages")
-    text = parts.separator.join(p.content for p in found)
-    return Handed(
-        passages=tuple(Evidence(id=p.id, text=p.content) for p in found),
-        ranked=tuple(p.id for p in found),
+        raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: return meve.Passage values")
+    text = components.separator.join(p.content for p in passages)
+    return SystemOutput(
+        passages=tuple(Evidence(id=p.id, text=p.content) for p in passages),
+        ranked=tuple(p.id for p in passages),
         text=text,
-        tokens=parts.tokens.count(text) if found else 0,
+        tokens=components.tokens.count(text) if passages else 0,
     )

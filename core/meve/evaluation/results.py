@@ -1,4 +1,4 @@
-"""What a run found: every measure of every system on every set, with intervals; JSON-ready, and read back."""
+"""Results of a run: every measure of every system on every set, with intervals, as JSON."""
 
 import hashlib
 import json
@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES, AnyMeasure, Judged, Measure, Part, SetMeasure
-from meve.evaluation.statistics import Interval, interval, mean_interval, paired_difference, paired_statistic
+from meve.evaluation.measures import MEASURES, AnyMeasure, Contribution, JudgedQuestion, Measure, SetMeasure
+from meve.evaluation.statistics import (
+    Interval,
+    bootstrap_interval,
+    mean_interval,
+    paired_difference,
+    paired_interval,
+)
 
 FORMAT = 2
 _VERSIONS = (
@@ -46,14 +52,14 @@ class Cell:
     measure: str
     interval: Interval
     values: Mapping[str, float] = field(default_factory=dict)
-    """Of each question, by id; empty for what only many questions together have."""
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    """What each question adds to that, by id."""
+    """The value of each question, by id; empty for a `SetMeasure`."""
+    parts: Mapping[str, Contribution] = field(default_factory=dict)
+    """What each question contributes to a `SetMeasure`, by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One measure of a system less that of another, over the same questions."""
+    """One measure of a system minus that of another, over the same questions."""
 
     set: str
     system: str
@@ -64,7 +70,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A question for which a system raised; it counts as nothing handed over."""
+    """A question for which a system raised; it counts as an empty prompt."""
 
     set: str
     system: str
@@ -73,8 +79,8 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One system at one threshold and budget: a point of a curve."""
+class CurvePoint:
+    """One system at one threshold and budget."""
 
     set: str
     system: str
@@ -85,15 +91,15 @@ class Point:
     complete: float
     """Share of the questions with all gold."""
     tokens: float
-    """Mean tokens handed over."""
+    """Mean tokens in the prompt."""
     n: int
     raised: int = 0
-    """For how many of them the system raised; those count as nothing handed over."""
+    """The number of questions for which the system raised; they count as empty prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """All of a run."""
+    """The results of a run."""
 
     experiment: str
     settings: Mapping[str, Any]
@@ -101,27 +107,27 @@ class Results:
     cells: tuple[Cell, ...]
     differences: tuple[Difference, ...] = ()
     failures: tuple[Failure, ...] = ()
-    curve: tuple[Point, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
     oddities: tuple[str, ...] = ()
-    """What a reader must know of a system: budgets overrun, unknown passages, copies."""
+    """Anomalies of a system: budgets overrun, unknown passages, duplicates."""
 
     def value(self, set_name: str, system: str, measure: str) -> Interval | None:
-        """One measure of one system on one set, if it was computed."""
+        """Return one measure of one system on one set; None if it wasn't computed."""
         for cell in self.cells:
             if (cell.set, cell.system, cell.measure) == (set_name, system, measure):
                 return cell.interval
         return None
 
     def systems(self, set_name: str) -> list[str]:
-        """Who was measured on a set, in the order of the run."""
+        """Return the systems that were measured on a set, in the order of the run."""
         return list(dict.fromkeys(c.system for c in self.cells if c.set == set_name))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data."""
+        """Return JSON-ready data."""
         return {"format": FORMAT, **asdict(self)}
 
     def save(self, file: Path) -> None:
-        """Write it as JSON, a line for each cell, difference and point."""
+        """Write JSON, with a line for each cell, difference and point."""
         lines = []
         for key, value in self.to_dict().items():
             rows = ",\n".join(map(_json, value)) if isinstance(value, tuple) else None
@@ -130,10 +136,10 @@ class Results:
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read what `save` wrote.
+        """Return the results that `save` wrote.
 
         Raises:
-            EvaluationError: no such file, or one that holds something else.
+            EvaluationError: the file is absent, damaged, or holds something else.
         """
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
@@ -142,7 +148,7 @@ class Results:
         except ValueError as cause:
             raise EvaluationError(f"{file} can't be read as results: {cause}") from cause
         if isinstance(data, dict) and data.get("experiment") == "speed":
-            raise EvaluationError(f"{file} holds milliseconds, which are a machine's: they aren't compared")
+            raise EvaluationError(f"{file} holds milliseconds, which depend on the machine: they can't be compared")
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise EvaluationError(
                 f"{file} holds no results of this version (format {FORMAT}): run the experiment again"
@@ -157,7 +163,7 @@ class Results:
                     Difference(**{**d, "interval": Interval(**d["interval"])}) for d in data["differences"]
                 ),
                 failures=tuple(Failure(**f) for f in data["failures"]),
-                curve=tuple(Point(**p) for p in data["curve"]),
+                curve=tuple(CurvePoint(**p) for p in data["curve"]),
                 oddities=tuple(data["oddities"]),
             )
         except (KeyError, TypeError, AttributeError) as cause:
@@ -173,123 +179,132 @@ def _cell(data: Mapping[str, Any]) -> Cell:
     return Cell(**{**data, "interval": Interval(**data["interval"]), "parts": parts})
 
 
-def cells(
-    set_name: str, system: str, judged: Sequence[Judged], *, seed: int, measures: Sequence[AnyMeasure] | None = None
+def compute_cells(
+    set_name: str,
+    system: str,
+    judged: Sequence[JudgedQuestion],
+    *,
+    seed: int,
+    measures: Sequence[AnyMeasure] | None = None,
 ) -> list[Cell]:
-    """Every measure that applies, over the same questions."""
-    made = []
+    """Return the cells of every measure that applies, over the same questions; None for all measures."""
+    cells = []
     for measure in MEASURES.values() if measures is None else measures:
         if isinstance(measure, Measure):
-            values = measure.values(judged)
-            known = {q.id: v for (q, _), v in zip(judged, values, strict=True) if v is not None}
-            parts: dict[str, Part] = {}
-            found = mean_interval(list(known.values()), seed=seed) if known else None
+            all_values = measure.values(judged)
+            values = {q.id: v for (q, _), v in zip(judged, all_values, strict=True) if v is not None}
+            parts: dict[str, Contribution] = {}
+            interval = mean_interval(list(values.values()), seed=seed) if values else None
         else:
-            known, parts = {}, {q.id: measure.part(q, outcome) for q, outcome in judged}
-            found = total_interval(measure, list(parts.values()), seed=seed)
-        if found is not None:
-            made.append(
-                Cell(set=set_name, system=system, measure=measure.name, interval=found, values=known, parts=parts)
+            values, parts = {}, {q.id: measure.contribution(q, outcome) for q, outcome in judged}
+            interval = set_measure_interval(measure, list(parts.values()), seed=seed)
+        if interval is not None:
+            cells.append(
+                Cell(set=set_name, system=system, measure=measure.name, interval=interval, values=values, parts=parts)
             )
-    return made
+    return cells
 
 
-def total_interval(measure: SetMeasure, parts: Sequence[Part], *, seed: int) -> Interval | None:
-    """Of a number that only many questions together have, from what each adds; None where it isn't known.
-
-    Its `n` counts the questions that have a say in it.
-    """
-    if not parts:
+def set_measure_interval(measure: SetMeasure, contributions: Sequence[Contribution], *, seed: int) -> Interval | None:
+    """Return a set measure with its interval; None where it doesn't apply. Its `n` is that of `SetMeasure.count`."""
+    if not contributions:
         return None
-    found = interval(len(parts), lambda at: measure.total([parts[i] for i in at.tolist()]), seed=seed)
-    return None if found is None else replace(found, n=measure.count(parts))
+    interval = bootstrap_interval(
+        len(contributions), lambda drawn: measure.total([contributions[i] for i in drawn.tolist()]), seed=seed
+    )
+    return None if interval is None else replace(interval, n=measure.count(contributions))
 
 
-def total_difference(measure: SetMeasure, old: Sequence[Part], new: Sequence[Part], *, seed: int) -> Interval | None:
-    """The difference new - old of such a number, over the same questions in the same order."""
-    found = paired_statistic(
+def set_measure_difference(
+    measure: SetMeasure, old: Sequence[Contribution], new: Sequence[Contribution], *, seed: int
+) -> Interval | None:
+    """Return the difference new - old of a set measure, over the same questions in the same order."""
+    interval = paired_interval(
         len(old),
-        lambda at: measure.total([old[i] for i in at.tolist()]),
-        lambda at: measure.total([new[i] for i in at.tolist()]),
+        lambda drawn: measure.total([old[i] for i in drawn.tolist()]),
+        lambda drawn: measure.total([new[i] for i in drawn.tolist()]),
         seed=seed,
     )
-    return None if found is None else replace(found, n=min(measure.count(old), measure.count(new)))
+    return None if interval is None else replace(interval, n=min(measure.count(old), measure.count(new)))
 
 
-def differences(set_name: str, judged: Mapping[str, Sequence[Judged]], against: str, *, seed: int) -> list[Difference]:
-    """Of every system to one of them, over the questions that both were asked.
+def compute_differences(
+    set_name: str, judged: Mapping[str, Sequence[JudgedQuestion]], against: str, *, seed: int
+) -> list[Difference]:
+    """Return every system's differences to one of them, over the questions that both were asked.
 
     Args:
-        set_name: the set's.
+        set_name: the set.
         judged: for each system, its questions and outcomes.
         against: the system that the others are compared with.
-        seed: of the draws.
+        seed: seed of the bootstrap.
     """
     base = {q.id: (q, outcome) for q, outcome in judged.get(against, ())}
-    made = []
-    for system, mine in judged.items():
-        shared = [(q, outcome) for q, outcome in mine if q.id in base]
+    differences = []
+    for system, answers in judged.items():
+        shared = [(q, outcome) for q, outcome in answers if q.id in base]
         if system == against or not shared:
             continue
-        others = [base[q.id] for q, _ in shared]
+        base_answers = [base[q.id] for q, _ in shared]
         for measure in MEASURES.values():
-            found = _difference(measure, others, shared, seed)
-            if found is not None:
-                made.append(
-                    Difference(set=set_name, system=system, against=against, measure=measure.name, interval=found)
+            interval = _measure_difference(measure, base_answers, shared, seed)
+            if interval is not None:
+                differences.append(
+                    Difference(set=set_name, system=system, against=against, measure=measure.name, interval=interval)
                 )
-    return made
+    return differences
 
 
-def _difference(measure: AnyMeasure, old: Sequence[Judged], new: Sequence[Judged], seed: int) -> Interval | None:
+def _measure_difference(
+    measure: AnyMeasure, old: Sequence[JudgedQuestion], new: Sequence[JudgedQuestion], seed: int
+) -> Interval | None:
     if isinstance(measure, SetMeasure):
-        before, now = ([measure.part(q, outcome) for q, outcome in judged] for judged in (old, new))
-        return total_difference(measure, before, now, seed=seed)
-    both = [
+        before, now = ([measure.contribution(q, outcome) for q, outcome in judged] for judged in (old, new))
+        return set_measure_difference(measure, before, now, seed=seed)
+    pairs = [
         (b, n) for b, n in zip(measure.values(old), measure.values(new), strict=True) if b is not None and n is not None
     ]
-    return paired_difference([b for b, _ in both], [n for _, n in both], seed=seed) if both else None
+    return paired_difference([b for b, _ in pairs], [n for _, n in pairs], seed=seed) if pairs else None
 
 
-def cell_difference(old: Cell, new: Cell, ids: Sequence[str], *, seed: int) -> Interval | None:
-    """The difference new - old of one measure over some questions, of those that both cells know; None without any."""
+def compare_cells(old: Cell, new: Cell, ids: Sequence[str], *, seed: int) -> Interval | None:
+    """Return the difference new - old of one measure, over those of the questions that both cells have."""
     measure = MEASURES.get(old.measure)
     if isinstance(measure, SetMeasure):
         shared = [i for i in ids if i in old.parts and i in new.parts]
         before, now = ([cell.parts[i] for i in shared] for cell in (old, new))
-        return total_difference(measure, before, now, seed=seed) if shared else None
+        return set_measure_difference(measure, before, now, seed=seed) if shared else None
     shared = [i for i in ids if i in old.values and i in new.values]
     before_, now_ = ([cell.values[i] for i in shared] for cell in (old, new))
     return paired_difference(before_, now_, seed=seed) if shared else None
 
 
-ASIDE = ("cli/", "demo.py", "testing/", "training/", "ingest/", "evaluation/report/")
-"""What of the package has no part in what comes out of an experiment."""
+_WITHOUT_EFFECT = ("cli/", "testing/", "training/", "ingest/", "evaluation/report/")
+"""Parts of the package that can't change an experiment's results."""
 
 
-def code() -> str:
-    """A hash of the package's own code, but for what only shows, reads files or trains."""
+def _hash_code() -> str:
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         name = file.relative_to(root).as_posix()
-        if not name.startswith(ASIDE):
+        if not name.startswith(_WITHOUT_EFFECT):
             digest.update(f"{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def versions() -> dict[str, str]:
-    """Of Python, the machine, and the code and packages that decide what comes out."""
+def collect_versions() -> dict[str, str]:
+    """Return the versions of Python, the machine, and the code and packages that decide the results."""
     from meve._version import __version__
 
-    found = {
-        "meve": f"{__version__} (code {code()})",
+    versions = {
+        "meve": f"{__version__} (code {_hash_code()})",
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
     for package in _VERSIONS:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions

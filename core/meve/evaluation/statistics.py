@@ -1,4 +1,4 @@
-"""How sure is a mean, and is one system better than another? By the bootstrap: questions drawn again, with replacement.
+"""Confidence intervals of means, shares and differences, by bootstrapping questions.
 
 Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 13 and 14 (percentile intervals).
 """
@@ -14,9 +14,9 @@ Indices = npt.NDArray[np.int64]
 CONFIDENCE = 0.95
 RESAMPLES = 1_000
 _Z = 1.959964
-"""Of the normal distribution, 95 % lie as many standard deviations around its mean."""
-FEWEST = 10
-"""With fewer questions, no difference counts as more than chance."""
+"""The number of standard deviations around a normal distribution's mean that contain 95 % of it."""
+MIN_QUESTIONS = 10
+"""The number of questions below which no difference counts as more than chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,32 +27,45 @@ class Interval:
     low: float
     high: float
     n: int
-    """Questions that it was computed from."""
+    """The number of questions behind the value."""
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether all of it lies above zero, or below; never with fewer than ten questions, which tell too little."""
-        return self.n >= FEWEST and (self.low > 0 or self.high < 0)
+        """Whether the interval lies above zero or below it; never with fewer than `MIN_QUESTIONS` questions."""
+        return self.n >= MIN_QUESTIONS and (self.low > 0 or self.high < 0)
 
 
 def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
-    """The mean of one value a question; the same values and seed give the same interval.
+    """Return the mean of one value a question; the same values and seed give the same interval.
 
     Args:
-        values: n of them, at least one.
-        seed: of the draws.
+        values: one of each question, at least one in all.
+        seed: seed of the bootstrap.
     """
     data = np.asarray(values, dtype=np.float64)
-    means = data[_draws(len(data), seed)].mean(axis=1)
-    return _between(float(data.mean()), means, len(data))
+    means = data[_draw_indices(len(data), seed)].mean(axis=1)
+    return _percentile_interval(float(data.mean()), means, len(data))
+
+
+def percentile_interval(values: Sequence[float], percent: float, *, seed: int) -> Interval:
+    """Return a percentile of the values.
+
+    Args:
+        values: at least one.
+        percent: from 0 to 100.
+        seed: seed of the bootstrap.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    percentiles = np.percentile(data[_draw_indices(len(data), seed)], percent, axis=1)
+    return _percentile_interval(float(np.percentile(data, percent)), percentiles, len(data))
 
 
 def share_interval(successes: int, n: int) -> Interval:
-    """The share of n cases in which something was so; an interval that has a width also where all or none were.
+    """Return a share of n cases, with Wilson's interval, which has a width also at 0 and 1.
 
     Args:
-        successes: in how many, from 0 to n.
-        n: of how many, at least one.
+        successes: from 0 to n.
+        n: at least 1.
 
     Source: Wilson (1927), Probable inference, the law of succession, and statistical inference.
 
@@ -66,46 +79,46 @@ def share_interval(successes: int, n: int) -> Interval:
 
 
 def paired_difference(old: Sequence[float], new: Sequence[float], *, seed: int) -> Interval:
-    """The mean of new - old over the same questions, in the same order.
+    """Return the mean of new - old over the same questions, in the same order.
 
     Raises:
-        ValueError: another number of the one than of the other.
+        ValueError: `old` and `new` differ in length.
     """
     return mean_interval([n - o for o, n in zip(old, new, strict=True)], seed=seed)
 
 
-def interval(n: int, statistic: Callable[[Indices], float | None], *, seed: int) -> Interval | None:
-    """A statistic of n questions together; None where it isn't known even from all of them.
+def bootstrap_interval(n: int, statistic: Callable[[Indices], float | None], *, seed: int) -> Interval | None:
+    """Return a statistic of n questions together; None if all of them together don't have it.
 
     Args:
-        n: how many questions there are, at least one.
-        statistic: computed from the numbers of the questions drawn; a draw that doesn't allow it (None) is left out.
-        seed: of the draws.
+        n: the number of questions, at least one.
+        statistic: from the indices of the questions drawn; draws for which it returns None are left out.
+        seed: seed of the bootstrap.
     """
     value = statistic(np.arange(n))
     if value is None:
         return None
-    found = [drawn for indices in _draws(n, seed) if (drawn := statistic(indices)) is not None]
-    return _between(value, np.asarray(found), n)
+    values = [drawn for indices in _draw_indices(n, seed) if (drawn := statistic(indices)) is not None]
+    return _percentile_interval(value, np.asarray(values), n)
 
 
-def paired_statistic(
+def paired_interval(
     n: int, old: Callable[[Indices], float | None], new: Callable[[Indices], float | None], *, seed: int
 ) -> Interval | None:
-    """The difference new - old of a statistic of n questions together, both over the same draws."""
+    """Return the difference new - old of a statistic of n questions together, both over the same draws."""
 
     def difference(drawn: Indices) -> float | None:
         before, now = old(drawn), new(drawn)
         return None if before is None or now is None else now - before
 
-    return interval(n, difference, seed=seed)
+    return bootstrap_interval(n, difference, seed=seed)
 
 
-def _draws(n: int, seed: int) -> Indices:
+def _draw_indices(n: int, seed: int) -> Indices:
     return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
 
 
-def _between(value: float, drawn: npt.NDArray[np.float64], n: int) -> Interval:
+def _percentile_interval(value: float, drawn: npt.NDArray[np.float64], n: int) -> Interval:
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail]).tolist()
     return Interval(value=value, low=low, high=high, n=n)

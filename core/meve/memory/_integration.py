@@ -61,11 +61,7 @@ def tolerate_failures(on_error: OnError, doing: str) -> Iterator[None]:
 
 
 def check_memory(memory: object) -> GovernedMemory:
-    """Return the argument if it is a governed memory.
-
-    Raises:
-        ConfigurationError: anything else.
-    """
+    """Return the argument; raise ConfigurationError unless it is a governed memory."""
     if not isinstance(memory, GovernedMemory):
         raise ConfigurationError(f"memory must be a GovernedMemory, got {memory!r:.60}: use GovernedMemory.open(…)")
     return memory
@@ -90,11 +86,7 @@ def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> d
 
 
 def check_rules(remember: TurnRules | None) -> TurnRules:
-    """Return the rules of which turns are stored; None stores no turn.
-
-    Raises:
-        ConfigurationError: anything else.
-    """
+    """Return the rules for storing turns, empty ones for None; raise ConfigurationError for anything else."""
     if remember is None:
         return TurnRules(sources={})
     if not isinstance(remember, TurnRules):
@@ -103,11 +95,7 @@ def check_rules(remember: TurnRules | None) -> TurnRules:
 
 
 def check_on_error(on_error: OnError) -> OnError:
-    """Return the argument if it is a known way to handle failures.
-
-    Raises:
-        ConfigurationError: anything else.
-    """
+    """Return the argument; raise ConfigurationError unless it is "warn" or "raise"."""
     if on_error not in get_args(OnError):
         raise ConfigurationError(f"on_error must be one of {', '.join(get_args(OnError))}, got {on_error!r:.40}")
     return on_error

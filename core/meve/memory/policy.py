@@ -98,7 +98,7 @@ class Relevance(_PolicySection):
 
 
 class Ranking(_PolicySection):
-    """Weights of: similarity · relevance + reflection · reflection score / 100 + boost · boost of the class."""
+    """Weights of the score: similarity · relevance + reflection · reflection score / 100 + boost · class boost."""
 
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2

@@ -122,7 +122,7 @@ def record_turns(
     answer: str = "",
     rules: TurnRules | None = None,
 ) -> RecordedTurns:
-    """After an answer, adjust the scores of the recalled memories by their use, and store the facts of new turns.
+    """Adjust the scores of recalled memories after an answer, and store the facts of new turns.
 
     Args:
         memory: the memory.

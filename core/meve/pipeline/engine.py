@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from meve.calibration.maps import account
+from meve.calibration.maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
 from meve.components._shipped_models import find_shipped_estimator, find_shipped_prior
@@ -21,7 +21,7 @@ from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Source, TokenCounter, Verifier
 from meve.types import Candidate, Passage, Query
 
-Tokens: TypeAlias = TokenCounter | str | Callable[[str], int]
+TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
 """A token counter, a tokenizer's name or file, or a function from text to a count."""
 
 
@@ -36,7 +36,7 @@ class EngineOptions(TypedDict, total=False):
     verifier: Verifier | str | None
     """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
     the cross-encoder that ships and needs no torch."""
-    tokens: Tokens | None
+    tokens: TokenCounterLike | None
     """What counts tokens; by default what `config` names, else BERT's WordPiece, which ships."""
 
 
@@ -154,7 +154,7 @@ class Engine:
             prior=None if settings.exact else self.prior or find_shipped_prior(self.embedder, self.verifier),
             split=split_sentences,
             verifier_name=self.verifier.name,
-            calibration=account(self.verifier.calibration.to_dict()),
+            calibration=summarize_calibration(self.verifier.calibration.to_dict()),
             clock=self.clock,
             notes=notes or {},
             observer=observer,
@@ -167,7 +167,7 @@ def make_engine(
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
     verifier: Verifier | str | None = None,
-    tokens: Tokens | None = None,
+    tokens: TokenCounterLike | None = None,
 ) -> Engine:
     """Build an engine from `EngineOptions`.
 

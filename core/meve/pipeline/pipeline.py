@@ -35,47 +35,46 @@ from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Passage, Query, Selection
 
 REJECTED = "rejected"
-"""Where the fallback looks when phase 1 asked its source already, for as many or more."""
+"""The fallback's source in the trace if phase 1 has searched it already: the rejected candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Five phases over given parts. Cheap to make, holds no state, safe to share between threads.
+    """The five phases over given components. Cheap to make and without state, so threads may share it.
 
-    Other systems plug in here: other sources for phase 1, another scorer for phase 2, another fallback. The phases
-    don't know which system they serve.
+    Other systems plug in other sources, another scorer or another fallback.
     """
 
     sources: Sequence[Source]
-    """Where candidates come from, the most trusted first."""
+    """The sources of phase 1, the most trusted first."""
     scorer: Scorer
-    """Whose score a candidate must reach the threshold with."""
+    """The scorer of phase 2, whose scores are compared with the threshold."""
     fallback: Source | None
-    """Where phase 3 looks; None for nowhere."""
+    """The source of phase 3; None for none."""
     tokens: TokenCounter
     embedder: Embedder | None = None
-    """Embeds the query, once, and passages that come without a vector."""
+    """Embeds the query and the passages that come without a vector."""
     estimator: Estimator | None = None
-    """Whether a context can carry an answer; without one, whether anything in it is verified."""
+    """Estimates whether the context suffices; without it, any verified passage does."""
     prior: Prior | None = None
-    """Which candidates stand no chance, for a verification that need not be exact."""
+    """Predicts hopeless candidates, for `exact=False`."""
     relate: Relate | None = None
-    """What two passages whose embeddings are close are to each other; None for taking them for the same."""
+    """Relates two similar passages in phase 4; None to treat similar passages as the same."""
     already_shown: Callable[[Passage], bool] | None = None
-    """Whether a passage stands before the reader already; the first phase drops it then. None for none."""
+    """Returns whether the reader has a passage already; phase 1 drops such passages."""
     split: Split | None = None
-    """Into sentences; only needed where sentences are packed."""
+    """Splits a text into sentences; needed for `packing="sentences"`."""
     verifier_name: str = ""
     calibration: Mapping[str, Any] = field(default_factory=dict)
-    """How the verifier's scores became probabilities, for the trace."""
+    """The verifier's calibration, for the trace."""
     clock: Clock = field(default_factory=SystemClock)
     observer: Observer | None = None
-    """Told of each phase while it happens."""
+    """Called when a phase begins and ends."""
     notes: Mapping[str, Any] = field(default_factory=dict)
-    """What the trace shall say of the sources, beside their names."""
+    """Further facts about the sources, for the trace."""
 
     def run(self, query: Query, config: RetrieverConfig) -> Context:
-        """Answer a query with a context.
+        """Run the phases of the configured mode and return the context.
 
         Raises:
             QueryError: a blank query, or one longer than a model's window.
@@ -223,7 +222,7 @@ class Pipeline:
         redundancy = run.config.redundancy
         with run.phase("prioritize", {"redundancy": redundancy}) as phase:
             candidates = self._with_vectors(run.candidates)
-            phase.selection = prioritize(candidates, _stacked(candidates), redundancy, self.relate)
+            phase.selection = prioritize(candidates, _stack_vectors(candidates), redundancy, self.relate)
 
     def _condense(self, run: Run) -> None:
         config = run.config
@@ -348,21 +347,21 @@ class _WithVectors:
 
 
 def check_query(text: object) -> None:
-    """Refuse what isn't a question.
+    """Check that a query is text.
 
     Raises:
-        QueryError: not text, blank, or with surrogates that stand for no character.
+        QueryError: another type, a blank query, or one that isn't valid Unicode.
     """
     if not isinstance(text, str):
-        raise QueryError(f"a query must be text, not {type(text).__name__}: {text!r:.80}")
+        raise QueryError(f"query must be a string, got {type(text).__name__}: {text!r:.80}")
     if not text.strip():
-        raise QueryError(f"the query is blank ({text!r:.40}): ask something")
+        raise QueryError(f"query must not be blank, got {text!r:.40}")
     try:
         text.encode()
     except UnicodeEncodeError as cause:
-        raise QueryError(f"the query {text!r:.80} is no valid text: it can't be written as UTF-8") from cause
+        raise QueryError(f"query must be valid Unicode text, got {text!r:.80}") from cause
 
 
-def _stacked(candidates: Sequence[Candidate]) -> FloatArray:
+def _stack_vectors(candidates: Sequence[Candidate]) -> FloatArray:
     vectors = [c.vector for c in candidates if c.vector is not None]
     return np.array(vectors) if vectors else np.zeros((0, 1), dtype=np.float32)

@@ -25,7 +25,7 @@ from meve.errors import (
     wrap_errors,
 )
 from meve.pipeline.config import RetrieverConfig, validate_config
-from meve.pipeline.engine import Engine, Tokens
+from meve.pipeline.engine import Engine, TokenCounterLike
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
@@ -154,7 +154,7 @@ def load_engine(
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
     verifier: Verifier | str | None = None,
-    tokens: Tokens | None = None,
+    tokens: TokenCounterLike | None = None,
 ) -> Engine:
     """Build the engine that an index was saved with, except for what is given.
 

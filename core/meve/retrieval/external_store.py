@@ -59,12 +59,11 @@ class ExternalStore(Protocol):
 class StoreRetriever:
     """Verified retrieval from a store that others keep. Threads may share one.
 
-    Phase 1 asks the store for similar passages, and a keyword index kept here for the words. Passages that the store no
-    longer holds or that the filter excludes come back from neither. Passages that others add to the store are found by
-    similarity at once, and by keywords after `refresh`; until then the trace says so, and one `StaleWarning`.
+    Phase 1 searches the store by similarity, and a keyword index that is kept here. Deleted or filtered passages are
+    never returned. Passages that others add are found by similarity at once, and by keywords after `refresh`. Until
+    then the index is stale: the trace says so, and a `StaleWarning` comes once.
 
-    A stale index is noticed by the store's size, or by a passage that similarity finds. One passage replaced by another
-    goes unnoticed until it is found.
+    A stale index is detected by the store's size, or when the search by similarity returns an unknown passage.
     """
 
     def __init__(self, store: ExternalStore, engine: Engine) -> None:
@@ -86,12 +85,12 @@ class StoreRetriever:
 
         Args:
             store: holds the passages.
-            passages: what the store holds, if it can't list that itself; None to list it here.
-            words: whether to list it.
+            passages: all passages, for a store that can't list them; None to list them.
+            words: whether to list them and build the keyword index.
             options: components and settings. The embedder only detects duplicates; the store keeps its own.
 
         Raises:
-            ConfigurationError: components that don't work together, or a store that can't list what it holds.
+            ConfigurationError: components that don't work together, or a store that can't list its passages.
             ModelError: a model or a tokenizer that isn't available.
             RetrievalError: the store failed.
         """

@@ -1,4 +1,4 @@
-"""Is the new verifier better than the one that it replaces? On queries that it hasn't seen."""
+"""Compares a new verifier with the one it would replace, on held-out queries."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ from meve.calibration.fitting import fit_calibration, raw_scores
 from meve.calibration.maps import AnyCalibration
 from meve.calibration.thresholds import area_under_curve
 from meve.errors import TrainingError
-from meve.evaluation.statistics import Interval, interval, paired_statistic
+from meve.evaluation.statistics import Interval, bootstrap_interval, paired_interval
 from meve.ports import Verifier
 from meve.types import FloatArray, LabelledPair
 
 FEWEST_QUERIES = 10
-"""In a held-out part; with fewer, nothing could be said."""
+"""The minimum number of queries in a held-out part."""
 
 Progress = Callable[[int, int], None]
-"""Called with how many pairs are scored, and how many there are."""
+"""Called with the number of scored pairs and their total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,50 +28,50 @@ class Split:
 
     train: tuple[LabelledPair, ...]
     fit: tuple[LabelledPair, ...]
-    """For the calibration."""
+    """Pairs for the calibration."""
     test: tuple[LabelledPair, ...]
-    """For the verdict."""
+    """Pairs for the comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """How good a verifier is on the test part."""
+    """The quality of a verifier on the test part."""
 
     auc: Interval
-    """How often a relevant pair outscores another one, over all pairs, in [0, 1]."""
+    """The probability that a relevant pair outscores another one, over all pairs, in [0, 1]."""
     error: float
     """Expected calibration error, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The new verifier beside the old one, over the same queries."""
+    """The comparison of the new verifier with the old one, on the same queries."""
 
     new: Judgement
     old: Judgement
     gain: Interval
-    """AUC of the new less that of the old."""
+    """AUC of the new verifier minus that of the old one."""
     calibration: AnyCalibration
-    """For the new one's raw scores."""
+    """The calibration of the new verifier's raw scores."""
 
     @property
     def better(self) -> bool:
-        """Whether all of the gain's 95 % interval lies above zero."""
+        """Whether the whole 95 % interval of the gain lies above zero."""
         return self.gain.low > 0
 
 
-def split(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int = 0) -> Split:
-    """Set queries aside: half of the share to fit the calibration on, half for the verdict.
+def split_pairs(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int = 0) -> Split:
+    """Hold out queries: half of the share to fit the calibration, half for the comparison.
 
     Raises:
-        TrainingError: so few queries that a part would hold less than ten.
+        TrainingError: a part would hold fewer than ten queries.
     """
     queries = sorted({pair.query for pair in pairs})
     random.Random(seed).shuffle(queries)
     each = round(share * len(queries) / 2)
     if each < FEWEST_QUERIES:
         needed = round(2 * FEWEST_QUERIES / share)
-        raise TrainingError(f"{len(queries)} queries are too few to train and to judge on: label {needed} or more")
+        raise TrainingError(f"{len(queries)} queries are too few for training and comparison: label {needed} or more")
     fit, test = set(queries[:each]), set(queries[each : 2 * each])
     return Split(
         train=tuple(p for p in pairs if p.query not in fit and p.query not in test),
@@ -80,71 +80,74 @@ def split(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int = 0) -
     )
 
 
-def judged(
+def compare_verifiers(
     new: Verifier, old: Verifier, parts: Split, *, fitted_on: str, seed: int = 0, progress: Progress | None = None
 ) -> Verdict:
-    """Calibrate the new one, and hold both against the test part.
+    """Calibrate the new verifier and evaluate both on the test part.
 
     Args:
-        new: the verifier that was trained.
-        old: the one that it would replace, with its own calibration.
-        parts: what was kept out of the training.
-        fitted_on: what the pairs are called, to be saved with the calibration.
-        seed: of the intervals.
-        progress: told of the pairs scored.
+        new: the trained verifier.
+        old: the verifier it would replace, with its own calibration.
+        parts: the split; the parts held out of training are used.
+        fitted_on: a name for the pairs, saved with the calibration.
+        seed: the seed of the confidence intervals.
+        progress: called with the number of scored pairs and their total.
 
     Raises:
         CalibrationError: the scores don't rise with relevance, or there are too few pairs.
-        ModelError: one of the two failed.
+        ModelError: one of the verifiers failed.
     """
     total = len(parts.fit) + 2 * len(parts.test)
     so_far = 0
 
-    def scored(verifier: Verifier, pairs: Sequence[LabelledPair]) -> FloatArray:
+    def score(verifier: Verifier, pairs: Sequence[LabelledPair]) -> FloatArray:
         nonlocal so_far
-        found = raw_scores(verifier, pairs, lambda done, _: progress(so_far + done, total) if progress else None)
+        scores = raw_scores(verifier, pairs, lambda done, _: progress(so_far + done, total) if progress else None)
         so_far += len(pairs)
-        return found
+        return scores
 
-    fit = scored(new, parts.fit)
+    fit = score(new, parts.fit)
     calibration = fit_calibration(fit, [p.relevant for p in parts.fit], fitted_on=fitted_on, seed=seed)
-    mine, theirs = scored(new, parts.test), scored(old, parts.test)
+    new_scores, old_scores = score(new, parts.test), score(old, parts.test)
     groups = rows_by_query(parts.test)
     relevant = np.array([p.relevant for p in parts.test])
-    ours, before = auc_of(mine, relevant, groups), auc_of(theirs, relevant, groups)
+    new_auc = make_auc_statistic(new_scores, relevant, groups)
+    old_auc = make_auc_statistic(old_scores, relevant, groups)
     return Verdict(
-        new=_judgement(calibration.apply(mine), relevant, interval(len(groups), ours, seed=seed)),
-        old=_judgement(old.calibration.apply(theirs), relevant, interval(len(groups), before, seed=seed)),
-        gain=_known(paired_statistic(len(groups), before, ours, seed=seed)),
+        new=_judgement(calibration.apply(new_scores), relevant, bootstrap_interval(len(groups), new_auc, seed=seed)),
+        old=_judgement(
+            old.calibration.apply(old_scores), relevant, bootstrap_interval(len(groups), old_auc, seed=seed)
+        ),
+        gain=_require_interval(paired_interval(len(groups), old_auc, new_auc, seed=seed)),
         calibration=calibration,
     )
 
 
 def _judgement(p: FloatArray, relevant: np.ndarray, auc: Interval | None) -> Judgement:
-    return Judgement(auc=_known(auc), error=expected_calibration_error(p, relevant))
+    return Judgement(auc=_require_interval(auc), error=expected_calibration_error(p, relevant))
 
 
-def _known(found: Interval | None) -> Interval:
-    if found is None:
+def _require_interval(scores: Interval | None) -> Interval:
+    if scores is None:
         raise TrainingError("the test part holds pairs of one label only: label relevant passages and others")
-    return found
+    return scores
 
 
 def rows_by_query(pairs: Sequence[LabelledPair]) -> list[np.ndarray]:
-    """The row numbers of each query's pairs."""
+    """Return the row numbers of each query's pairs."""
     rows: dict[str, list[int]] = {}
     for n, pair in enumerate(pairs):
         rows.setdefault(pair.query, []).append(n)
     return [np.array(r) for r in rows.values()]
 
 
-def auc_of(
+def make_auc_statistic(
     scores: FloatArray, relevant: np.ndarray, groups: Sequence[np.ndarray]
 ) -> Callable[[np.ndarray], float | None]:
-    """The AUC over the pairs of the queries drawn, as `interval` asks for it; None where they have one label only."""
+    """Return a statistic for `bootstrap_interval`: the drawn queries' AUC, or None if they have one label only."""
 
-    def of(drawn: np.ndarray) -> float | None:
+    def compute(drawn: np.ndarray) -> float | None:
         rows = np.concatenate([groups[n] for n in drawn.tolist()])
         return area_under_curve(scores[rows], relevant[rows]) if 0 < relevant[rows].sum() < len(rows) else None
 
-    return of
+    return compute

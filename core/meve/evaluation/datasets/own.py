@@ -1,42 +1,41 @@
-"""The project's own set: passages and questions that come with the package."""
+"""Reader of the project's own set: passages and questions that come with the package."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from meve.evaluation.datasets._assembly import answers, assemble, packaged
-from meve.evaluation.datasets._assembly import passages as read_passages
-from meve.evaluation.datasets._rows import Row, read, unique
+from meve.evaluation.datasets._assembly import build_set, packaged_file, read_passages, unique_answers
+from meve.evaluation.datasets._rows import Row, index_rows, read_rows
 from meve.evaluation.types import EvaluationSet, Question
 
 PASSAGES, QUESTIONS = "own_passages.jsonl", "own_questions.jsonl"
 
 
-def own(passages: Path | None = None, questions: Path | None = None) -> EvaluationSet:
-    """The questions that come with the package, over the passages that do.
+def read_own(passages: Path | None = None, questions: Path | None = None) -> EvaluationSet:
+    """Return the package's questions over the package's passages.
 
     Args:
-        passages: rows {id, title, text} of another file.
-        questions: rows {id, question, answers, misleading, gold, answerable, kind} of another file.
+        passages: another file with rows {id, title, text}.
+        questions: another file with rows {id, question, answers, misleading, gold, answerable, kind}.
 
     Raises:
-        DatasetError: a file is absent, cut short, of another format, or at odds with the other.
+        DatasetError: a file is absent, truncated, of another format, or inconsistent with the other.
     """
-    with packaged(PASSAGES, passages) as file:
-        among = read_passages(read(file))
-    with packaged(QUESTIONS, questions) as file:
-        return assemble("own", among, _questions(file))
+    with packaged_file(PASSAGES, passages) as file:
+        corpus = read_passages(read_rows(file))
+    with packaged_file(QUESTIONS, questions) as file:
+        return build_set("own", corpus, _questions(file))
 
 
 def _questions(file: Path) -> Iterator[tuple[Row, Question]]:
-    for key, row in unique(read(file)).items():
+    for key, row in index_rows(read_rows(file)).items():
         yield (
             row,
             Question(
                 id=key,
                 text=row.text("question"),
                 gold=dict.fromkeys(row.texts("gold"), 1),
-                answers=answers(row.texts("answers")),
-                misleading=answers(row.texts("misleading")),
+                answers=unique_answers(row.texts("answers")),
+                misleading=unique_answers(row.texts("misleading")),
                 answerable=row.flag("answerable"),
                 kind=row.text("kind"),
             ),

@@ -1,4 +1,4 @@
-"""Dialogues with questions about them: passages told among chit-chat, and conversations with their evidence."""
+"""Dialogues with questions: 2Wiki's passages among chit-chat, and LoCoMo's conversations."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,75 +8,74 @@ from random import Random
 
 from meve.dialogue import Turn
 from meve.errors import DatasetError
-from meve.evaluation.datasets._rows import Row, read, unique
-from meve.evaluation.run import sample
+from meve.evaluation._set_runner import sample_questions
+from meve.evaluation.datasets._rows import Row, index_rows, read_rows
 from meve.evaluation.types import GoldSentence, Question
 
 SPEAKERS = ("Ann", "Ben")
-"""Who tells passages and talks in between."""
+"""The speakers of dialogues that are made of passages."""
 WIKI, CHAT, LOCOMO = "2wiki", "irc", "locomo"
 ADVERSARIAL = 5
 """LoCoMo's category of questions without a true answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A question about a dialogue; its key facts are the texts of `question.sentences`."""
+class DialogueQuestion:
+    """A question about a dialogue, whose key facts are the texts of `question.sentences`."""
 
     question: Question
     dialogue: str
-    """Names the dialogue: several questions may be about one."""
+    """The dialogue's name; several questions may be about one dialogue."""
     turns: tuple[Turn, ...]
     chat: int
-    """How many of the turns are chit-chat that was put in; 0 in conversations that are as they were."""
+    """How many of the turns are inserted chit-chat; 0 in original conversations."""
 
 
-def wiki_told(
+def read_wiki_dialogues(
     root: Path, *, questions: int | None, seed: int, chat: float, aside: int = 0,
-    quiet: Callable[[Sequence[str]], Sequence[bool]] | None = None, name: str = "",
-) -> list[Told]:  # fmt: skip
-    """2WikiMultihopQA's questions, each with its ten paragraphs told sentence by sentence, among chit-chat.
+    select: Callable[[Sequence[str]], Sequence[bool]] | None = None, name: str = "",
+) -> list[DialogueQuestion]:  # fmt: skip
+    """Return 2WikiMultihopQA's questions, each with a dialogue of its ten paragraphs among chit-chat.
 
-    A paragraph is told in a row, a turn a sentence, as it stands there; between two, before the first and after the
-    last people talk of something else: stretches of a chat room, in their order, without the names that they begin
-    with.
+    A paragraph becomes consecutive turns, one a sentence. Before, between and after the paragraphs stand consecutive
+    messages of a chat room, without the names that they begin with.
 
     Args:
-        root: the folder that holds a folder for each set; `2wiki` and `irc` are read.
-        questions: how many, drawn with the seed; None for all.
-        seed: of the draws.
-        chat: the least share of chit-chat among the turns, from 0 up to, but not including, 1.
-        aside: how many of those drawn first are passed over: to choose settings on others than are evaluated.
-        quiet: of each text of the chat room whether it may serve; None for all of them.
-        name: stands before the dialogues' names.
+        root: the folder with a folder for each set; `2wiki` and `irc` are read.
+        questions: how many questions are drawn; None for all.
+        seed: seed of the draws.
+        chat: the least share of chit-chat among the turns, in [0, 1).
+        aside: how many of the questions drawn first are skipped, to choose settings on others than are evaluated.
+        select: for the texts of the chat room, which of them may be used; None for all.
+        name: a prefix of the dialogues' names.
 
     Raises:
-        DatasetError: a set that is absent, cut short, of another format, or too short for so much chit-chat.
+        DatasetError: a set is absent, truncated, of another format, or too short for so much chit-chat.
     """
-    rows = unique(read(root / WIKI / "questions.jsonl"))
-    passages = unique(read(root / WIKI / "passages.jsonl.gz"))
-    talk = small_talk(root)
-    if quiet is not None:
-        talk = [text for text, serves in zip(talk, quiet(talk), strict=True) if serves]
-    asked = sample([_wiki_question(row) for row in rows.values()], None, seed)[aside:]
-    return [
-        replace(told, dialogue=name + told.dialogue)
-        for question in asked[:questions]
-        for told in [_told(question, rows[question.id], passages, talk, Random(f"{seed} {question.id}"), chat)]
+    rows = index_rows(read_rows(root / WIKI / "questions.jsonl"))
+    passages = index_rows(read_rows(root / WIKI / "passages.jsonl.gz"))
+    messages = read_small_talk(root)
+    if select is not None:
+        messages = [text for text, selected in zip(messages, select(messages), strict=True) if selected]
+    sampled = sample_questions([_wiki_question(row) for row in rows.values()], None, seed)[aside:]
+    dialogues = [
+        _wiki_dialogue(question, rows[question.id], passages, messages, Random(f"{seed} {question.id}"), chat)
+        for question in sampled[:questions]
     ]
+    return [replace(dialogue, dialogue=name + dialogue.dialogue) for dialogue in dialogues]
 
 
-def small_talk(root: Path) -> list[str]:
-    """What people said in a chat room, in order; neither notices nor the names of those whom they address."""
-    rows = [row for row in read(root / CHAT / "messages.jsonl.gz") if not row.flag("system")]
+def read_small_talk(root: Path) -> list[str]:
+    """Return a chat room's messages in order, without notices and without the names of those addressed."""
+    rows = [row for row in read_rows(root / CHAT / "messages.jsonl.gz") if not row.flag("system")]
     names = {row.text("speaker").casefold() for row in rows}
-    said = []
+    messages = []
     for row in rows:
         first, _, rest = row.text("text", blank=True).strip().partition(" ")
         text = rest if first.rstrip(":,").casefold() in names else f"{first} {rest}"
         if text.strip():
-            said.append(text.strip())
-    return said
+            messages.append(text.strip())
+    return messages
 
 
 def _wiki_question(row: Row) -> Question:
@@ -91,74 +90,73 @@ def _wiki_question(row: Row) -> Question:
     )
 
 
-def _told(
-    question: Question, row: Row, passages: Mapping[str, Row], talk: Sequence[str], rng: Random, share: float
-) -> Told:
-    told = [_sentences(passages[i]) for i in row.texts("context_passage_ids") if i in passages]
-    rng.shuffle(told)
-    facts = sum(map(len, told))
+def _wiki_dialogue(
+    question: Question, row: Row, passages: Mapping[str, Row], messages: Sequence[str], rng: Random, share: float
+) -> DialogueQuestion:
+    paragraphs = [_sentences(passages[i]) for i in row.texts("context_passage_ids") if i in passages]
+    rng.shuffle(paragraphs)
+    facts = sum(map(len, paragraphs))
     chat = -(-int(facts * share * 1_000) // int((1 - share) * 1_000)) if share else 0
-    if chat > len(talk):
+    if chat > len(messages):
         raise DatasetError(
-            f"{CHAT} has {len(talk):,} messages that serve, and {chat:,} are needed for a share of {share:.3g} beside "
-            f"the {facts} sentences of question {question.id!r}: ask for less chit-chat"
+            f"{CHAT} has {len(messages):,} usable messages, but {chat:,} are needed for a share of {share:.3g} beside "
+            f"the {facts} sentences of question {question.id!r}: lower the share of chit-chat"
         )
-    gaps = [chat // (len(told) + 1) + (n < chat % (len(told) + 1)) for n in range(len(told) + 1)]
-    at = rng.randrange(max(1, len(talk) - chat))
+    places = len(paragraphs) + 1
+    gaps = [chat // places + (n < chat % places) for n in range(places)]
+    at = rng.randrange(max(1, len(messages) - chat))
     texts: list[str] = []
-    for gap, sentences in zip(gaps, [*told, []], strict=True):
-        texts += [*talk[at : at + gap], *sentences]
+    for gap, sentences in zip(gaps, [*paragraphs, []], strict=True):
+        texts += [*messages[at : at + gap], *sentences]
         at += gap
     turns = tuple(Turn(speaker=SPEAKERS[n % 2], text=text) for n, text in enumerate(texts))
-    return Told(question=question, dialogue=question.id, turns=turns, chat=len(turns) - facts)
+    return DialogueQuestion(question=question, dialogue=question.id, turns=turns, chat=len(turns) - facts)
 
 
 def _sentences(row: Row) -> list[str]:
     text, starts = row.text("text"), [*row.numbers("sent_starts"), None]
-    cut = [text[begin:end].strip() for begin, end in pairwise(starts)]
-    return [sentence for sentence in cut if sentence]
+    sentences = [text[start:end].strip() for start, end in pairwise(starts)]
+    return [sentence for sentence in sentences if sentence]
 
 
-def locomo_told(root: Path, *, questions: int | None, seed: int) -> list[Told]:
-    """LoCoMo's questions that have an answer and evidence, each about a whole conversation of many sessions.
+def read_locomo_dialogues(root: Path, *, questions: int | None, seed: int) -> list[DialogueQuestion]:
+    """Return LoCoMo's questions with an answer and evidence, each about a whole conversation of many sessions.
 
-    The key facts are the turns that the set names as evidence, corrected where its audit corrects them. What pictures
-    show is left out.
+    The key facts are the turns that the set names as evidence, corrected by its audit. Image captions are left out.
 
     Args:
-        root: the folder that holds a folder for each set.
-        questions: how many, drawn with the seed; None for all.
-        seed: of the draw.
+        root: the folder with a folder for each set.
+        questions: how many questions are drawn; None for all.
+        seed: seed of the draw.
 
     Raises:
-        DatasetError: the set is absent, cut short, or of another format.
+        DatasetError: the set is absent, truncated, or of another format.
     """
-    talks = {
-        key: dict(_said(row))
-        for key, row in unique(read(root / LOCOMO / "conversations.jsonl"), "conversation_id").items()
+    conversations = {
+        key: dict(_turns_by_id(row))
+        for key, row in index_rows(read_rows(root / LOCOMO / "conversations.jsonl"), "conversation_id").items()
     }
-    found = []
-    for row in unique(read(root / LOCOMO / "questions.jsonl")).values():
-        turns = talks[row.text("conversation_id")]
+    by_id = {}
+    for row in index_rows(read_rows(root / LOCOMO / "questions.jsonl")).values():
+        turns = conversations[row.text("conversation_id")]
         audit = row.values.get("audit") or {}
         evidence = audit.get("correct_evidence") or row.values.get("evidence") or []
         facts = [(i, turns[i].text) for i in evidence if i in turns]
         answer = audit.get("correct_answer") or row.values.get("answer")
         if row.number("category", 1) != ADVERSARIAL and facts and len(facts) == len(evidence) and answer is not None:
-            sentences = tuple(GoldSentence(passage_id=i, text=text) for i, text in facts)
             question = Question(
                 id=row.text("id"), text=row.text("question"), gold=dict.fromkeys([i for i, _ in facts], 1),
-                sentences=sentences, answers=(str(answer),), kind=row.text("category_name"),
+                sentences=tuple(GoldSentence(passage_id=i, text=text) for i, text in facts), answers=(str(answer),),
+                kind=row.text("category_name"),
             )  # fmt: skip
-            told = tuple(turns.values())
-            found.append(Told(question=question, dialogue=row.text("conversation_id"), turns=told, chat=0))
-    order = [q.id for q in sample([t.question for t in found], questions, seed)]
-    by_id = {told.question.id: told for told in found}
-    return [by_id[i] for i in order]
+            by_id[question.id] = DialogueQuestion(
+                question=question, dialogue=row.text("conversation_id"), turns=tuple(turns.values()), chat=0
+            )
+    return [by_id[q.id] for q in sample_questions([d.question for d in by_id.values()], questions, seed)]
 
 
-def _said(row: Row) -> Iterator[tuple[str, Turn]]:
-    for session in row.rows("sessions"):
+def _turns_by_id(conversation: Row) -> Iterator[tuple[str, Turn]]:
+    for session in conversation.rows("sessions"):
         day = session.text("timestamp")[:10]
         for turn in session.rows("turns"):
             yield turn.text("dia_id"), Turn(speaker=turn.text("speaker"), text=turn.text("text", blank=True), time=day)

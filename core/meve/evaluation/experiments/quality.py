@@ -1,103 +1,106 @@
-"""How good is what stands in the prompt, and at how many tokens? Public sets, baselines, ablations, peers."""
+"""The quality experiment: systems, ablations and peers on public sets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from meve.errors import EvaluationError
+from meve.evaluation._set_runner import Progress, sample_questions
 from meve.evaluation.datasets import SETS, read_set
-from meve.evaluation.experiments.common import PEER_QUESTIONS, QUESTIONS, SEED, conduct, made_parts
-from meve.evaluation.experiments.curve import curve
-from meve.evaluation.peers import peer, peer_code
-from meve.evaluation.results import Point, Results
-from meve.evaluation.run import Progress, sample
-from meve.evaluation.systems import Build, systems_for
+from meve.evaluation.experiments._experiment import PEER_QUESTIONS, QUESTIONS, SEED, load_components, run_experiment
+from meve.evaluation.experiments._recall_curve import measure_curve
+from meve.evaluation.peers import hash_peer_code, load_peer
+from meve.evaluation.results import CurvePoint, Results
+from meve.evaluation.systems import SystemFactory, select_systems
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
-    """What to measure, and where the results go."""
+class QualityOptions:
+    """The options of the quality experiment."""
 
     data: Path
-    """The folder with a folder a set."""
+    """The folder with a folder for each set."""
     to: Path
-    """Where the results go, and what a later run resumes."""
+    """The folder for results; a run in it is resumed."""
     cache: Path
-    """Where embeddings are kept between runs."""
+    """The folder for embeddings, shared by runs."""
     sets: tuple[str, ...] = tuple(SETS)
     peers: tuple[str, ...] = ()
     """Each `module:function`."""
     questions: int | None = QUESTIONS
-    """A set; None for all."""
+    """Questions a set; None for all."""
     peer_questions: int | None = PEER_QUESTIONS
     peer_weights: str | None = None
-    """The verifier's weights, for peers that load them into a runtime of their own."""
+    """The verifier's weights, for peers that load them into another runtime."""
     seed: int = SEED
     embedder: str | None = None
     verifier: str | None = None
     tokens: str | None = None
     curves: bool = True
     since: Results | None = None
-    """Earlier results that these are going to be compared with: refused at once if of other data."""
+    """Earlier results that these will be compared with; those of other data are refused before the run."""
 
 
-def quality(wanted: Quality, progress: Progress | None = None) -> Results:
-    """Run it, or go on with it.
+def run_quality(options: QualityOptions, progress: Progress | None = None) -> Results:
+    """Run the experiment, or resume it.
 
     Raises:
-        DatasetError: a set that is absent, cut short or of another format; before anything is run.
+        DatasetError: a set that is absent, truncated or of another format; before anything is run.
         EvaluationError: the folder holds a run with other settings.
-        ModelError: a model that can't be had.
+        ModelError: a model that can't be loaded.
     """
-    sets = [read_set(name, wanted.data) for name in wanted.sets]
-    return measured(sets, wanted, progress)
+    datasets = [read_set(name, options.data) for name in options.sets]
+    return run_quality_on(datasets, options, progress)
 
 
-def measured(sets: Sequence[EvaluationSet], wanted: Quality, progress: Progress | None = None) -> Results:
-    """The same over sets that are read already."""
-    if not sets:
-        raise EvaluationError("no set is named: give at least one")
-    peers = {name: peer(name) for name in wanted.peers}
-    parts = made_parts(
-        embedder=wanted.embedder,
-        verifier=wanted.verifier,
-        tokens=wanted.tokens,
+def run_quality_on(
+    datasets: Sequence[EvaluationSet], options: QualityOptions, progress: Progress | None = None
+) -> Results:
+    """Run the experiment on these sets, whatever `options.sets` names; see `run_quality`."""
+    if not datasets:
+        raise EvaluationError("sets is empty: name at least one set")
+    peers = {name: load_peer(name) for name in options.peers}
+    components = load_components(
+        embedder=options.embedder,
+        verifier=options.verifier,
+        tokens=options.tokens,
         config=RetrieverConfig(),
-        cache=wanted.cache,
-        peer_weights=wanted.peer_weights,
+        cache=options.cache,
+        peer_weights=options.peer_weights,
     )
 
-    def asked(chosen: EvaluationSet) -> dict[str, tuple[Build, list[Question]]]:
-        all_of_it = sample(chosen.questions, wanted.questions, wanted.seed)
-        fewer = all_of_it if wanted.peer_questions is None else all_of_it[: wanted.peer_questions]
+    def select(dataset: EvaluationSet) -> dict[str, tuple[SystemFactory, list[Question]]]:
+        questions = sample_questions(dataset.questions, options.questions, options.seed)
+        for_peers = questions if options.peer_questions is None else questions[: options.peer_questions]
         return {
-            name: (build, fewer if name in wanted.peers else all_of_it)
-            for name, build in {**systems_for(chosen.name), **peers}.items()
+            name: (factory, for_peers if name in options.peers else questions)
+            for name, factory in {**select_systems(dataset.name), **peers}.items()
         }
 
-    def points(chosen: EvaluationSet) -> list[Point]:
-        if not wanted.curves:
+    def points(dataset: EvaluationSet) -> list[CurvePoint]:
+        if not options.curves:
             return []
-        return curve(chosen, sample(chosen.questions, wanted.questions, wanted.seed), parts, wanted.to, progress)
+        questions = sample_questions(dataset.questions, options.questions, options.seed)
+        return measure_curve(dataset, questions, components, options.to, progress)
 
-    return conduct(
+    return run_experiment(
         "quality",
-        sets,
-        asked,
-        parts,
-        to=wanted.to,
-        seed=wanted.seed,
+        datasets,
+        select,
+        components,
+        to=options.to,
+        seed=options.seed,
         settings={
-            "peers": list(wanted.peers),
-            "peer_code": {name: peer_code(name) for name in wanted.peers},
-            "questions": wanted.questions,
-            "peer_questions": wanted.peer_questions,
-            "peer_weights": wanted.peer_weights,
+            "peers": list(options.peers),
+            "peer_code": {name: hash_peer_code(name) for name in options.peers},
+            "questions": options.questions,
+            "peer_questions": options.peer_questions,
+            "peer_weights": options.peer_weights,
         },
         against="full",
         points=points,
-        since=wanted.since,
+        since=options.since,
         progress=progress,
     )

@@ -17,12 +17,12 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from meve._extras import require_imports, require
+from meve._extras import require, require_imports
 from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
 from meve.errors import EvaluationError
-from meve.evaluation.results import collect_versions
 from meve.evaluation._set_runner import Progress
 from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
+from meve.evaluation.results import collect_versions
 from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage

@@ -1,4 +1,4 @@
-"""Reports for reading: Markdown with tables and plots, beside the same numbers as JSON."""
+"""Reports: Markdown with tables and plots, beside the same numbers as JSON."""
 
 from pathlib import Path
 
@@ -9,21 +9,18 @@ RESULTS, REPORT = "results.json", "report.md"
 
 
 def write(results: Results, folder: Path, command: str) -> Path:
-    """Write `results.json`, `report.md` and its pictures.
+    """Write `results.json`, `report.md` and its pictures; return the report's file.
 
     Args:
-        results: of a run.
-        folder: where to; it's there already.
-        command: what makes it again, to stand in the report.
-
-    Returns:
-        The report's file.
+        results: the results of a run.
+        folder: an existing folder.
+        command: the command that repeats the run, for the report.
 
     Raises:
-        MissingExtraError: matplotlib isn't installed; the numbers are written all the same.
+        MissingExtraError: matplotlib isn't installed; `results.json` is written nevertheless.
     """
     results.save(folder / RESULTS)
     file = folder / REPORT
     pictures = plots.draw(results, folder)
-    file.write_text(markdown.text(results, command, pictures), encoding="utf-8")
+    file.write_text(markdown.format_report(results, command, pictures), encoding="utf-8")
     return file

@@ -1,14 +1,14 @@
-"""Results as Markdown: a table a set, with intervals, and what is surely different from the whole."""
+"""Results as Markdown: tables for each set, with intervals and significant differences to the whole."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
 
-from meve.evaluation.experiments.paper import PUBLISHED, stand_ins
+from meve.evaluation.experiments.paper import PUBLISHED, describe_stand_ins
 from meve.evaluation.measures import MEASURES, SetMeasure
-from meve.evaluation.results import Cell, Point, Results, cell_difference, total_interval
+from meve.evaluation.results import Cell, CurvePoint, Results, compare_cells, set_measure_interval
 from meve.evaluation.statistics import Interval, mean_interval
 
 MAIN = (
@@ -21,7 +21,7 @@ MAIN = (
     "tokens",
     "p50 ms",
 )
-"""Columns of a set's first table: what stands in the prompt."""
+"""The columns of a set's first table, about the prompt."""
 RANKING = ("MRR@10", "recall@5", "recall@20", "NDCG@10", "sentence recall", "fact recovery", "context token recall")
 DECIDING = (
     "answering precision",
@@ -36,11 +36,11 @@ ALL = (MAIN, RANKING, DECIDING)
 BASELINES = ("dense", "bm25", "hybrid")
 PROXIES = {"proxy: derived from context", "proxy: potentially relevant"}
 MEASURED_AS = {"tokens": "tokens", "seconds": "mean ms"}
-"""What the paper's quantities are called here."""
+"""The measures for the paper's quantities."""
 
 
-def text(results: Results, command: str, pictures: Sequence[Path]) -> str:
-    """The whole report."""
+def format_report(results: Results, command: str, pictures: Sequence[Path]) -> str:
+    """Return the report."""
     parts = [f"# {results.experiment.capitalize()}", _about(results, command)]
     if results.experiment == "paper":
         parts += [_paper(results)]
@@ -52,16 +52,16 @@ def text(results: Results, command: str, pictures: Sequence[Path]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, all columns but the first to the right."""
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; all columns but the first are right-aligned."""
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def number(measure: str, value: float) -> str:
-    """A value as tables show it.
+def format_value(measure: str, value: float) -> str:
+    """Return a value as tables show it.
 
-    >>> number("tokens", 188.84), number("supporting recall", 0.51234), number("p50 ms", 7.123)
+    >>> format_value("tokens", 188.84), format_value("supporting recall", 0.51234), format_value("p50 ms", 7.123)
     ('189', '0.512', '7.1')
     """
     if measure == "tokens":
@@ -69,10 +69,10 @@ def number(measure: str, value: float) -> str:
     return f"{value:.1f}" if measure.endswith(" ms") or measure == "passages" else f"{value:.3f}"
 
 
-def short(system: str) -> str:
-    """A system's name without the packages of a peer's module.
+def short_name(system: str) -> str:
+    """Return a system's name without the packages of a peer's module.
 
-    >>> short("benchmarks.peers.langchain_stock:hybrid")
+    >>> short_name("benchmarks.peers.langchain_stock:hybrid")
     'langchain_stock:hybrid'
     """
     module, colon, function = system.partition(":")
@@ -88,10 +88,10 @@ def _about(results: Results, command: str) -> str:
         f"Embedder {settings['embedder']}, verifier {settings['verifier']} (weights {settings['weights']}), tokens of "
         f"{settings['tokens']}, seed {settings['seed']}; {settings['cores']} cores, threads {settings['threads']}. "
         f"Configuration: {config.replace(chr(10), chr(92) + 'n')}. {versions}.\n\n"
-        "In brackets: 95 % intervals by the bootstrap over questions. A star: that of the paired difference to "
-        f"`{_against(results)}` excludes zero; with so many comparisons, one in twenty does by chance. A question "
-        "without a result counts as zero, and so does one for which a system raised: that flatters it where less is "
-        "better."
+        "In brackets: 95 % intervals by the bootstrap over questions. A star marks a paired difference to "
+        f"`{_against(results)}` whose interval excludes zero; of so many comparisons, one in twenty does by chance. A "
+        "question without a result counts as zero, and so does one for which a system raised, which flatters the "
+        "system where less is better."
     )
 
 
@@ -107,82 +107,78 @@ def _set(results: Results, name: str) -> list[str]:
         f"{about['questions']:,} of {about['of']:,} questions ({about['answerable']:,} answerable), "
         f"{about['passages']:,} passages; {pool}. Data {about['fingerprint']}.",
     ]
-    everybody = results.systems(name)
-    peers = [system for system in everybody if _asked(results, name, system) < about["questions"]]
-    parts += [_cells(results, name, columns, [s for s in everybody if s not in peers]) for columns in ALL]
+    systems = results.systems(name)
+    peers = [system for system in systems if len(_question_ids(results, name, system)) < about["questions"]]
+    parts += [_cell_table(results, name, columns, [s for s in systems if s not in peers]) for columns in ALL]
     if peers:
-        shared = set.intersection(*(_ids(results, name, system) for system in everybody))
-        parts.append(f"The peers were asked fewer questions; here is everybody on those {len(shared)}:")
-        parts.append(_cells(results, name, (*MAIN, "NDCG@10"), everybody, shared))
+        shared = set.intersection(*(_question_ids(results, name, system) for system in systems))
+        parts.append(f"The peers were asked fewer questions; all systems on those {len(shared)}:")
+        parts.append(_cell_table(results, name, (*MAIN, "NDCG@10"), systems, shared))
     return parts
 
 
-def _cells(
+def _cell_table(
     results: Results, name: str, columns: Sequence[str], systems: Sequence[str], only: Set[str] | None = None
 ) -> str:
-    found = {
+    intervals = {
         (c.system, c.measure): _interval(c, only, results.settings["seed"])
         for c in results.cells
         if c.set == name and c.measure in columns
     }
-    sure = _sure(results, name, only)
-    shown = [m for m in columns if any(found.get((system, m)) for system in systems)]
+    significant = _significant(results, name, only)
+    shown = [m for m in columns if any(intervals.get((system, m)) for system in systems)]
     if not shown:
         return ""
 
     def cell(system: str, measure: str) -> str:
-        it = found.get((system, measure))
-        if it is None:
+        interval = intervals.get((system, measure))
+        if interval is None:
             return ""
-        star = "*" if (system, measure) in sure else ""
-        return f"{number(measure, it.value)}{star} [{number(measure, it.low)}, {number(measure, it.high)}]"
+        star = "*" if (system, measure) in significant else ""
+        low, high = format_value(measure, interval.low), format_value(measure, interval.high)
+        return f"{format_value(measure, interval.value)}{star} [{low}, {high}]"
 
     raised = Counter(f.system for f in results.failures if f.set == name)
     rows = [
-        [f"{short(system)}{f' ({n} raised)' if (n := raised[system]) else ''}", *(cell(system, m) for m in shown)]
+        [f"{short_name(system)}{f' ({n} raised)' if (n := raised[system]) else ''}", *(cell(system, m) for m in shown)]
         for system in systems
     ]
-    return table(["system", *(f"{m} (n={_sizes(found, systems, m)})" for m in shown)], rows)
+    return format_table(["system", *(f"{m} (n={_count_range(intervals, systems, m)})" for m in shown)], rows)
 
 
-def _sizes(found: Mapping[tuple[str, str], Interval | None], systems: Sequence[str], measure: str) -> str:
-    """Of how many questions a column tells; a range where systems differ in it."""
-    sizes = {it.n for system in systems if (it := found.get((system, measure))) is not None}
-    return f"{min(sizes)} to {max(sizes)}" if len(sizes) > 1 else str(*sizes)
+def _count_range(intervals: Mapping[tuple[str, str], Interval | None], systems: Sequence[str], measure: str) -> str:
+    counts = {i.n for system in systems if (i := intervals.get((system, measure))) is not None}
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
 
 
-def _sure(results: Results, name: str, only: Set[str] | None) -> set[tuple[str, str]]:
-    """Systems and measures whose difference to the whole excludes zero, over the questions shown."""
+def _significant(results: Results, name: str, only: Set[str] | None) -> set[tuple[str, str]]:
+    """Return the systems and measures whose difference to the whole excludes zero, over the questions shown."""
     if only is None:
         return {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
-    mine = [c for c in results.cells if c.set == name]
-    base = {c.measure: c for c in mine if c.system == _against(results)}
+    cells = [c for c in results.cells if c.set == name]
+    base = {c.measure: c for c in cells if c.system == _against(results)}
     ids, seed = sorted(only), results.settings["seed"]
     return {
         (c.system, c.measure)
-        for c in mine
+        for c in cells
         if c.measure in base
-        and (found := cell_difference(base[c.measure], c, ids, seed=seed)) is not None
-        and found.excludes_zero
+        and (difference := compare_cells(base[c.measure], c, ids, seed=seed)) is not None
+        and difference.excludes_zero
     }
 
 
 def _interval(cell: Cell, only: Set[str] | None, seed: int) -> Interval | None:
-    """The cell's own; or over some of its questions."""
+    """Return the cell's interval, over all of its questions or only some."""
     if only is None:
         return cell.interval
     measure = MEASURES.get(cell.measure)
     if isinstance(measure, SetMeasure):
-        return total_interval(measure, [p for question, p in cell.parts.items() if question in only], seed=seed)
+        return set_measure_interval(measure, [p for question, p in cell.parts.items() if question in only], seed=seed)
     values = [value for question, value in cell.values.items() if question in only]
     return mean_interval(values, seed=seed) if values else None
 
 
-def _asked(results: Results, name: str, system: str) -> int:
-    return len(_ids(results, name, system))
-
-
-def _ids(results: Results, name: str, system: str) -> set[str]:
+def _question_ids(results: Results, name: str, system: str) -> set[str]:
     return {i for c in results.cells if c.set == name and c.system == system for i in c.values}
 
 
@@ -193,7 +189,7 @@ def _paper(results: Results) -> str:
         if ours is not None:
             shown = f"{ours.value:.1f}" if quantity == "tokens" else f"{ours.value / 1000:.3f}"
             rows.append([name, mode, quantity, f"{published:g}", shown])
-    said = "\n".join(f"- {line}" for line in stand_ins(results))
+    stand_ins = "\n".join(f"- {line}" for line in describe_stand_ins(results))
     claims = "\n".join(
         _claim(results, name, share, measure)
         for name, share, measure in (
@@ -203,53 +199,53 @@ def _paper(results: Results) -> str:
         )
     )
     return (
-        "## Published, and measured again\n\nMeans. The paper's seconds are of another machine, with a GPU.\n\n"
-        + table(["set", "mode", "quantity", "published", "here"], rows)
-        + f"\n\nStand-ins, in every table and figure here, where the paper's own can't be had:\n\n{said}\n\n"
+        "## Published and measured\n\nMeans. The paper's seconds are of another machine, with a GPU.\n\n"
+        + format_table(["set", "mode", "quantity", "published", "here"], rows)
+        + f"\n\nSubstitutes, in all tables and figures, for what the paper used:\n\n{stand_ins}\n\n"
         + f"### What the saving costs\n\nThe paper reports no recall.\n\n{claims}"
     )
 
 
 def _claim(results: Results, name: str, published: float, measure: str) -> str:
     full, rag = (results.value(name, mode, "tokens") for mode in ("full", "standard_rag"))
-    found, before = (results.value(name, mode, measure) for mode in ("full", "standard_rag"))
+    recall, before = (results.value(name, mode, measure) for mode in ("full", "standard_rag"))
     change = next(
         (d.interval for d in results.differences if (d.set, d.system, d.measure) == (name, "full", measure)), None
     )
-    if full is None or rag is None or found is None or before is None or change is None or not rag.value:
+    if full is None or rag is None or recall is None or before is None or change is None or not rag.value:
         return f"- {name}: not measured"
     saved = 100 * (1 - full.value / rag.value)
     return (
         f"- {name}: {saved:.1f} % fewer tokens than standard RAG (published: {published} %); {measure} goes from "
-        f"{before.value:.3f} to {found.value:.3f}, a change of {change.value:+.3f} [{change.low:+.3f}, "
+        f"{before.value:.3f} to {recall.value:.3f}, a change of {change.value:+.3f} [{change.low:+.3f}, "
         f"{change.high:+.3f}] over {change.n} questions with an answer"
     )
 
 
 def _equal_tokens(results: Results) -> str:
-    """What the baselines reach with as many tokens as the whole used, read off their curves."""
+    """Return the baselines' recall at as many tokens as the whole used, interpolated on their curves."""
     config, rows = results.settings["config"], []
     for name in results.sets:
-        mine = [p for p in results.curve if p.set == name]
+        points = [p for p in results.curve if p.set == name]
         whole = next(
             (
                 p
-                for p in mine
+                for p in points
                 if (p.system, p.threshold, p.max_tokens) == ("full", config["threshold"], config["max_tokens"])
             ),
             None,
         )
         if whole is not None:
-            found = [_at(whole.tokens, [p for p in mine if p.system == s]) for s in BASELINES]
-            rows.append([name, f"{whole.tokens:.0f}", f"{whole.recall:.3f}", *found])
+            baselines = [_recall_at(whole.tokens, [p for p in points if p.system == s]) for s in BASELINES]
+            rows.append([name, f"{whole.tokens:.0f}", f"{whole.recall:.3f}", *baselines])
     if not rows:
         return ""
-    said = "Supporting recall with as many tokens as `full` used; that of the baselines lies between budgets on a line."
-    return f"## At equal tokens\n\n{said}\n\n" + table(["set", "tokens", "full", *BASELINES], rows)
+    note = "Supporting recall with as many tokens as `full` used; baselines are interpolated linearly between budgets."
+    return f"## At equal tokens\n\n{note}\n\n" + format_table(["set", "tokens", "full", *BASELINES], rows)
 
 
-def _at(tokens: float, points: Sequence[Point]) -> str:
-    """A curve's recall at so many tokens; nothing beyond its ends."""
+def _recall_at(tokens: float, points: Sequence[CurvePoint]) -> str:
+    """Return a curve's recall at a number of tokens; empty beyond its ends."""
     ordered = sorted((p.tokens, p.recall) for p in points)
     if not ordered or not ordered[0][0] <= tokens <= ordered[-1][0]:
         return ""
@@ -258,27 +254,26 @@ def _at(tokens: float, points: Sequence[Point]) -> str:
 
 def _oddities(results: Results) -> str:
     lines = "\n".join(f"- {line}" for line in results.oddities)
-    return f"## To know of these figures\n\n{lines}" if lines else ""
+    return f"## Anomalies\n\n{lines}" if lines else ""
 
 
 def _failures(results: Results) -> str:
     if not results.failures:
         return ""
-    counted: dict[tuple[str, str], list[str]] = {}
+    messages: dict[tuple[str, str], list[str]] = {}
     for f in results.failures:
-        counted.setdefault((f.set, f.system), []).append(f"{f.question}: {f.error}")
+        messages.setdefault((f.set, f.system), []).append(f"{f.question}: {f.error}")
     lines = [
-        f"- {name}, {system}: {len(said)} questions raised and count as zero; the first, {said[0]}"
-        for (name, system), said in counted.items()
+        f"- {name}, {system}: {len(errors)} questions raised and count as zero; the first, {errors[0]}"
+        for (name, system), errors in messages.items()
     ]
     return "## Failures\n\n" + "\n".join(lines)
 
 
 def _meanings(results: Results) -> str:
     used = {c.measure for c in results.cells}
-    wanted: Callable[[str], bool] = used.__contains__
     shown = {m for columns in ALL for m in columns} | (PROXIES if results.experiment == "paper" else set())
     lines = [
-        f"- **{m.name}**: {m.meaning} ({m.source})" for m in MEASURES.values() if wanted(m.name) and m.name in shown
+        f"- **{m.name}**: {m.meaning} ({m.source})" for m in MEASURES.values() if m.name in used and m.name in shown
     ]
     return "## What the measures mean\n\n" + "\n".join(lines)

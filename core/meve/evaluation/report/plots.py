@@ -1,4 +1,4 @@
-"""Results as pictures: recall against tokens, and the paper's figures drawn again."""
+"""Results as pictures: recall against tokens, and the paper's figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from meve.errors import missing_extra
-from meve.evaluation.experiments.paper import MODES, PUBLISHED, stand_ins
+from meve.evaluation.experiments.paper import MODES, PUBLISHED, describe_stand_ins
 from meve.evaluation.results import Results
 
 OURS, THEIRS = "#2b6cb0", "#b8c4ce"
@@ -14,25 +14,25 @@ COLOURS = {"dense": "#4a5568", "bm25": "#b7791f", "hybrid": "#2f855a", "full": O
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """Every picture of a report, as SVG.
+    """Draw every picture of a report, as SVG; return their files.
 
     Raises:
         MissingExtraError: matplotlib isn't installed.
     """
-    using_matplotlib()
-    made = []
+    prepare_matplotlib()
+    files = []
     if results.curve:
-        made.append(_curves(results, folder / "recall-against-tokens.svg"))
+        files.append(_curves(results, folder / "recall-against-tokens.svg"))
     if results.experiment == "paper":
-        made += _figures(results, folder)
-    return made
+        files += _draw_paper_figures(results, folder)
+    return files
 
 
-def using_matplotlib() -> None:
-    """Get matplotlib ready to draw into files, the same bytes from the same numbers.
+def prepare_matplotlib() -> None:
+    """Set matplotlib up to write files, the same bytes for the same numbers.
 
     Raises:
-        MissingExtraError: it isn't installed.
+        MissingExtraError: matplotlib isn't installed.
     """
     try:
         import matplotlib as mpl
@@ -42,8 +42,8 @@ def using_matplotlib() -> None:
     mpl.rcParams["svg.hashsalt"] = "meve"
 
 
-def save(figure: Any, file: Path) -> Path:  # noqa: ANN401 - matplotlib's
-    """Write a figure, and let go of it."""
+def save_figure(figure: Any, file: Path) -> Path:  # noqa: ANN401 - matplotlib's
+    """Write a figure to a file and close it."""
     from matplotlib import pyplot as plt
 
     figure.savefig(file, metadata={"Date": None})
@@ -65,14 +65,14 @@ def _curves(results: Results, file: Path) -> Path:
     for axis, name in zip(axes.flat, names, strict=False):
         points = [p for p in results.curve if p.set == name]
         for system in ("dense", "bm25", "hybrid"):
-            mine = [p for p in points if p.system == system]
-            axis.plot([p.tokens for p in mine], [p.recall for p in mine], "o-", ms=3, lw=1, color=COLOURS[system])
+            curve = [p for p in points if p.system == system]
+            axis.plot([p.tokens for p in curve], [p.recall for p in curve], "o-", ms=3, lw=1, color=COLOURS[system])
         budgets = sorted({p.max_tokens for p in points})
         for n, budget in enumerate(budgets):
-            mine = [p for p in points if p.system == "full" and p.max_tokens == budget]
+            curve = [p for p in points if p.system == "full" and p.max_tokens == budget]
             alpha = 0.3 + 0.7 * (n + 1) / len(budgets)
-            axis.plot([p.tokens for p in mine], [p.recall for p in mine], "s-", ms=3, lw=1.3, color=OURS, alpha=alpha)
-        axis.set(title=name, xlabel="tokens handed over (mean)", ylabel="supporting recall", ylim=(0, 1.02))
+            axis.plot([p.tokens for p in curve], [p.recall for p in curve], "s-", ms=3, lw=1.3, color=OURS, alpha=alpha)
+        axis.set(title=name, xlabel="tokens in the prompt (mean)", ylabel="supporting recall", ylim=(0, 1.02))
         axis.grid(alpha=0.3)
     from matplotlib.lines import Line2D
 
@@ -83,21 +83,21 @@ def _curves(results: Results, file: Path) -> Path:
     figure.legend(
         handles, [*list(COLOURS)[:3], "full (thresholds; darker: larger budget)"], loc="outside upper center", ncols=4
     )
-    return save(figure, file)
+    return save_figure(figure, file)
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    short = ("no_rag", "standard_rag", "full")
-    every = tuple(MODES)
-    made = [
-        _bars(results, "wikipedia", short, ("tokens",), folder / "figure-2-context-size.svg"),
-        _bars(results, "wikipedia", short, ("seconds",), folder / "figure-3-retrieval-time.svg"),
-        _bars(results, "wikipedia", every, ("tokens", "seconds"), folder / "figure-4-ablation.svg"),
-        _proxy(results, every, folder / "figure-5-grounding-proxy.svg"),
-        _bars(results, "hotpotqa", every, ("tokens",), folder / "figure-6-hotpotqa-context-size.svg"),
-        _bars(results, "hotpotqa", every, ("seconds",), folder / "figure-7-hotpotqa-retrieval-time.svg"),
+def _draw_paper_figures(results: Results, folder: Path) -> list[Path]:
+    main_modes = ("no_rag", "standard_rag", "full")
+    all_modes = tuple(MODES)
+    figures = [
+        _bars(results, "wikipedia", main_modes, ("tokens",), folder / "figure-2-context-size.svg"),
+        _bars(results, "wikipedia", main_modes, ("seconds",), folder / "figure-3-retrieval-time.svg"),
+        _bars(results, "wikipedia", all_modes, ("tokens", "seconds"), folder / "figure-4-ablation.svg"),
+        _proxy(results, all_modes, folder / "figure-5-grounding-proxy.svg"),
+        _bars(results, "hotpotqa", all_modes, ("tokens",), folder / "figure-6-hotpotqa-context-size.svg"),
+        _bars(results, "hotpotqa", all_modes, ("seconds",), folder / "figure-7-hotpotqa-retrieval-time.svg"),
     ]
-    return [file for file in made if file is not None]
+    return [file for file in figures if file is not None]
 
 
 def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequence[str], file: Path) -> Path | None:
@@ -132,23 +132,23 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
         axis.set(title=f"{name}: mean {'tokens of the context' if quantity == 'tokens' else 'seconds a retrieval'}")
         axis.margins(y=0.15)
         axis.legend(fontsize=8)
-    _stand_ins(results, name, figure)
-    return save(figure, file)
+    _add_stand_ins(results, name, figure)
+    return save_figure(figure, file)
 
 
-def _stand_ins(results: Results, name: str, figure: Any) -> None:  # noqa: ANN401 - matplotlib's
-    """Below a figure, what stands in for what the paper used."""
+def _add_stand_ins(results: Results, name: str, figure: Any) -> None:  # noqa: ANN401 - matplotlib's
+    """Add a note below the figure on what replaces what the paper used."""
     width = int(24 * figure.get_figwidth())
-    lines = [line for said in stand_ins(results, name) for line in wrap(said, width, subsequent_indent="   ")]
+    lines = [line for text in describe_stand_ins(results, name) for line in wrap(text, width, subsequent_indent="   ")]
     figure.set_figheight(figure.get_figheight() + 0.13 * (len(lines) + 1))
-    figure.supxlabel("\n".join(["stand-ins, here:", *lines]), fontsize=6, x=0.02, ha="left", multialignment="left")
+    figure.supxlabel("\n".join(["substitutes, here:", *lines]), fontsize=6, x=0.02, ha="left", multialignment="left")
 
 
 def _quantity(results: Results, name: str, mode: str, quantity: str) -> float:
-    found = results.value(name, mode, "tokens" if quantity == "tokens" else "mean ms")
-    if found is None:
+    interval = results.value(name, mode, "tokens" if quantity == "tokens" else "mean ms")
+    if interval is None:
         return float("nan")
-    return found.value if quantity == "tokens" else found.value / 1000
+    return interval.value if quantity == "tokens" else interval.value / 1000
 
 
 def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
@@ -169,10 +169,10 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     axis.set(title="wikipedia: the grounding proxy, which can't tell right from wrong", ylabel="share of questions")
     axis.set_xlabel("the rule for half of the keywords is ours: the paper gives none", fontsize=7)
     figure.legend(fontsize=8, loc="outside upper center")
-    _stand_ins(results, "wikipedia", figure)
-    return save(figure, file)
+    _add_stand_ins(results, "wikipedia", figure)
+    return save_figure(figure, file)
 
 
 def _share(results: Results, mode: str, measure: str) -> float:
-    found = results.value("wikipedia", mode, measure)
-    return found.value if found is not None else float("nan")
+    interval = results.value("wikipedia", mode, measure)
+    return interval.value if interval is not None else float("nan")

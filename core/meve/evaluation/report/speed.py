@@ -1,41 +1,41 @@
-"""Speed against size, for reading: a table, a picture, and the same numbers as JSON."""
+"""The report of the speed experiment: tables, a picture, and the same numbers as JSON."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from meve.evaluation.experiments.speed import Measured
-from meve.evaluation.report.markdown import table
-from meve.evaluation.report.plots import save, using_matplotlib
-from meve.evaluation.results import versions
+from meve.evaluation.experiments.speed import SpeedResult
+from meve.evaluation.report.markdown import format_table
+from meve.evaluation.report.plots import prepare_matplotlib, save_figure
+from meve.evaluation.results import collect_versions
 
 PICTURE = "speed.svg"
 _MARKERS = {"flat": "s", "hnsw": "o", "ivf": "D"}
 
 
-def write(measured: Sequence[Measured], folder: Path, command: str) -> Path:
-    """Write `results.json`, `report.md` and `speed.svg`; returns the report's file.
+def write(measured: Sequence[SpeedResult], folder: Path, command: str) -> Path:
+    """Write `results.json`, `report.md` and `speed.svg`; return the report's file.
 
     Raises:
-        MissingExtraError: matplotlib isn't installed; the numbers are written all the same.
+        MissingExtraError: matplotlib isn't installed; `results.json` is written nevertheless.
     """
     data = {
         "experiment": "speed",
         "seeds": {"words": 42, "passages": 1, "queries": 2},
-        "versions": versions(),
+        "versions": collect_versions(),
         "measured": [asdict(m) for m in measured],
     }
     (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     _draw(measured, folder / PICTURE)
     file = folder / "report.md"
-    file.write_text(text(measured, command), encoding="utf-8")
+    file.write_text(format_report(measured, command), encoding="utf-8")
     return file
 
 
-def text(measured: Sequence[Measured], command: str) -> str:
-    """The report as Markdown."""
-    sizes = table(
+def format_report(measured: Sequence[SpeedResult], command: str) -> str:
+    """Return the report as Markdown."""
+    sizes = format_table(
         ["index", "passages", "p50 ms", "p95 ms", "p99 ms", "dense built in s", "words in s", "GiB", "recall@20"],
         [
             [
@@ -50,22 +50,22 @@ def text(measured: Sequence[Measured], command: str) -> str:
             for m in measured
         ],
     )
-    named = ", ".join(f"{name} {version}" for name, version in versions().items())
+    named = ", ".join(f"{name} {version}" for name, version in collect_versions().items())
     phases = [name for name in measured[0].ms if name != "all"]
-    parts = table(
+    parts = format_table(
         ["index", "passages", *phases],
         [[m.kind, f"{m.passages:,}", *(" / ".join(f"{v:.2f}" for v in m.ms[p]) for p in phases)] for m in measured],
     )
-    said = (
-        "The five phases without the models: the whole, and p50 / p95 / p99 in ms of each phase. Synthetic passages "
+    note = (
+        "The five phases without the models: all together, and p50 / p95 / p99 in ms of each. Synthetic passages "
         f"and queries, seeds 42, 1 and 2. {named}."
     )
     picture = f"![Speed against size]({PICTURE})"
-    return "\n\n".join(["# Speed", f"    {command}", said, sizes, parts, picture]) + "\n"
+    return "\n\n".join(["# Speed", f"    {command}", note, sizes, parts, picture]) + "\n"
 
 
-def _draw(measured: Sequence[Measured], file: Path) -> None:
-    using_matplotlib()
+def _draw(measured: Sequence[SpeedResult], file: Path) -> None:
+    prepare_matplotlib()
     from matplotlib import pyplot as plt
     from matplotlib.ticker import LogFormatter
 
@@ -87,4 +87,4 @@ def _draw(measured: Sequence[Measured], file: Path) -> None:
         axis.tick_params(axis="y", which="minor", labelsize=7)
         axis.grid(alpha=0.3)
         axis.legend()
-    save(figure, file)
+    save_figure(figure, file)

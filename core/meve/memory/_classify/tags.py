@@ -14,7 +14,7 @@ from meve.types import FloatArray
 class Tagger(Protocol):
     """Chooses the tags of memories that are added without tags."""
 
-    def tags(self, text: str) -> Iterable[str]:
+    def tag(self, text: str) -> Iterable[str]:
         """Return the tags of a text."""
         ...
 
@@ -39,7 +39,7 @@ class PolicyTagger:
     def _vectors(self) -> FloatArray:
         return self._embedder.embed_passages([f"{tag}: {about}" for tag, about in self._rule.tags.items()])
 
-    def tags(self, text: str) -> Iterable[str]:
+    def tag(self, text: str) -> Iterable[str]:
         """Return the tags of a text, in the order of the policy."""
         if not self._rule.tags:
             return ()

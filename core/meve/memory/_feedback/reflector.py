@@ -57,7 +57,10 @@ class Reflector:
         Raises:
             ValidationError: not a recall, or an answer that is no text.
         """
-        self._check(recall, answer)
+        if not isinstance(recall, Recall):
+            raise ValidationError(f"recall must be what search() returned, got {recall!r:.60}")
+        if not isinstance(answer, str):
+            raise ValidationError(f"answer must be text, got {answer!r:.60}")
         if self._load.heavy and self._defer(recall, answer):
             return ReflectionResult(recall=recall.id, verdicts={}, scores={}, deferred=True)
         self.run_deferred()
@@ -93,12 +96,6 @@ class Reflector:
     def _pop_deferred(self) -> tuple[Recall, str] | None:
         with self._lock:
             return self._deferred.popleft() if self._deferred else None
-
-    def _check(self, recall: Recall, answer: str) -> None:
-        if not isinstance(recall, Recall):
-            raise ValidationError(f"recall must be what search() returned, got {recall!r:.60}")
-        if not isinstance(answer, str):
-            raise ValidationError(f"answer must be text, got {answer!r:.60}")
 
     def _reflect_now(self, recall: Recall, answer: str) -> ReflectionResult:
         if not recall.records:

@@ -69,22 +69,14 @@ class RuleUsageJudge:
         memory_words = [set(content_words(text)) for text in memories]
         common = set.intersection(*memory_words) if len(memory_words) > 1 else set()
         negated = parse_values(answer).negated
-        complete = [
-            n
-            for n in _find_complete(query_words, answer_words - query_words, memory_words)
-            if parse_values(memories[n]).negated == negated
-        ]
-        return [
-            self._judge_one(
-                text,
-                statements,
-                own_words - query_words - common or own_words,
-                answer_words,
-                cosines(vector, sentence_vectors),
-                is_complete=n in complete,
-            )
-            for n, (text, own_words, vector) in enumerate(zip(memories, memory_words, np.asarray(vectors), strict=True))
-        ]
+        complete = _find_complete(query_words, answer_words - query_words, memory_words)
+        verdicts = []
+        for n, (text, own_words, vector) in enumerate(zip(memories, memory_words, np.asarray(vectors), strict=True)):
+            distinctive = own_words - query_words - common or own_words
+            is_complete = n in complete and parse_values(text).negated == negated
+            similarity = cosines(vector, sentence_vectors).max()
+            verdicts.append(self._judge_one(text, statements, distinctive, answer_words, similarity, is_complete))
+        return verdicts
 
     def _judge_one(
         self,
@@ -92,8 +84,7 @@ class RuleUsageJudge:
         statements: Sequence[tuple[str, bool]],
         distinctive: set[str],
         answer_words: set[str],
-        similarities: FloatArray,
-        *,
+        similarity: float,
         is_complete: bool,
     ) -> UsageVerdict:
         for statement, has_own_names in statements:
@@ -105,10 +96,9 @@ class RuleUsageJudge:
         total, shared = len(distinctive), len(distinctive & answer_words)
         if total and shared >= min(2, total) and shared >= self.word_share * total:
             return UsageVerdict(outcome="used", reason=f"{shared} of {total} distinctive words")
-        best = similarities.max()
-        if best >= self.similarity:
-            return UsageVerdict(outcome="used", reason=f"a sentence of cosine {best:.2f}")
-        return UsageVerdict(outcome="unused", reason=f"{shared} of {total} distinctive words, cosine {best:.2f}")
+        if similarity >= self.similarity:
+            return UsageVerdict(outcome="used", reason=f"a sentence of cosine {similarity:.2f}")
+        return UsageVerdict(outcome="unused", reason=f"{shared} of {total} distinctive words, cosine {similarity:.2f}")
 
 
 def _complete(query: str, sentence: str) -> tuple[str, bool]:

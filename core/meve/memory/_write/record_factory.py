@@ -99,7 +99,7 @@ def make_record(
         created_at=now,
         expires_at=expiry_of(policy, chosen, source, now, get("ttl"), get("expires_at")),
         session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
-        tags=checked_tags(tagger.tags(text) if tags is None else tags),
+        tags=checked_tags(tagger.tag(text) if tags is None else tags),
         metadata=checked_metadata(get("metadata")),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )

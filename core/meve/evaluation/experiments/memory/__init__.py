@@ -1,5 +1,6 @@
-"""Does governed memory keep what it promises? The experiments that its paper plans, beside plain stores.
+"""The memory experiments: what governed memory promises, measured beside plain stores.
 
-Source: MemoryArchitect, whose section on evaluation names them and gives no figures. Users, facts and talks are
-invented, with a seed; answers are given by rule, since no model is asked. `run` has them all.
+Users, facts and conversations are synthetic, with a seed; answers follow rules, without a language model.
+
+Source: MemoryArchitect, whose section on evaluation names the experiments and gives no figures.
 """

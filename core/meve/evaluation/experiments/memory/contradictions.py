@@ -1,109 +1,119 @@
-"""Facts that change: does a context hold both sides of a contradiction, and is the current value in it?
+"""The contradictions experiment: whether a context has the current value of a fact, and both sides of a contradiction.
 
-Every week each fact gets another value, in half of the cases in other words. After each change every fact is asked
-for. What was added is left alone, or maintained after each change, or maintained and reflected upon: each question was
-asked before that, and answered with the current sentence.
+Every week each fact changes its value, in half of the cases in other words. After each change every fact is asked for.
+The memory is left alone, or maintained after each change, or maintained and reflected: before maintenance, each
+question is asked and answered with the current sentence.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
 
-from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage, place
-from meve.evaluation.experiments.memory.facts import VALUES, Fact, facts
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.experiments.memory.environment import (
+    Environment,
+    K,
+    MemorySandbox,
+    PlainEntry,
+    PlainStore,
+    rank_of,
+)
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.run import Progress
+from meve.evaluation.experiments.memory.synthetic_facts import VALUE_KINDS, Fact, make_facts
 
 NAME, BY_KIND = "contradictions", "contradictions, by what changes"
 LEFT, MAINTAINED, REFLECTED, PLAIN = "memory, left alone", "maintained", "maintained and reflected", "plain vectors"
 BOTH, THERE, FIRST = "both sides in the context", "current in it", "current above all older"
 
 
-def contradictions(stage: Stage, progress: Progress) -> list[Tally]:
-    """Change every fact again and again, and look at the contexts."""
-    tally, kinds = Tally(NAME, stage.seed), Tally(BY_KIND, stage.seed)
-    told = versions(stage)
+def run_contradictions(environment: Environment, progress: Progress) -> list[Tally]:
+    """Change every fact several times, and count its values in the contexts."""
+    tally, kinds = Tally(NAME, environment.seed), Tally(BY_KIND, environment.seed)
+    histories = make_histories(environment)
     for n, system in enumerate((LEFT, MAINTAINED, REFLECTED)):
-        with stage.scene() as scene:
-            drawn = {}
-            for change in range(stage.sizes.changes + 1):
-                progress(NAME, n * (stage.sizes.changes + 1) + change, 3 * (stage.sizes.changes + 1))
-                _change(scene, told, change, system)
-                drawn[float(change)] = _share(scene, told, change)
-            tally.draw(system, BOTH, "changes", drawn)
-            for user, line in sorted(told, key=_place_of_kind):
-                _judge(_ids(scene, user, line[-1]), line, system, tally, kinds)
-    _beside(stage, told, tally)
+        with environment.open_sandbox() as sandbox:
+            shares = {}
+            for change in range(environment.sizes.changes + 1):
+                progress(NAME, n * (environment.sizes.changes + 1) + change, 3 * (environment.sizes.changes + 1))
+                _apply_change(sandbox, histories, change, system)
+                shares[float(change)] = _share(sandbox, histories, change)
+            tally.add_curve(system, BOTH, "changes", shares)
+            for user, history in sorted(histories, key=_pattern_order):
+                _record(_ids(sandbox, user, history[-1]), history, system, tally, kinds)
+    _compare_plain_store(environment, histories, tally)
     return [tally, kinds]
 
 
-def _place_of_kind(told: tuple[str, list[Fact]]) -> tuple[int, bool]:
-    last = told[1][-1]
-    return VALUES.index(last.kind.value), last.reworded
+def _pattern_order(history: tuple[str, list[Fact]]) -> tuple[int, bool]:
+    last = history[1][-1]
+    return VALUE_KINDS.index(last.pattern.value_kind), last.reworded
 
 
-def versions(stage: Stage) -> list[tuple[str, list[Fact]]]:
-    """Each fact of each user as it was told, oldest first."""
-    rng = stage.rng(NAME)
-    made = []
-    for user in stage.users:
-        for n, fact in enumerate(facts(rng, stage.sizes.changing)):
-            line = [fact]
-            for change in range(1, stage.sizes.changes + 1):
-                known = [each.value for each in line]
-                line.append(line[-1].otherwise(rng, f"{fact.id}-{change}", but=known, reworded=n % 2 == 1))
-            made.append((user, line))
-    return made
+def make_histories(environment: Environment) -> list[tuple[str, list[Fact]]]:
+    """Return the versions of each fact with its user, oldest first."""
+    rng = environment.rng(NAME)
+    histories = []
+    for user in environment.users:
+        for n, fact in enumerate(make_facts(rng, environment.sizes.changing)):
+            history = [fact]
+            for change in range(1, environment.sizes.changes + 1):
+                known = [each.value for each in history]
+                new = history[-1].with_other_value(rng, f"{fact.id}-{change}", exclude=known, reworded=n % 2 == 1)
+                history.append(new)
+            histories.append((user, history))
+    return histories
 
 
-def _change(scene: Scene, told: Sequence[tuple[str, list[Fact]]], change: int, system: str) -> None:
-    for user, line in told:
-        scene.tell(user, line[change])
-    scene.clock.advance(timedelta(days=1))
+def _apply_change(
+    sandbox: MemorySandbox, histories: Sequence[tuple[str, list[Fact]]], change: int, system: str
+) -> None:
+    for user, history in histories:
+        sandbox.add_fact(user, history[change])
+    sandbox.clock.advance(timedelta(days=1))
     if system == REFLECTED:
-        for user, line in told:
-            recall = scene.memory.search(line[change].question, user_id=user, limit=K)
-            scene.memory.reflect(recall, answer=line[change].text)
+        for user, history in histories:
+            recall = sandbox.memory.search(history[change].question, user_id=user, limit=K)
+            sandbox.memory.reflect(recall, answer=history[change].text)
     if system != LEFT:
-        scene.memory.maintain()
-    scene.clock.advance(timedelta(days=6))
+        sandbox.memory.maintain()
+    sandbox.clock.advance(timedelta(days=6))
 
 
-def _ids(scene: Scene, user: str, fact: Fact) -> list[str]:
-    return [each.record.id for each in scene.memory.explain(fact.question, user_id=user, limit=K)]
+def _ids(sandbox: MemorySandbox, user: str, fact: Fact) -> list[str]:
+    return [each.record.id for each in sandbox.memory.explain(fact.question, user_id=user, limit=K)]
 
 
-def _share(scene: Scene, told: Sequence[tuple[str, list[Fact]]], change: int) -> float:
-    held = [_sides(_ids(scene, user, line[change]), line) > 1 for user, line in told]
-    return sum(held) / len(held)
+def _share(sandbox: MemorySandbox, histories: Sequence[tuple[str, list[Fact]]], change: int) -> float:
+    has_both = [count_values(_ids(sandbox, user, history[change]), history) > 1 for user, history in histories]
+    return sum(has_both) / len(has_both)
 
 
-def _sides(found: Sequence[str], line: Sequence[Fact]) -> int:
-    """How many values of a fact stand in a context."""
-    return len({fact.value for fact in line if fact.id in found})
+def count_values(ids: Sequence[str], history: Sequence[Fact]) -> int:
+    """Return how many values of a fact a context has."""
+    return len({fact.value for fact in history if fact.id in ids})
 
 
-def _judge(found: Sequence[str], line: Sequence[Fact], system: str, tally: Tally, kinds: Tally | None) -> None:
-    current, older = line[-1], [fact for fact in line if fact.value != line[-1].value]
-    best = min(place(found, fact.id, K + 1) for fact in older)
-    both, there = _sides(found, line) > 1, current.id in found
+def _record(ids: Sequence[str], history: Sequence[Fact], system: str, tally: Tally, kinds: Tally | None) -> None:
+    current, older = history[-1], [fact for fact in history if fact.value != history[-1].value]
+    best = min(rank_of(ids, fact.id, K + 1) for fact in older)
+    both, there = count_values(ids, history) > 1, current.id in ids
     tally.add(system, BOTH, both)
     tally.add(system, THERE, there)
-    tally.add(system, FIRST, place(found, current.id, K + 1) < best)
+    tally.add(system, FIRST, rank_of(ids, current.id, K + 1) < best)
     if kinds and system != LEFT:
         wording = "other words" if current.reworded else "same words"
-        kinds.add(f"{current.kind.value}, {wording}", f"{system}: both", both)
-        kinds.add(f"{current.kind.value}, {wording}", f"{system}: current", there)
+        kinds.add(f"{current.pattern.value_kind}, {wording}", f"{system}: both", both)
+        kinds.add(f"{current.pattern.value_kind}, {wording}", f"{system}: current", there)
 
 
-def _beside(stage: Stage, told: Sequence[tuple[str, list[Fact]]], tally: Tally) -> None:
-    """A plain store, which keeps all."""
-    plain = Plain(stage.embedder)
-    drawn = {}
-    for change in range(stage.sizes.changes + 1):
-        plain.add([Entry(id=line[change].id, text=line[change].text, user=user) for user, line in told])
-        found = [[e.id for e in plain.search(line[change].question, user=user)] for user, line in told]
-        held = [_sides(each, line) > 1 for each, (_, line) in zip(found, told, strict=True)]
-        drawn[float(change)] = sum(held) / len(held)
-    tally.draw(PLAIN, BOTH, "changes", drawn)
-    for each, (_, line) in zip(found, told, strict=True):
-        _judge(each, line, PLAIN, tally, None)
+def _compare_plain_store(environment: Environment, histories: Sequence[tuple[str, list[Fact]]], tally: Tally) -> None:
+    plain = PlainStore(environment.embedder)
+    shares = {}
+    for change in range(environment.sizes.changes + 1):
+        facts = [(user, history[change]) for user, history in histories]
+        plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for user, fact in facts])
+        ids = [[e.id for e in plain.search(fact.question, user=user)] for user, fact in facts]
+        has_both = [count_values(each, history) > 1 for each, (_, history) in zip(ids, histories, strict=True)]
+        shares[float(change)] = sum(has_both) / len(has_both)
+    tally.add_curve(PLAIN, BOTH, "changes", shares)
+    for each, (_, history) in zip(ids, histories, strict=True):
+        _record(each, history, PLAIN, tally, None)

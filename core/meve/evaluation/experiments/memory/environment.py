@@ -27,7 +27,7 @@ class Sizes:
     """The sizes of the experiments; by default, most intervals are a few percentage points wide."""
 
     users: int = 6
-    make_facts: int = 50
+    facts: int = 50
     """Of each user."""
     secrets: int = 25
     """Of each user, in addition to facts."""

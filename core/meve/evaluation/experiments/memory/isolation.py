@@ -1,16 +1,17 @@
-"""Another user's fact: users with facts of the same patterns, in one store. Does one get the other's?
+"""The isolation experiment: whether a user gets another user's facts from one store.
 
-A user is asked what only another one knows: nothing in the store is nearer to the question than the other's answer.
-Every user is asked about own facts too, which must be found, and about private ones without asking for private ones.
+All users have facts of the same patterns. Each user asks what only another one knows, so that nothing in the store is
+nearer to the question than the other's answer. Each user also asks for their own facts, which must be found, and for
+private ones without requesting private memories.
 """
 
 from collections.abc import Sequence
 
-from meve.evaluation.experiments.memory.access_paths import all_of, asked
-from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage
-from meve.evaluation.experiments.memory.facts import Fact, facts
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.experiments.memory.access_paths import read_all, read_by_question
+from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.run import Progress
+from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
 
 NAME = "isolation"
 MEMORY = "memory"
@@ -18,57 +19,58 @@ ONE, AFTERWARDS = "plain vectors, one store", "plain vectors, others taken out o
 LEAK, OWN, PRIVATE = "another's handed out", "own found", "private handed out unasked"
 
 
-def isolation(stage: Stage, progress: Progress) -> Tally:
-    """Ask each user what another knows, and what is theirs."""
-    tally = Tally(NAME, stage.seed)
-    plain = Plain(stage.embedder)
-    rng = stage.rng(NAME)
-    known = {user: facts(rng, stage.sizes.facts) for user in stage.users}
-    with stage.scene() as scene:
-        for user, mine in known.items():
-            _tell(scene, plain, user, mine)
-        for n, user in enumerate(stage.users):
-            progress(NAME, n, len(stage.users))
-            asks = {fact.question for fact in known[user]}
-            foreign = [f for other in stage.users if other != user for f in known[other] if f.question not in asks]
-            asking = rng.sample(foreign, min(len(foreign), stage.sizes.facts))
-            theirs = {f.text for f in foreign}
-            everything = " ".join(all_of(scene.memory, user).values())
-            tally.add(MEMORY, "another's in list or export", any(text in everything for text in theirs))
-            for fact in asking:
-                _foreign(scene, plain, user, fact, theirs, tally)
-            for fact in known[user]:
-                _own(scene, plain, user, fact, tally)
+def run_isolation(environment: Environment, progress: Progress) -> Tally:
+    """Let each user ask for another user's facts and for their own."""
+    tally = Tally(NAME, environment.seed)
+    plain = PlainStore(environment.embedder)
+    rng = environment.rng(NAME)
+    facts = {user: make_facts(rng, environment.sizes.facts) for user in environment.users}
+    with environment.open_sandbox() as sandbox:
+        for user, own in facts.items():
+            _add_all(sandbox, plain, user, own)
+        for n, user in enumerate(environment.users):
+            progress(NAME, n, len(environment.users))
+            questions = {fact.question for fact in facts[user]}
+            foreign = [f for other in environment.users if other != user for f in facts[other]]
+            foreign = [fact for fact in foreign if fact.question not in questions]
+            sample = rng.sample(foreign, min(len(foreign), environment.sizes.facts))
+            foreign_texts = {f.text for f in foreign}
+            everything = " ".join(read_all(sandbox.memory, user).values())
+            tally.add(MEMORY, "another's in list or export", any(text in everything for text in foreign_texts))
+            for fact in sample:
+                _ask_foreign(sandbox, plain, user, fact, foreign_texts, tally)
+            for fact in facts[user]:
+                _ask_own(sandbox, plain, user, fact, tally)
     return tally
 
 
-def _tell(scene: Scene, plain: Plain, user: str, mine: Sequence[Fact]) -> None:
-    for n, fact in enumerate(mine):
-        scene.tell(user, fact, policy_class="private" if _private(n) else "factual")
-    plain.add([Entry(id=fact.id, text=fact.text, user=user) for fact in mine])
+def _add_all(sandbox: MemorySandbox, plain: PlainStore, user: str, facts: Sequence[Fact]) -> None:
+    for n, fact in enumerate(facts):
+        sandbox.add_fact(user, fact, policy_class="private" if _is_private(n) else "factual")
+    plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for fact in facts])
 
 
-def _private(n: int) -> bool:
+def _is_private(n: int) -> bool:
     return n % 5 == 0
 
 
-def _foreign(scene: Scene, plain: Plain, user: str, fact: Fact, theirs: set[str], tally: Tally) -> None:
-    handed = "\n".join(asked(scene.memory, user, fact.question).values())
-    tally.add(MEMORY, LEAK, any(text in handed for text in theirs))
-    near = plain.search(fact.question)
-    tally.add(ONE, LEAK, any(entry.user != user for entry in near))
+def _ask_foreign(
+    sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, foreign_texts: set[str], tally: Tally
+) -> None:
+    text = "\n".join(read_by_question(sandbox.memory, user, fact.question).values())
+    tally.add(MEMORY, LEAK, any(foreign in text for foreign in foreign_texts))
+    tally.add(ONE, LEAK, any(entry.user != user for entry in plain.search(fact.question)))
     tally.add(AFTERWARDS, LEAK, False)
 
 
-def _own(scene: Scene, plain: Plain, user: str, fact: Fact, tally: Tally) -> None:
-    private = _private(int(fact.id[1:]))
-    found = scene.memory.search(fact.question, user_id=user, limit=K, include_private=True)
-    tally.add(MEMORY, OWN, fact.id in [r.id for r in found.records])
-    near = [entry.id for entry in plain.search(fact.question) if entry.user == user]
-    tally.add(ONE, OWN, fact.id in near)
-    tally.add(AFTERWARDS, OWN, fact.id in near)
-    if private:
-        unasked = scene.memory.search(fact.question, user_id=user, limit=K)
-        tally.add(MEMORY, PRIVATE, fact.text in unasked.text)
-        tally.add(ONE, PRIVATE, fact.id in near)
-        tally.add(AFTERWARDS, PRIVATE, fact.id in near)
+def _ask_own(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, tally: Tally) -> None:
+    recall = sandbox.memory.search(fact.question, user_id=user, limit=K, include_private=True)
+    tally.add(MEMORY, OWN, fact.id in [r.id for r in recall.records])
+    plain_ids = [entry.id for entry in plain.search(fact.question) if entry.user == user]
+    tally.add(ONE, OWN, fact.id in plain_ids)
+    tally.add(AFTERWARDS, OWN, fact.id in plain_ids)
+    if _is_private(int(fact.id[1:])):
+        recall = sandbox.memory.search(fact.question, user_id=user, limit=K)
+        tally.add(MEMORY, PRIVATE, fact.text in recall.text)
+        tally.add(ONE, PRIVATE, fact.id in plain_ids)
+        tally.add(AFTERWARDS, PRIVATE, fact.id in plain_ids)

@@ -1,13 +1,19 @@
-"""What the experiments on memory found: figures with intervals, and curves; JSON-ready, and read back."""
+"""Results of the memory experiments: figures with intervals, and curves, as JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.statistics import Interval, mean_interval, paired_difference, share_interval
+from meve.evaluation.statistics import (
+    Interval,
+    mean_interval,
+    paired_difference,
+    percentile_interval,
+    share_interval,
+)
 
 FORMAT = 1
 
@@ -21,14 +27,14 @@ class Figure:
     measure: str
     interval: Interval
     share: bool
-    """Whether it is a share of cases, in [0, 1], and its interval Wilson's; else a mean, its interval a bootstrap's."""
+    """Whether the value is a share of cases with Wilson's interval; otherwise its interval is a bootstrap's."""
     moved: bool = False
-    """Whether it differs from that of the system that the others are held against, the same cases compared in pairs."""
+    """Whether the value differs from the base system's, by the paired difference over the same cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One measure of one system along something: rounds, turns."""
+    """One measure of one system over rounds, turns or a setting."""
 
     experiment: str
     system: str
@@ -36,56 +42,65 @@ class Curve:
     along: str
     x: tuple[float, ...]
     y: tuple[float, ...]
-    """Means over the cases, as many as `x`."""
+    """Means over the cases, one for each `x`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResults:
-    """All of a run."""
+    """The results of a run."""
 
     experiment: ClassVar[str] = "memory"
-    """What `results.json` calls it."""
+    """The experiment's name in `results.json`."""
     settings: Mapping[str, Any]
-    """Seed, sizes, embedder, tokenizer, policy, versions."""
+    """What decides the results: seed, sizes, embedder, tokenizer, versions and so on."""
     figures: tuple[Figure, ...]
     curves: tuple[Curve, ...] = ()
 
+    @classmethod
+    def from_tallies(cls, settings: Mapping[str, Any], tallies: Sequence["Tally"]) -> Self:
+        """Return the results of these tallies."""
+        return cls(
+            settings=settings,
+            figures=tuple(figure for tally in tallies for figure in tally.figures()),
+            curves=tuple(curve for tally in tallies for curve in tally.curves),
+        )
+
     @property
     def experiments(self) -> list[str]:
-        """Which were run, in their order."""
+        """The experiments that were run, in their order."""
         return list(dict.fromkeys(f.experiment for f in self.figures))
 
     def of(self, experiment: str) -> list[Figure]:
-        """One experiment's figures."""
+        """Return one experiment's figures."""
         return [f for f in self.figures if f.experiment == experiment]
 
     def value(self, experiment: str, system: str, measure: str) -> Interval:
-        """One figure.
+        """Return one figure's value with its interval.
 
         Raises:
-            EvaluationError: no such figure; the message names those of the experiment.
+            EvaluationError: no such figure; the message lists those of the experiment.
         """
-        mine = self.of(experiment)
-        for figure in mine:
+        figures = self.of(experiment)
+        for figure in figures:
             if (figure.system, figure.measure) == (system, measure):
                 return figure.interval
-        known = "; ".join(f"{f.system}, {f.measure}" for f in mine) or ", ".join(self.experiments)
-        raise EvaluationError(f"no figure {experiment!r}, {system!r}, {measure!r}; there are {known}")
+        known = "; ".join(f"{f.system}, {f.measure}" for f in figures) or ", ".join(self.experiments)
+        raise EvaluationError(f"no figure for {experiment!r}, {system!r}, {measure!r}; there are {known}")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data."""
+        """Return JSON-ready data."""
         return {"experiment": self.experiment, "format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_dict` and JSON made of one.
+        """Return the results that `to_dict` wrote.
 
         Raises:
             EvaluationError: another experiment's results, or of another format.
         """
         if (data.get("experiment"), data.get("format")) != (cls.experiment, FORMAT):
             raise EvaluationError(
-                f"these are no results of the experiment {cls.experiment}, or of another version: run it again"
+                f"not results of the experiment {cls.experiment!r} in format {FORMAT}: run the experiment again"
             )
         return cls(
             settings=data["settings"],
@@ -94,15 +109,15 @@ class MemoryResults:
         )
 
     def save(self, file: Path) -> None:
-        """Write it as JSON."""
+        """Write JSON."""
         file.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read it back.
+        """Return the results that `save` wrote.
 
         Raises:
-            EvaluationError: no such file, or something else in it.
+            EvaluationError: the file is absent, damaged, or holds something else.
         """
         try:
             return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
@@ -112,12 +127,12 @@ class MemoryResults:
 
 @dataclass(slots=True)
 class Tally:
-    """Gathers what each case gave, by system and measure.
+    """A collector of each case's values, by system and measure.
 
     Args:
-        experiment: whose.
-        seed: of the intervals.
-        against: a system that was given the same cases in the same order, with which the others are compared in pairs.
+        experiment: the experiment's name.
+        seed: seed of the intervals.
+        against: a system with the same cases in the same order, with which the others are compared in pairs.
     """
 
     experiment: str
@@ -125,21 +140,26 @@ class Tally:
     against: str = ""
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     _shares: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     curves: list[Curve] = field(default_factory=list)
 
     def add(self, system: str, measure: str, value: bool | float) -> None:
-        """One case's: whether something was so, or how much there was of it."""
+        """Add one case's value; bools become shares, numbers means."""
         key = (system, measure)
         self._values.setdefault(key, []).append(float(value))
         self._shares[key] = self._shares.get(key, True) and isinstance(value, bool)
 
+    def add_time(self, system: str, measure: str, ms: float) -> None:
+        """Add one case's milliseconds, which become the figures `<measure>, p50` and `<measure>, p95`."""
+        self._times.setdefault((system, measure), []).append(ms)
+
     def mean(self, system: str, measure: str) -> float:
-        """The mean so far."""
+        """Return the mean of the values so far."""
         values = self._values[system, measure]
         return sum(values) / len(values)
 
-    def draw(self, system: str, measure: str, along: str, points: Mapping[float, float]) -> None:
-        """A curve."""
+    def add_curve(self, system: str, measure: str, along: str, points: Mapping[float, float]) -> None:
+        """Add a curve, with y by x."""
         self.curves.append(
             Curve(
                 experiment=self.experiment, system=system, measure=measure, along=along, x=tuple(points),
@@ -148,20 +168,29 @@ class Tally:
         )  # fmt: skip
 
     def figures(self) -> list[Figure]:
-        """All of them, in the order in which they were begun."""
-        return [
+        """Return all figures, in the order in which they were begun; times come last."""
+        figures = [
             Figure(
                 experiment=self.experiment, system=system, measure=measure, share=self._shares[system, measure],
-                interval=self._interval(values, self._shares[system, measure]), moved=self._moved(measure, values),
+                interval=self._interval(values, self._shares[system, measure]), moved=self._differs(measure, values),
             )
             for (system, measure), values in self._values.items()
         ]  # fmt: skip
+        for (system, measure), times in self._times.items():
+            for percent in (50, 95):
+                figures.append(
+                    Figure(
+                        experiment=self.experiment, system=system, measure=f"{measure}, p{percent}", share=False,
+                        interval=percentile_interval(times, percent, seed=self.seed),
+                    )
+                )  # fmt: skip
+        return figures
 
     def _interval(self, values: list[float], share: bool) -> Interval:
         return share_interval(int(sum(values)), len(values)) if share else mean_interval(values, seed=self.seed)
 
-    def _moved(self, measure: str, values: list[float]) -> bool:
-        known = self._values.get((self.against, measure))
-        if known is None:
+    def _differs(self, measure: str, values: list[float]) -> bool:
+        base = self._values.get((self.against, measure))
+        if base is None:
             return False
-        return paired_difference(known, values, seed=self.seed).excludes_zero
+        return paired_difference(base, values, seed=self.seed).excludes_zero

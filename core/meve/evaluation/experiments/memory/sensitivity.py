@@ -1,9 +1,9 @@
-"""What moves when a weight or a threshold of the policy is halved or doubled?
+"""The sensitivity experiment: what changes when a weight or threshold of the policy is halved or doubled.
 
-One story for each setting: facts, false ones a day later, a few rounds of questions that are answered rightly and
-reflected upon; then two and a half months in which nobody asks, one round of maintenance, and every question again.
-Lives are lengthened to a year, so that it isn't expiry that decides. The false facts are `intent_bound`, the right ones
-`factual`, so that the boost of a class has a say.
+Every setting gets the same history: facts, false facts a day later, and a few rounds of questions with right answers
+and reflection. Then come 75 days without questions, one round of maintenance, and every question again. Times to live
+are a year, so that nothing expires. False facts are `intent_bound` and right ones `factual`, so that the boosts of the
+classes matter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +11,19 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from meve.evaluation.experiments.memory.environment import K, Scene, Stage
-from meve.evaluation.experiments.memory.facts import Fact
-from meve.evaluation.experiments.memory.false_facts import ANSWERS, RIGHT, Case, above, answered, ids, world
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox
+from meve.evaluation.experiments.memory.false_facts import (
+    ANSWERS,
+    RIGHT,
+    Case,
+    answer_round,
+    false_is_above,
+    make_cases,
+    recall_ids,
+)
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.run import Progress
+from meve.evaluation.experiments.memory.synthetic_facts import Fact
 from meve.memory import Policy
 from meve.memory._maintenance.plan import Upkept
 
@@ -23,7 +31,7 @@ NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
 AFTER = "right found after upkeep"
 VARIED = (
-    "ranking.similarity", "ranking.reflection", "ranking.boost", "ranking.threshold", "likeness.words",
+    "ranking.similarity", "ranking.reflection", "ranking.boost", "ranking.threshold", "relevance.words",
     "reflection.steps", "reflection.unused", "reflection.contradicted", "reflection.idle", "reflection.half_life",
     "reflection.floor", "pruning.below", "merging.similarity", "merging.related", "merging.summarise_below",
     "archiving.below", "archiving.idle",
@@ -32,96 +40,96 @@ IDLE = timedelta(days=75)
 _LIFE = {"classes": {"factual": {"ttl": timedelta(days=365)}, "intent_bound": {"ttl": timedelta(days=365)}}}
 
 
-def sensitivity(stage: Stage, progress: Progress) -> Tally:
-    """The story, once for each setting."""
-    tally = Tally(NAME, stage.seed, against=DEFAULT)
-    full = stage.sizes
+def run_sensitivity(environment: Environment, progress: Progress) -> Tally:
+    """Run the history once for each setting."""
+    tally = Tally(NAME, environment.seed, against=DEFAULT)
+    sizes = environment.sizes
     small = replace(
-        full,
-        users=-(-full.users // 2),
-        facts=min(30, full.facts),
-        false=min(10, full.false),
-        rounds=min(3, full.rounds),
+        sizes,
+        users=-(-sizes.users // 2),
+        facts=min(30, sizes.facts),
+        false=min(10, sizes.false),
+        rounds=min(3, sizes.rounds),
     )
-    settings = dict(policies())
+    settings = dict(vary_policies())
     for n, (name, policy) in enumerate(settings.items()):
         progress(NAME, n, len(settings))
-        _story(replace(stage, sizes=small), policy, name, tally)
+        _run_story(replace(environment, sizes=small), policy, name, tally)
     return tally
 
 
-def policies() -> Iterator[tuple[str, Policy]]:
-    """The default, and each value that is varied by half and by two; what can't be doubled goes up to its bound."""
+def vary_policies() -> Iterator[tuple[str, Policy]]:
+    """Yield the default and each varied value, halved and doubled; doubled values stop at their upper limit."""
     base = Policy.from_dict(_LIFE)
     yield DEFAULT, base
     for path in VARIED:
         for sign, factor in (("halved", 0.5), ("doubled", 2.0)):
-            yield f"{path} {sign}", _with(base, path, factor)
+            yield f"{path} {sign}", _scaled_policy(base, path, factor)
 
 
-def _with(base: Policy, path: str, factor: float) -> Policy:
+def _scaled_policy(base: Policy, path: str, factor: float) -> Policy:
     group, _, name = path.partition(".")
     values: dict[str, Any] = base.model_dump()
-    values[group][name] = _times(values[group][name], factor, 100 if group in ("reflection", "pruning") else None)
+    values[group][name] = _scaled(values[group][name], factor, 100 if group in ("reflection", "pruning") else None)
     return Policy.from_dict(values)
 
 
-def _times(value: Any, factor: float, most: float | None) -> Any:  # noqa: ANN401 - whatever a policy holds
+def _scaled(value: Any, factor: float, most: float | None) -> Any:  # noqa: ANN401 - whatever a policy holds
     if isinstance(value, timedelta):
         return value * factor
     if isinstance(value, tuple):  # steps of (below, gain)
         return tuple((below, gain * factor) for below, gain in value)
-    bound = most if most is not None else 1.0 if value <= 1 else 100.0
-    return min(bound, value * factor)
+    limit = most if most is not None else 1.0 if value <= 1 else 100.0
+    return min(limit, value * factor)
 
 
-def _story(stage: Stage, policy: Policy, name: str, tally: Tally) -> None:
-    cases, bystanders = world(stage)
-    with stage.scene(policy) as scene:
+def _run_story(environment: Environment, policy: Policy, name: str, tally: Tally) -> None:
+    cases, bystanders = make_cases(environment)
+    with environment.open_sandbox(policy) as sandbox:
         for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-            scene.tell(user, fact)
-        scene.clock.advance(timedelta(days=1))
+            sandbox.add_fact(user, fact)
+        sandbox.clock.advance(timedelta(days=1))
         for case in cases:
-            scene.tell(case.user, case.false, policy_class="intent_bound")
-        for _ in range(stage.sizes.rounds):
-            answered(scene, cases, ANSWERS[RIGHT])
-        _asked(scene, cases, bystanders, name, tally)
-        scene.clock.advance(IDLE)
-        done = scene.memory.maintain()
-        _upkept(scene, cases, bystanders, done, name, tally)
+            sandbox.add_fact(case.user, case.false, policy_class="intent_bound")
+        for _ in range(environment.sizes.rounds):
+            answer_round(sandbox, cases, ANSWERS[RIGHT])
+        _check_recall(sandbox, cases, bystanders, name, tally)
+        sandbox.clock.advance(IDLE)
+        report = sandbox.memory.maintain()
+        _check_after_maintenance(sandbox, cases, bystanders, report, name, tally)
 
 
-def _asked(
-    scene: Scene, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
+def _check_recall(
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
 ) -> None:
     for case in cases:
-        found = ids(scene, case)
-        tally.add(name, FIRST, found[:1] == [case.right.id])
-        tally.add(name, ABOVE, above(found, case))
+        recalled = recall_ids(sandbox, case)
+        tally.add(name, FIRST, recalled[:1] == [case.right.id])
+        tally.add(name, ABOVE, false_is_above(recalled, case))
     for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-        found = [e.record.id for e in scene.memory.explain(fact.question, user_id=user, limit=100)]
-        tally.add(name, f"recall@{K}", fact.id in found[:K])
-        tally.add(name, CONTEXT, float(len(found)))
+        recalled = [e.record.id for e in sandbox.memory.explain(fact.question, user_id=user, limit=100)]
+        tally.add(name, f"recall@{K}", fact.id in recalled[:K])
+        tally.add(name, CONTEXT, float(len(recalled)))
 
 
-def _upkept(
-    scene: Scene,
+def _check_after_maintenance(
+    sandbox: MemorySandbox,
     cases: Sequence[Case],
     bystanders: Sequence[tuple[str, Fact]],
-    done: Upkept,
+    report: Upkept,
     name: str,
     tally: Tally,
 ) -> None:
-    def among(taken: Mapping[Any, Sequence[str]], user: str, fact: Fact) -> bool:
-        return fact.id in taken.get(user, ())
+    def is_in(removed: Mapping[Any, Sequence[str]], user: str, fact: Fact) -> bool:
+        return fact.id in removed.get(user, ())
 
     right = [*((c.user, c.right) for c in cases), *bystanders]
     for user, fact in right:
-        tally.add(name, "right pruned", among(done.pruned, user, fact))
-        gone = (done.archived, done.summarised, done.superseded, done.merged)
-        tally.add(name, "right archived or merged", any(among(taken, user, fact) for taken in gone))
+        tally.add(name, "right pruned", is_in(report.pruned, user, fact))
+        gone = (report.archived, report.summarised, report.superseded, report.merged)
+        tally.add(name, "right archived or merged", any(is_in(removed, user, fact) for removed in gone))
     for case in cases:
-        tally.add(name, "false pruned", among(done.pruned, case.user, case.false))
+        tally.add(name, "false pruned", is_in(report.pruned, case.user, case.false))
     for user, fact in right:
-        found = scene.memory.search(fact.question, user_id=user, limit=K)
-        tally.add(name, AFTER, fact.text in found.text)
+        recalled = sandbox.memory.search(fact.question, user_id=user, limit=K)
+        tally.add(name, AFTER, fact.text in recalled.text)

@@ -1,52 +1,52 @@
-"""A wrong tag: does it hide the right memory? Beside a store that filters by tags, and does no more.
+"""The tags experiment: whether a wrong tag hides the right memory, beside a store that only filters by tags.
 
-Every fact carries its topic as a tag. It is asked for with that tag, with none, with another topic's, with one that
-nobody has; and with the right one where the memory itself was tagged wrongly when it was added.
+Every fact has its topic as a tag. It is asked for with that tag, without a tag, with another topic's tag, and with an
+unknown tag. Facts that were added with a wrong tag are asked for with the right one.
 """
 
 from random import Random
 
-from meve.evaluation.experiments.memory.environment import Entry, K, Plain, Scene, Stage
-from meve.evaluation.experiments.memory.facts import TOPICS, Fact, facts
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.run import Progress
+from meve.evaluation.experiments.memory.synthetic_facts import TOPICS, Fact, make_facts
 
 NAME = "tags"
 MEMORY, FILTER = "memory", "plain vectors, filtered by tag"
-ASKED = ("right tag", "no tag", "another topic's tag", "a tag nobody has", "memory tagged wrongly")
+CASES = ("right tag", "no tag", "another topic's tag", "a tag nobody has", "memory tagged wrongly")
 
 
-def tags(stage: Stage, progress: Progress) -> Tally:
+def run_tags(environment: Environment, progress: Progress) -> Tally:
     """Ask for every fact with every tag."""
-    tally = Tally(NAME, stage.seed)
-    rng = stage.rng(NAME)
-    plain = Plain(stage.embedder)
-    with stage.scene() as scene:
-        for n, user in enumerate(stage.users):
-            progress(NAME, n, len(stage.users))
-            known = facts(rng, stage.sizes.facts)
-            strays = {fact.id for fact in known[::5]}  # tagged wrongly
-            stored = {fact.id: _other(rng, fact) if fact.id in strays else fact.topic for fact in known}
-            for fact in known:
-                scene.memory.add(
-                    fact.text, user_id=user, source="doc", policy_class="factual", id=fact.id, tags=[stored[fact.id]]
+    tally = Tally(NAME, environment.seed)
+    rng = environment.rng(NAME)
+    plain = PlainStore(environment.embedder)
+    with environment.open_sandbox() as sandbox:
+        for n, user in enumerate(environment.users):
+            progress(NAME, n, len(environment.users))
+            facts = make_facts(rng, environment.sizes.facts)
+            mistagged = {fact.id for fact in facts[::5]}
+            tags = {fact.id: _other_topic(rng, fact) if fact.id in mistagged else fact.topic for fact in facts}
+            for fact in facts:
+                sandbox.memory.add(
+                    fact.text, user_id=user, source="doc", policy_class="factual", id=fact.id, tags=[tags[fact.id]]
                 )
-            plain.add([Entry(id=f.id, text=f.text, user=user, tag=stored[f.id]) for f in known])
-            for fact in known:
-                if fact.id in strays:
-                    _ask(scene, plain, user, fact, fact.topic, ASKED[4], tally)
+            plain.add([PlainEntry(id=f.id, text=f.text, user=user, tag=tags[f.id]) for f in facts])
+            for fact in facts:
+                if fact.id in mistagged:
+                    _ask(sandbox, plain, user, fact, fact.topic, CASES[4], tally)
                     continue
-                for how, tag in zip(ASKED, (fact.topic, "", _other(rng, fact), "zoology"), strict=False):
-                    _ask(scene, plain, user, fact, tag, how, tally)
+                for case, tag in zip(CASES, (fact.topic, "", _other_topic(rng, fact), "zoology"), strict=False):
+                    _ask(sandbox, plain, user, fact, tag, case, tally)
     return tally
 
 
-def _other(rng: Random, fact: Fact) -> str:
+def _other_topic(rng: Random, fact: Fact) -> str:
     return rng.choice([topic for topic in TOPICS if topic != fact.topic])
 
 
-def _ask(scene: Scene, plain: Plain, user: str, fact: Fact, tag: str, how: str, tally: Tally) -> None:
-    found = scene.memory.search(fact.question, user_id=user, tags=[tag] if tag else None, limit=K)
-    near = plain.search(fact.question, user=user, tag=tag)
-    tally.add(MEMORY, how, fact.id in [r.id for r in found.records])
-    tally.add(FILTER, how, fact.id in [entry.id for entry in near])
+def _ask(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, tag: str, case: str, tally: Tally) -> None:
+    recall = sandbox.memory.search(fact.question, user_id=user, tags=[tag] if tag else None, limit=K)
+    entries = plain.search(fact.question, user=user, tag=tag)
+    tally.add(MEMORY, case, fact.id in [r.id for r in recall.records])
+    tally.add(FILTER, case, fact.id in [entry.id for entry in entries])

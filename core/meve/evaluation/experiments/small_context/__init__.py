@@ -1,1 +1,1 @@
-"""How much of what a question needs goes into a small model's window, and at how many tokens?"""
+"""The small-context experiments: how much of the evidence fits into a small model's window, and at how many tokens."""

@@ -1,4 +1,4 @@
-"""The experiment on small contexts: five strategies on two sets under two limits, thresholds, windows."""
+"""The small-context experiment: five strategies on two sets under two limits, and sweeps of thresholds and windows."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,29 +9,27 @@ from typing import ClassVar, TypeAlias
 from meve.components.embedders import resolve_embedder
 from meve.components.entities import resolve_entities
 from meve.components.tokenizers import resolve_tokens
-from meve.dialogue import Dialogue, SmallContext
-from meve.dialogue import SmallContextOptions
+from meve.dialogue import Dialogue, SmallContext, SmallContextOptions
 from meve.errors import ConfigurationError, EvaluationError, wrap_errors
-from meve.evaluation._answer_matching import searchable_answers, words
+from meve.evaluation._answer_matching import searchable_answers, share_of_words
+from meve.evaluation._set_runner import Progress
 from meve.evaluation.datasets.synthetic_dialogues import DialogueQuestion, read_locomo_dialogues, read_wiki_dialogues
 from meve.evaluation.experiments._experiment import QUESTIONS, SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.small_context.paper_values import LIMIT, SPENT
 from meve.evaluation.experiments.small_context.strategies import FULL, READERS, STRATEGIES, Strategy
-from meve.evaluation.measures.fact_recovery import facts
-from meve.evaluation.measures.token_recall import recalled
-from meve.evaluation.types import Outcome
-from meve.evaluation.peers import named
-from meve.evaluation.results import versions
-from meve.evaluation._set_runner import Progress
-from meve.evaluation.types import SystemOutput
+from meve.evaluation.measures.answers import token_recall
+from meve.evaluation.measures.gold_passages import fact_recovery
+from meve.evaluation.peers import import_function
+from meve.evaluation.results import collect_versions
+from meve.evaluation.types import Outcome, SystemOutput
 
 RECOVERY, IN_CONTEXT, ANSWERED, TOKENS = "fact recovery", "context token recall", "token recall", "tokens"
 MS = "ms to compose"
 WIKI, LOCOMO = "2wiki", "locomo"
-SWEEP, REACH, FILTER = "thresholds", "windows", "what windows leave"
+SWEEP, WINDOW_SWEEP, FILTER = "thresholds", "windows", "what windows leave"
 THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
-REACHES = (0, 1, 2, 5, 10, 20)
+WINDOW_SIZES = (0, 1, 2, 5, 10, 20)
 QUIET = "2wiki among chit-chat that names nothing"
 QUIET_CHAT = 0.97
 """The share of chit-chat there: stretches so long that windows leave most of them out."""
@@ -39,187 +37,198 @@ CHAT = 0.9
 """The share of chit-chat among the turns of 2Wiki's dialogues."""
 
 Reader: TypeAlias = Callable[[str, str], str]
-"""A model that reads: from the question and a context to an answer."""
+"""A function from a question and a context to an answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallResults(MemoryResults):
-    """All of a run."""
+class SmallContextResults(MemoryResults):
+    """The results of a run."""
 
     experiment: ClassVar[str] = "small-context"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmallContexts:
-    """What to measure."""
+class SmallContextBenchOptions:
+    """The options of the small-context experiment."""
 
     data: Path
-    """The folder with a folder a set: `2wiki`, `irc` and `locomo`."""
+    """The folder with the folders `2wiki`, `irc` and `locomo`."""
     questions: int | None = QUESTIONS
-    """A set; None for all."""
+    """Questions a set; None for all."""
     aside: int = 0
-    """How many of 2Wiki's, those drawn first, are passed over."""
+    """How many of 2Wiki's first questions are skipped."""
     chat: float = CHAT
     seed: int = SEED
     embedder: str | None = None
     entities: str | None = None
     reader: str | None = None
-    """`module:function`, a `Reader`; None for measuring on the context alone."""
+    """`module:function`, a `Reader`; None to measure the context alone."""
 
 
-def small_contexts(wanted: SmallContexts, progress: Progress = lambda *_: None) -> SmallResults:
-    """Run it.
+def run_small_context(options: SmallContextBenchOptions, progress: Progress = lambda *_: None) -> SmallContextResults:
+    """Run the experiment; the same options give the same figures, except for milliseconds.
 
     Args:
-        wanted: what; the same gives the same figures but for milliseconds.
-        progress: told of the stage, how much of it is done, and of how much.
+        options: the options.
+        progress: called with the stage, how many of its steps are done, and how many there are.
 
     Raises:
-        DatasetError: a set that is absent, cut short or of another format.
-        ConfigurationError: a reader that can't be had, or a share that can't be.
-        ModelError: an embedder that can't be had.
+        DatasetError: a set that is absent, truncated or of another format.
+        ConfigurationError: a reader that can't be imported, or `chat` outside [0, 1).
+        ModelError: an embedder that can't be loaded.
     """
-    if not 0 <= wanted.chat < 1:
-        raise ConfigurationError(f"chat is {wanted.chat!r}: give a share from 0 up to, but not including, 1")
-    reader = None if wanted.reader is None else named(wanted.reader, option="--reader", example="my_model:answer")
-    stage = _Stage(wanted, reader, progress)
-    wiki = read_wiki_dialogues(wanted.data, questions=wanted.questions, seed=wanted.seed, chat=wanted.chat, aside=wanted.aside)
-    quiet = stage.quiet(wanted)
-    locomo = read_locomo_dialogues(wanted.data, questions=wanted.questions, seed=wanted.seed)
-    found = [
-        *stage.compared(WIKI, wiki),
-        *stage.compared(LOCOMO, locomo),
-        stage.swept(SWEEP, wiki, {f"{t:.2f}": (t, replace(SmallContextOptions(), threshold=t)) for t in THRESHOLDS}, (LIMIT, SPENT)),
-        stage.swept(REACH, wiki, {f"±{w}": (w, SmallContextOptions(window=w, threshold=None)) for w in REACHES}, (LIMIT,)),
-        *stage.compared(QUIET, quiet, (LIMIT,)),
-        stage.filtered({WIKI: wiki, LOCOMO: locomo, QUIET: quiet}),
+    if not 0 <= options.chat < 1:
+        raise ConfigurationError(f"chat must be at least 0 and less than 1, got {options.chat!r}")
+    reader = (
+        None
+        if options.reader is None
+        else import_function(options.reader, option="--reader", example="my_model:answer")
+    )
+    runner = _Runner(options, reader, progress)
+    wiki = read_wiki_dialogues(
+        options.data, questions=options.questions, seed=options.seed, chat=options.chat, aside=options.aside
+    )
+    quiet = runner.read_quiet_dialogues(options)
+    locomo = read_locomo_dialogues(options.data, questions=options.questions, seed=options.seed)
+    thresholds = {f"{t:.2f}": (t, replace(SmallContextOptions(), threshold=t)) for t in THRESHOLDS}
+    windows = {f"±{w}": (w, SmallContextOptions(window=w, threshold=None)) for w in WINDOW_SIZES}
+    tallies = [
+        *runner.compare_strategies(WIKI, wiki),
+        *runner.compare_strategies(LOCOMO, locomo),
+        runner.sweep(SWEEP, wiki, thresholds, (LIMIT, SPENT)),
+        runner.sweep(WINDOW_SWEEP, wiki, windows, (LIMIT,)),
+        *runner.compare_strategies(QUIET, quiet, (LIMIT,)),
+        runner.count_window_turns({WIKI: wiki, LOCOMO: locomo, QUIET: quiet}),
     ]
-    return SmallResults(
-        settings={
-            "seed": wanted.seed, "questions": {WIKI: len(wiki), LOCOMO: len(locomo)}, "aside": wanted.aside,
-            "chat": wanted.chat, "turns": {WIKI: _mean(wiki), LOCOMO: _mean(locomo), QUIET: _mean(quiet)},
-            "small": asdict(SmallContextOptions()), "reader": wanted.reader or "", "embedder": stage.embedder.name,
-            "entities": stage.entities.name, "tokens": stage.tokens.name, "versions": versions(),
-        },
-        figures=tuple(figure for tally in found for figure in tally.figures()),
-        curves=tuple(curve for tally in found for curve in tally.curves),
-    )  # fmt: skip
+    settings = {
+        "seed": options.seed, "questions": {WIKI: len(wiki), LOCOMO: len(locomo)}, "aside": options.aside,
+        "chat": options.chat, "turns": {WIKI: _mean(wiki), LOCOMO: _mean(locomo), QUIET: _mean(quiet)},
+        "small": asdict(SmallContextOptions()), "reader": options.reader or "", "embedder": runner.embedder.name,
+        "entities": runner.entities.name, "tokens": runner.tokens.name, "versions": collect_versions(),
+    }  # fmt: skip
+    return SmallContextResults.from_tallies(settings, tallies)
 
 
-def _mean(told: Sequence[DialogueQuestion]) -> dict[str, float]:
-    count = max(1, len(told))
+def _mean(questions: Sequence[DialogueQuestion]) -> dict[str, float]:
+    count = max(1, len(questions))
     return {
-        "turns": round(sum(len(t.turns) for t in told) / count, 1),
-        "chit-chat": round(sum(t.chat for t in told) / count, 1),
+        "turns": round(sum(len(q.turns) for q in questions) / count, 1),
+        "chit-chat": round(sum(q.chat for q in questions) / count, 1),
     }
 
 
-class _Stage:
-    """Parts, and the dialogues that were read already."""
+class _Runner:
+    """The models, and the dialogues that were read already."""
 
-    def __init__(self, wanted: SmallContexts, reader: Reader | None, progress: Progress) -> None:
-        self.embedder, self.tokens = resolve_embedder(wanted.embedder), resolve_tokens(None)
-        self.entities = resolve_entities(wanted.entities)
-        self._seed, self._reader, self._progress = wanted.seed, reader, progress
-        self._read: dict[str, Dialogue] = {}
+    def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: Progress) -> None:
+        self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
+        self.entities = resolve_entities(options.entities)
+        self._seed, self._reader, self._progress = options.seed, reader, progress
+        self._dialogues: dict[str, Dialogue] = {}
 
-    def quiet(self, wanted: SmallContexts) -> list[DialogueQuestion]:
-        """2Wiki's questions again, in dialogues whose chit-chat names nothing: where windows have most to leave out."""
+    def read_quiet_dialogues(self, options: SmallContextBenchOptions) -> list[DialogueQuestion]:
+        """Return 2Wiki's questions in dialogues whose chit-chat names nothing, where windows leave most out."""
         return read_wiki_dialogues(
-            wanted.data, questions=wanted.questions, seed=wanted.seed, chat=QUIET_CHAT, aside=wanted.aside,
-            quiet=lambda texts: [not named for named in self.entities.detect(texts)], name="quiet ",
+            options.data, questions=options.questions, seed=options.seed, chat=QUIET_CHAT, aside=options.aside,
+            select=lambda texts: [not entities for entities in self.entities.detect(texts)], name="quiet ",
         )  # fmt: skip
 
-    def compared(self, name: str, told: Sequence[DialogueQuestion], limits: Sequence[int] = (LIMIT, SPENT)) -> list[Tally]:
-        """Every strategy under each limit."""
+    def compare_strategies(
+        self, name: str, questions: Sequence[DialogueQuestion], limits: Sequence[int] = (LIMIT, SPENT)
+    ) -> list[Tally]:
+        """Measure every strategy under each limit."""
         strategies = {**STRATEGIES, **(READERS if self._reader else {})}
-        tallies = {most: Tally(f"{name}, {most:,} tokens", self._seed, against=FULL) for most in limits}
-        for one in self._each(name, told):
-            for most, tally in tallies.items():
+        tallies = {limit: Tally(f"{name}, {limit:,} tokens", self._seed, against=FULL) for limit in limits}
+        for question in self._each(name, questions):
+            for limit, tally in tallies.items():
                 for system, strategy in strategies.items():
-                    self._measure(tally, system, one, strategy, most, answer=most == LIMIT)
+                    self._measure(tally, system, question, strategy, limit, answer=limit == LIMIT)
         return list(tallies.values())
 
-    def swept(
-        self, name: str, told: Sequence[DialogueQuestion], settings: Mapping[str, tuple[float, SmallContextOptions]], limits: Sequence[int]
+    def sweep(
+        self,
+        name: str,
+        questions: Sequence[DialogueQuestion],
+        settings: Mapping[str, tuple[float, SmallContextOptions]],
+        limits: Sequence[int],
     ) -> Tally:
-        """The whole under other settings."""
+        """Measure the whole method under each setting and limit."""
         tally = Tally(name, self._seed)
-        labels = {(label, most): f"{label}, {most:,} tokens" for most in limits for label in settings}
-        for one in self._each(name, told):
-            for (label, most), system in labels.items():
-                self._measure(tally, system, one, Strategy(how=settings[label][1]), most, brief=True)
-        for most in limits:
+        labels = {(label, limit): f"{label}, {limit:,} tokens" for limit in limits for label in settings}
+        for question in self._each(name, questions):
+            for (label, limit), system in labels.items():
+                self._measure(tally, system, question, Strategy(options=settings[label][1]), limit, timed=False)
+        for limit in limits:
             for measure in (RECOVERY, TOKENS):
-                points = {x: tally.mean(labels[label, most], measure) for label, (x, _) in settings.items()}
-                tally.draw(f"{most:,} tokens", measure, name[:-1], points)
+                points = {x: tally.mean(labels[label, limit], measure) for label, (x, _) in settings.items()}
+                tally.add_curve(f"{limit:,} tokens", measure, name[:-1], points)
         return tally
 
-    def filtered(self, sets: Mapping[str, Sequence[DialogueQuestion]]) -> Tally:
-        """How many turns name something, and how many lie around one that does."""
+    def count_window_turns(self, sets: Mapping[str, Sequence[DialogueQuestion]]) -> Tally:
+        """Tally the share of turns that name something, and of those in a window around one."""
         tally = Tally(FILTER, self._seed)
-        for name, told in sets.items():
-            for one in {t.dialogue: t for t in told}.values():
-                read = self._dialogue(one).read()
-                tally.add(name, "turns that name something", float(read.anchors.mean()))
-                for reach in (2, 10):
-                    inside = float(read.mask_passages(read.find_windows(reach)).mean())
-                    tally.add(name, f"turns within ±{reach} of one", inside)
+        for name, questions in sets.items():
+            for question in {q.dialogue: q for q in questions}.values():
+                snapshot = self._dialogue(question).read()
+                tally.add(name, "turns that name something", float(snapshot.anchors.mean()))
+                for window in (2, 10):
+                    inside = float(snapshot.mask_passages(snapshot.find_windows(window)).mean())
+                    tally.add(name, f"turns within ±{window} of one", inside)
         return tally
 
-    def _each(self, name: str, told: Sequence[DialogueQuestion]) -> Iterator[DialogueQuestion]:
-        if not told:
-            raise EvaluationError(f"{name} has no questions left: ask for more, or pass over fewer")
-        for n, one in enumerate(told):
-            self._progress(name, n, len(told))
-            yield one
-        self._progress(name, len(told), len(told))
+    def _each(self, name: str, questions: Sequence[DialogueQuestion]) -> Iterator[DialogueQuestion]:
+        if not questions:
+            raise EvaluationError(f"{name} has no questions left: raise --questions, or lower --aside")
+        for n, question in enumerate(questions):
+            self._progress(name, n, len(questions))
+            yield question
+        self._progress(name, len(questions), len(questions))
 
-    def _dialogue(self, one: DialogueQuestion) -> Dialogue:
-        if one.dialogue not in self._read:
-            made = Dialogue.from_turns(one.turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens)
-            self._read[one.dialogue] = made
-            made.read()
-        return self._read[one.dialogue]
+    def _dialogue(self, question: DialogueQuestion) -> Dialogue:
+        if question.dialogue not in self._dialogues:
+            dialogue = Dialogue.from_turns(
+                question.turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens
+            )
+            self._dialogues[question.dialogue] = dialogue
+            dialogue.read()
+        return self._dialogues[question.dialogue]
 
     def _measure(
-        self, tally: Tally, system: str, one: DialogueQuestion, strategy: Strategy, most: int, *, answer: bool = False,
-        brief: bool = False,
+        self, tally: Tally, system: str, question: DialogueQuestion, strategy: Strategy, limit: int, *,
+        answer: bool = False, timed: bool = True,
     ) -> None:  # fmt: skip
-        dialogue = self._dialogue(one)
+        dialogue = self._dialogue(question)
         start = time.perf_counter()
-        context = strategy.context(dialogue, one.question.text, most)
-        took = 1_000 * (time.perf_counter() - start)
-        outcome = _outcome(one, context, took)
-        tally.add(system, RECOVERY, facts(one.question, outcome) or 0.0)
-        if (there := recalled(one.question, outcome)) is not None:
-            tally.add(system, IN_CONTEXT, there)
-        if answer and self._reader is not None and (said := answered(one, self._reader, context)) is not None:
-            tally.add(system, ANSWERED, said)
+        context = strategy.build_context(dialogue, question.question.text, limit)
+        ms = 1_000 * (time.perf_counter() - start)
+        outcome = _outcome(question, context, ms)
+        tally.add(system, RECOVERY, fact_recovery(question.question, outcome) or 0.0)
+        if (in_context := token_recall(question.question, outcome)) is not None:
+            tally.add(system, IN_CONTEXT, in_context)
+        if answer and self._reader and (answered := answer_recall(question, self._reader, context)) is not None:
+            tally.add(system, ANSWERED, answered)
         tally.add(system, TOKENS, float(context.tokens))
-        if not brief:
-            tally.add(system, MS, took)
+        if timed:
+            tally.add(system, MS, ms)
 
 
-def answered(one: DialogueQuestion, reader: Reader, context: SmallContext) -> float | None:
-    """The share of the answer's distinct words that a reader's answer holds; None where they can't be looked for.
+def answer_recall(question: DialogueQuestion, reader: Reader, context: SmallContext) -> float | None:
+    """Return the share of the accepted answer's distinct words in the reader's answer; None for yes and no.
 
     Source: the paper's token recall.
 
     Raises:
         EvaluationError: the reader failed, or returned something else than text.
     """
-    wanted = searchable_answers(one.question.answers)
-    if not wanted:
+    answers = searchable_answers(question.question.answers)
+    if not answers:
         return None
-    with wrap_errors(EvaluationError, f"the reader, asked question {one.question.id!r},"):
-        said = reader(one.question.text, context.text)
-    if not isinstance(said, str):
-        raise EvaluationError(f"the reader returned {type(said).__name__}: a reader returns its answer as text")
-    there = set(words(said))
-    return max(len(set(words(a)) & there) / len(set(words(a))) for a in wanted)
+    with wrap_errors(EvaluationError, f"the reader, asked question {question.question.id!r},"):
+        answer = reader(question.question.text, context.text)
+    if not isinstance(answer, str):
+        raise EvaluationError(f"the reader returned {type(answer).__name__}: return the answer as text")
+    return share_of_words(answers, answer)
 
 
-def _outcome(one: DialogueQuestion, context: SmallContext, ms: float) -> Outcome:
+def _outcome(question: DialogueQuestion, context: SmallContext, ms: float) -> Outcome:
     output = SystemOutput(passages=(), ranked=(), text=context.text, tokens=context.tokens)
-    return Outcome(question_id=one.question.id, output=output, ms=ms)
+    return Outcome(question_id=question.question.id, output=output, ms=ms)

@@ -1,0 +1,226 @@
+"""LangGraph's stores and ours: which rules each keeps, and what a search costs the event loop.
+
+    python benchmarks/langgraph_stores.py rules
+    python benchmarks/langgraph_stores.py speed
+
+`rules` runs the contract suite of LangGraph stores and prints a table of the rules that some store breaks.
+`speed` asks each store in turn, over 5,000 items with vectors of 384 numbers: the latency of `asearch`, the longest
+time for which the loop stood still meanwhile (and for which it does with nothing to do), and what ours takes beyond the
+call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured, and each computes on one
+core (OPENBLAS_NUM_THREADS=1): threads of OpenBLAS wait for one another wherever others keep the cores busy.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import io
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import pytest
+from langgraph.store.base import PutOp
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from langchain_meve import MeVeStore  # noqa: E402
+from meve._formulas import normalize  # noqa: E402
+from meve.memory import GovernedMemory  # noqa: E402
+from meve.types import FloatArray  # noqa: E402
+from tests.langchain_integration import langgraph_stores  # noqa: E402
+from tests.langchain_integration.graph_store_contract.contract import list_rules  # noqa: E402
+
+ITEMS, ROUNDS, CALLS, BEAT = 5_000, 60, 300, 0.001
+IDLE = "nothing, for 10 ms"
+PLACE = ("memories", "alice")
+STORES = {
+    "InMemoryStore": ["TestInMemoryStore"],
+    "SqliteStore": ["TestSqliteStore"],
+    "AsyncSqliteStore": ["TestAsyncSqliteStore"],
+    "MeVeStore": ["TestMeVeStore", "TestMeVeStoreOfOneUser"],
+}
+
+
+class Looked:
+    """An embedder whose vectors are sums of fixed ones, a word each."""
+
+    name, dimension, similarity = "looked-up", 384, "cosine"
+
+    def __init__(self) -> None:
+        self._words: dict[str, FloatArray] = {}
+        self._dice = np.random.default_rng(1)
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Shape (384,)."""
+        vector: FloatArray = self.embed_passages([text])[0]
+        return vector
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Shape (n, 384)."""
+        return normalize(np.stack([np.sum([self._of(word) for word in text.split()], axis=0) for text in texts]))
+
+    def _of(self, word: str) -> FloatArray:
+        if word not in self._words:
+            self._words[word] = self._dice.normal(size=self.dimension).astype(np.float32)
+        return self._words[word]
+
+
+class Outcomes:
+    """What became of each rule, by test class."""
+
+    def __init__(self) -> None:
+        self.of: dict[tuple[str, str], str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Pytest tells of each step of each test."""
+        told = report.when == "call" or (report.when == "setup" and report.outcome != "passed")
+        if told:
+            kind, test = report.nodeid.split("::")[1:]
+            why = getattr(report, "wasxfail", "").removeprefix("reason: ")
+            outcome = "yes" if report.passed else f"no: {why}" if why else "–" if report.skipped else "FAILED"
+            key = (kind, test.partition("[")[0].removeprefix("test_"))
+            rank = ("–", "yes").index
+            before = self.of.get(key, outcome)
+            worse = [each for each in (outcome, before) if each not in ("–", "yes")]
+            self.of[key] = worse[0] if worse else max(outcome, before, key=rank)
+
+
+def compare_rules() -> None:
+    """Run the suite on every store, and print where each stands."""
+    outcomes = Outcomes()
+    file = ROOT / "tests" / "langchain_integration" / "test_graph_store_contract.py"
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(file)], plugins=[outcomes])
+    stands: dict[str, list[str]] = {}
+    for name in list_rules():
+        found = [[outcomes.of.get((kind, name), "–") for kind in kinds] for kinds in STORES.values()]
+        stands[name] = [next((each for each in mine if each not in ("yes", "–")), mine[0]) for mine in found]
+    print(f"| of {len(stands)} rules | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
+    for mark, said in (("yes", "kept"), ("no", "broken"), ("–", "not applicable")):
+        counts = [sum(each[n].startswith(mark) for each in stands.values()) for n in range(len(STORES))]
+        print(f"| {said} | {' | '.join(map(str, counts))} |")
+    print(f"\n| rule | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
+    for name, each in stands.items():
+        if any(outcome not in ("yes", "–") for outcome in each):
+            print(f"| {list_rules()[name]} | {' | '.join(each)} |")
+
+
+async def compare_speed() -> None:
+    """Ask every store in turn."""
+    dice, embedder = np.random.default_rng(2), Looked()
+    words = [f"word{n}" for n in range(2_000)]
+    texts = [" ".join(dice.choice(words, 12)) for _ in range(ITEMS)]
+    questions = [" ".join(dice.choice(words, 4)) for _ in range(ROUNDS)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        memory = GovernedMemory.open(folder / "memory.db", embedder=embedder)
+        theirs = await langgraph_stores.open_async(folder / "store.db", embedder)
+        stores: dict[str, Any] = {
+            "InMemoryStore": langgraph_stores.in_memory(embedder),
+            "AsyncSqliteStore": theirs,
+            "MeVeStore": MeVeStore(memory),
+        }
+        for store in stores.values():
+            for begin in range(0, ITEMS, 500):
+                ops = [PutOp(PLACE, f"k{n}", {"text": texts[n], "n": n}) for n in range(begin, begin + 500)]
+                await store.abatch(ops)
+            await store.asearch(PLACE, query=texts[0])
+        await _timed(stores, questions)
+        await _over_core(memory, stores["MeVeStore"], questions[0])
+        await langgraph_stores.close_async(theirs)
+        memory.close()
+
+
+async def _timed(stores: dict[str, Any], questions: Sequence[str]) -> None:
+    stalls: dict[str, list[float]] = {name: [] for name in [*stores, IDLE]}
+    taken: dict[str, list[float]] = {name: [] for name in stalls}
+    dice = np.random.default_rng(3)
+    for question in questions:
+        for name in dice.permutation(list(stalls)):
+            call = asyncio.sleep(0.01) if name == IDLE else stores[name].asearch(PLACE, query=question)
+            latency, stall = await _probed(call)
+            taken[name].append(latency)
+            stalls[name].append(stall)
+    print(f"medians of {len(questions)} over {ITEMS:,} items, in changing order; milliseconds")
+    print("| | `asearch` | longest stall of the loop, median | worst |\n|---|---:|---:|---:|")
+    for name, stood in stalls.items():
+        median = "" if name == IDLE else f"{statistics.median(taken[name]) * 1e3:.1f}"
+        print(f"| {name} | {median} | {statistics.median(stood) * 1e3:.1f} | {max(stood) * 1e3:.1f} |")
+
+
+async def _over_core(memory: GovernedMemory, store: MeVeStore, question: str) -> None:
+    """What ours takes beyond the call that it wraps: the middle of what pairs of calls differ by."""
+    pairs: dict[str, tuple[Callable[[], object], Callable[[], object], Callable[[], Awaitable[object]]]] = {
+        "get": (
+            lambda: memory.items.get(PLACE, "k7", user_id="alice"),
+            lambda: store.get(PLACE, "k7"),
+            lambda: store.aget(PLACE, "k7"),
+        ),
+        "search": (
+            lambda: memory.items.search(PLACE, user_id="alice", query=question),
+            lambda: store.search(PLACE, query=question),
+            lambda: store.asearch(PLACE, query=question),
+        ),
+    }
+    print(
+        f"\nmedians of {CALLS} calls, in turn; milliseconds\n| | `memory.items` | sync | async |\n|---|---:|---:|---:|"
+    )
+    for name, (core, sync, task) in pairs.items():
+        taken: list[tuple[float, float, float]] = []
+        for _ in range(CALLS):
+            moments = [time.perf_counter()]
+            core()
+            moments.append(time.perf_counter())
+            sync()
+            moments.append(time.perf_counter())
+            await task()
+            moments.append(time.perf_counter())
+            one, two, three = np.diff(moments) * 1e3
+            taken.append((one, two - one, three - one))
+        base, over, over_async = np.median(taken, axis=0)
+        print(f"| {name} | {base:.3f} | {over:+.3f} | {over_async:+.3f} |")
+
+
+async def _probed(call: Awaitable[object]) -> tuple[float, float]:
+    """How long a call takes, and for how long the loop stood still at most, in seconds."""
+    longest, running = 0.0, True
+
+    async def beat() -> None:
+        nonlocal longest
+        while running:
+            begun = time.perf_counter()
+            await asyncio.sleep(BEAT)
+            longest = max(longest, time.perf_counter() - begun - BEAT)
+
+    probe = asyncio.create_task(beat())
+    await asyncio.sleep(BEAT)
+    longest = 0.0
+    begun = time.perf_counter()
+    await call
+    latency = time.perf_counter() - begun
+    running = False
+    await probe
+    return latency, longest
+
+
+def main() -> None:
+    """One of the two."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rules", "speed"])
+    if parser.parse_args().what == "rules":
+        compare_rules()
+    else:
+        asyncio.run(compare_speed())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""mem0's local store as a peer of `meve bench memory-recall`, with the same embedder and no model to rewrite texts.
+
+It is no part of any extra: `pip install mem0ai` into an environment of its own. Prints how long adding takes.
+"""
+
+import atexit
+import os
+import shutil
+import statistics
+import tempfile
+import time
+
+from langchain_meve import MeVeEmbeddings
+from meve.evaluation.experiments.memory.recall import K, Search, Turns
+
+DIMENSION = 256
+"""The dimension of MeVe's built-in embedder."""
+
+
+def mem0(turns: Turns) -> Search:
+    """Store the turns without inference; return the search for the best `K` of a user."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ |= {"MEM0_DIR": folder, "MEM0_TELEMETRY": "False"}
+    from mem0 import Memory
+
+    store = {"path": f"{folder}/qdrant", "embedding_model_dims": DIMENSION, "on_disk": True}
+    memory = Memory.from_config(
+        {
+            "vector_store": {"provider": "qdrant", "config": store},
+            "embedder": {"provider": "langchain", "config": {"model": MeVeEmbeddings()}},
+            "llm": {"provider": "openai", "config": {"api_key": "none: it is never asked"}},
+        }
+    )
+    times = []
+    for user, user_turns in turns.items():
+        for turn in user_turns:
+            start = time.perf_counter()
+            memory.add(turn.text, user_id=user, infer=False, metadata={"turn": turn.id})
+            times.append(1_000 * (time.perf_counter() - start))
+    first, last = statistics.median(times[:300]), statistics.median(times[-300:])
+    print(f"mem0 add, p50: {first:.1f} ms for the first 300 turns, {last:.1f} ms for the last 300")
+
+    def search(user: str, question: str) -> list[str]:
+        results = memory.search(question, filters={"user_id": user}, top_k=K)["results"]
+        return [each["metadata"]["turn"] for each in results]
+
+    return search

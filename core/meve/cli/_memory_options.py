@@ -1,0 +1,82 @@
+"""Options and arguments that the `meve memory` commands share."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meve.errors import UnknownIdError
+
+if TYPE_CHECKING:
+    from meve.memory import GovernedMemory
+
+File = Annotated[Path, typer.Option("--file", envvar="MEVE_MEMORY", help="The memory's file.", metavar="FILE")]
+User = Annotated[str, typer.Option("--user", help="The user's id; write a whole number as int:42.", metavar="ID")]
+AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.", metavar="ID")]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", envvar="MEVE_POLICY", help="A policy in YAML; the default policy otherwise.", metavar="FILE"
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The audit log's key, if it has one.", metavar="FILE"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
+Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
+SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
+Reason = Annotated[str, typer.Option("--reason", help="The reason for the audit log.", metavar="TEXT")]
+
+
+@contextmanager
+def open_memory(file: Path, policy: Path | None, key: Path | None, *, make: bool = False) -> Iterator["GovernedMemory"]:
+    """Open an existing memory, or create one if `make` is true."""
+    from meve.errors import AuditError, StorageError
+    from meve.memory import GovernedMemory, Policy
+
+    if not make and not file.exists():
+        raise StorageError(f"there is no memory at {file}: check the path, or create one with meve memory add")
+    try:
+        secret = None if key is None else key.read_bytes()
+    except OSError as cause:
+        raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
+    loaded = None if policy is None else Policy.from_yaml(policy)
+    with GovernedMemory.open(file, policy=loaded, audit_key=secret) as governed_memory:
+        yield governed_memory
+
+
+@contextmanager
+def explain_unknown_id(user: str, id: str | None) -> Iterator[None]:
+    """Add the command that lists memories to the error about an unknown id."""
+    try:
+        yield
+    except UnknownIdError as cause:
+        command = shlex.join(["meve", "memory", "list", "--user", user])
+        raise UnknownIdError(f"no memory {id!r:.80} of {user}: {command} lists all") from cause
+
+
+def parse_user(name: str) -> str | int:
+    """Return the user's id; `int:42` is the number 42."""
+    if not name.startswith("int:"):
+        return name
+    try:
+        return int(name.removeprefix("int:"))
+    except ValueError:
+        raise typer.BadParameter(f"--user must be a text, or a whole number such as int:42, got {name}") from None
+
+
+def parse_span(text: str | None) -> timedelta | None:
+    """Return a duration such as 90s, 30m, 24h, 7d or 2w; None for None."""
+    from meve.memory.policy import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)  # type: ignore[return-value]
+    except ValueError as cause:
+        raise typer.BadParameter(str(cause)) from None

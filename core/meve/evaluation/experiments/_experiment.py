@@ -1,0 +1,213 @@
+"""What experiments on retrieval share: components from names, a run over sets, and results from its journal."""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
+from meve.components.verifiers import SHIPPED, resolve_verifier
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+from meve.evaluation._comparison import check_comparable
+from meve.evaluation._embedding_cache import PROBE_TEXT, CachedEmbedder
+from meve.evaluation._journal import Journal
+from meve.evaluation._set_runner import Progress, fingerprint_set, run_set
+from meve.evaluation._shared_verifier import SharedVerifier
+from meve.evaluation.measures import JudgedQuestion
+from meve.evaluation.results import (
+    Cell,
+    CurvePoint,
+    Difference,
+    Failure,
+    Results,
+    collect_versions,
+    compute_cells,
+    compute_differences,
+)
+from meve.evaluation.systems import SystemFactory
+from meve.evaluation.types import EvaluationSet, Question, SharedComponents
+from meve.pipeline.config import RetrieverConfig
+from meve.ports import Verifier
+
+SEED = 42
+QUESTIONS = 150
+"""Questions a set, unless all are requested."""
+PEER_QUESTIONS = 60
+CACHE = "embeddings.sqlite"
+
+
+def load_components(
+    *,
+    embedder: str | None,
+    verifier: str | None,
+    tokens: str | None,
+    config: RetrieverConfig,
+    cache: Path,
+    peer_weights: str | None = None,
+) -> SharedComponents:
+    """Return components from names, as the command line takes them; None for the bundled ones.
+
+    Args:
+        embedder: the embedder's name.
+        verifier: the verifier's name.
+        tokens: the tokenizer's name.
+        config: the retrieval settings.
+        cache: the folder of the file that caches embeddings.
+        peer_weights: the verifier's weights for peers that load them into another runtime; by default those of a named
+            verifier, and none for the bundled one.
+
+    Raises:
+        ModelError: a model that can't be loaded.
+        ConfigurationError: an unknown name, or no calibration for that embedder's cosine.
+    """
+    cached = CachedEmbedder(resolve_embedder(embedder), cache / CACHE)
+    model: Verifier = resolve_verifier(verifier, cached)
+    if isinstance(model, CrossEncoderVerifier):
+        model = SharedVerifier(model.with_cache(0))  # a cached score must not make a later system look faster
+    return SharedComponents(
+        embedder=cached,
+        verifier=model,
+        tokens=resolve_tokens(tokens),
+        verifier_model=peer_weights or (None if model.name in ("cosine", SHIPPED) else model.name),
+        config=config,
+    )
+
+
+def run_experiment(
+    experiment: str,
+    datasets: Sequence[EvaluationSet],
+    select: Callable[[EvaluationSet], Mapping[str, tuple[SystemFactory, Sequence[Question]]]],
+    components: SharedComponents,
+    *,
+    to: Path,
+    seed: int,
+    settings: Mapping[str, Any],
+    against: str,
+    points: Callable[[EvaluationSet], Sequence[CurvePoint]] = lambda _: (),
+    since: Results | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Run every system on its questions, or resume an interrupted run, and compute the results.
+
+    Args:
+        experiment: the experiment's name.
+        datasets: the sets.
+        select: for a set, how each system is built and its questions, by the system's name.
+        components: what the systems share.
+        to: the folder for outcomes; a run with the same settings in it is resumed.
+        seed: seed of the intervals.
+        settings: what else decides the results.
+        against: the system that the others are compared with.
+        points: for a set, the points of its curve.
+        since: earlier results that these will be compared with.
+        progress: called for each question.
+
+    Raises:
+        EvaluationError: the folder holds a run with other settings, or the earlier results are of other data. Raised
+            before any question is asked.
+    """
+    fingerprints = {s.name: fingerprint_set(s) for s in datasets}
+    if since is not None:
+        check_comparable(since, experiment, fingerprints)
+    all_settings = {
+        "experiment": experiment,
+        "sets": fingerprints,
+        "seed": seed,
+        **settings,
+        "embedder": components.embedder.name,
+        "verifier": components.verifier.name,
+        "calibration": components.verifier.calibration.to_dict(),
+        "tokens": components.tokens.name,
+        "config": components.config.to_dict(),
+        "weights": _hash_weights(components),
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "as many as cores"),
+        "versions": collect_versions(),
+    }
+    cells: list[Cell] = []
+    differences: list[Difference] = []
+    failures: list[Failure] = []
+    curve: list[CurvePoint] = []
+    oddities: list[str] = []
+    descriptions: dict[str, Mapping[str, Any]] = {}
+    with closing(Journal(to, all_settings)) as journal:
+        for dataset in datasets:
+            systems = select(dataset)
+            run_set(dataset, systems, components, journal, progress)
+            judged = _judged_questions(journal, dataset, systems)
+            passage_ids = {p.id for p in dataset.passages}
+            for system, answers in judged.items():
+                cells += compute_cells(dataset.name, system, answers, seed=seed)
+                failures += _find_failures(dataset.name, system, answers)
+                oddities += _find_oddities(dataset.name, system, answers, passage_ids, components.config.max_tokens)
+            differences += compute_differences(dataset.name, judged, against, seed=seed)
+            curve += (set_points := points(dataset))
+            oddities += [
+                f"{dataset.name}, curve of {system}: {raised} queries raised, and count as empty prompts"
+                for system in dict.fromkeys(p.system for p in set_points)
+                if (raised := sum(p.raised for p in set_points if p.system == system))
+            ]
+            most = max((questions for _, questions in systems.values()), key=len)
+            descriptions[dataset.name] = _describe_set(dataset, most, fingerprints[dataset.name])
+    return Results(
+        experiment=experiment,
+        settings=all_settings,
+        sets=descriptions,
+        cells=tuple(cells),
+        differences=tuple(differences),
+        failures=tuple(failures),
+        curve=tuple(curve),
+        oddities=tuple(oddities),
+    )
+
+
+def _judged_questions(
+    journal: Journal, dataset: EvaluationSet, systems: Mapping[str, tuple[SystemFactory, Sequence[Question]]]
+) -> dict[str, list[JudgedQuestion]]:
+    return {
+        name: [(q, outcome) for q in questions if (outcome := journal.get(dataset.name, name, q.id)) is not None]
+        for name, (_, questions) in systems.items()
+    }
+
+
+def _find_failures(set_name: str, system: str, judged: Sequence[JudgedQuestion]) -> list[Failure]:
+    return [
+        Failure(set=set_name, system=system, question=q.id, error=" ".join(o.error.split())[:200])
+        for q, o in judged
+        if o.error
+    ]
+
+
+def _find_oddities(
+    set_name: str, system: str, judged: Sequence[JudgedQuestion], known: Set[str], max_tokens: int
+) -> list[str]:
+    overrun = sum(o.output.tokens > max_tokens for _, o in judged)
+    unknown = sum(any(i not in known for i in o.ids) for _, o in judged)
+    duplicates = sum(len(set(o.ids)) < len(o.ids) for _, o in judged)
+    counts = (
+        (overrun, f"more than {max_tokens} tokens"),
+        (unknown, "passages with ids that the set doesn't have, which count as misses"),
+        (duplicates, "the same passage more than once"),
+    )
+    return [f"{set_name}, {system}: for {count} of {len(judged)} questions {what}" for count, what in counts if count]
+
+
+def _hash_weights(components: SharedComponents) -> str:
+    """Return a hash of the models' output for a fixed text, which tells other weights of the same name apart."""
+    vector = components.embedder.embed_query(PROBE_TEXT)[:8].tolist()
+    values = [*vector, *components.verifier.raw_scores(PROBE_TEXT, [PROBE_TEXT]).tolist()]
+    return hashlib.sha256(repr([round(value, 3) for value in values]).encode()).hexdigest()[:16]
+
+
+def _describe_set(dataset: EvaluationSet, questions: Sequence[Question], fingerprint: str) -> dict[str, Any]:
+    return {
+        "passages": len(dataset.passages),
+        "questions": len(questions),
+        "of": len(dataset.questions),
+        "answerable": sum(q.answerable for q in questions),
+        "closed": dataset.has_pools,
+        "fingerprint": fingerprint,
+    }

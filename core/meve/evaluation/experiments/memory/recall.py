@@ -1,0 +1,258 @@
+"""The memory-recall experiment: LoCoMo's evidence among ten memories, beside BM25, vectors and both fused by ranks.
+
+Each conversation is a user, each turn a memory of its session. The questions are those of categories 1 to 4 whose
+evidence is known. All systems read the same text: speaker, words and image caption; `bm25, dated` and the memory read
+the date as well. Times include the question's embedding and, for the memory, the entry in the audit log.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from meve.components.embedders import resolve_embedder
+from meve.components.lexical.bm25 import Bm25Index
+from meve.errors import EvaluationError
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.experiments._experiment import SEED
+from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
+from meve.evaluation.peers import import_function
+from meve.evaluation.results import collect_versions
+from meve.evaluation.systems import RRF_K
+from meve.memory import GovernedMemory, Policy
+from meve.memory._write.record_factory import drafted
+from meve.memory.records import user_key
+
+NAME = "memory recall"
+K, FUSED_DEPTH = 10, 200
+"""Memories a question; the depth of the rankings that are fused."""
+MEMORY = "memory"
+RECALL, MS = f"recall@{K}", "ms"
+GRID = {"words": (1.0, 2.0, 3.0, 4.0), "before": (0.0, 0.2, 0.4, 0.6), "after": (0.0, 0.3, 0.6)}
+"""The weights of relevance that cross-validation chooses from."""
+
+
+class MemoryRecallResults(MemoryResults):
+    """The results of a run."""
+
+    experiment: ClassVar[str] = "memory-recall"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOptions:
+    """The options of the memory-recall experiment."""
+
+    data: Path
+    """The folder with the folder `locomo`."""
+    verify: bool = False
+    """Whether to measure the memory with the verifier too, which takes seconds a question."""
+    held_out: bool = False
+    """Whether to measure weights of relevance that were chosen on the other conversations, which takes minutes."""
+    peers: tuple[str, ...] = ()
+    """Each `module:function`, a `MemoryPeer`."""
+    seed: int = SEED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationTurn:
+    """A turn of a conversation, as the systems read it."""
+
+    id: str
+    session: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceQuestion:
+    """A question with the ids of the turns that answer it."""
+
+    user: str
+    text: str
+    category: int
+    evidence: frozenset[str]
+
+
+Turns: TypeAlias = Mapping[str, Sequence[ConversationTurn]]
+"""The turns of each user."""
+
+Search: TypeAlias = Callable[[str, str], Sequence[str]]
+"""A function from a user and a question to the ids of turns, best first."""
+
+MemoryPeer: TypeAlias = Callable[[Turns], Search]
+"""A foreign memory: a function that stores the turns and returns a search for `K` of them."""
+
+
+def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: None) -> MemoryRecallResults:
+    """Ask every system every question.
+
+    Raises:
+        ConfigurationError: a peer that can't be imported.
+        DatasetError: LoCoMo is absent, truncated or of another format.
+    """
+    peers = {
+        name: import_function(name, option="--peer", example="benchmarks.peers.mem0_memory:mem0")
+        for name in options.peers
+    }
+    turns, questions = _read_locomo(options.data / "locomo")
+    tally = Tally(NAME, options.seed, against=MEMORY)
+    with _open_memory(turns) as memory:
+        searches = {
+            **_baselines(turns),
+            MEMORY: _memory_search(memory),
+            **{name: peer(turns) for name, peer in peers.items()},
+            **({"memory, verified": _memory_search(memory, verify=True)} if options.verify else {}),
+        }
+        for system, search in searches.items():
+            for n, question in enumerate(questions):
+                progress(system, n, len(questions))
+                start = perf_counter()
+                ids = search(question.user, question.text)
+                tally.add_time(system, MS, 1_000 * (perf_counter() - start))
+                _tally_recall(tally, system, question, _recall(question, ids))
+        if options.held_out:
+            _cross_validate(memory, questions, tally, progress)
+    settings = {
+        "seed": options.seed,
+        "turns": sum(map(len, turns.values())),
+        "users": len(turns),
+        "questions": len(questions),
+        "embedder": resolve_embedder().name,
+        "versions": collect_versions(),
+    }
+    return MemoryRecallResults.from_tallies(settings, [tally])
+
+
+def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[EvidenceQuestion]]:
+    rows = index_rows(read_rows(folder / "conversations.jsonl"), "conversation_id")
+    turns = {user: list(_turns(row)) for user, row in rows.items()}
+    questions = [
+        EvidenceQuestion(
+            user=row.text("conversation_id"),
+            text=row.text("question"),
+            category=row.number("category", 1),
+            evidence=frozenset(row.texts("evidence")),
+        )
+        for row in read_rows(folder / "questions.jsonl")
+        if row.number("category", 1) <= 4 and row.texts("evidence") and not row.values.get("evidence_unresolved")
+    ]
+    if not questions:
+        raise EvaluationError(f"{folder / 'questions.jsonl'} has no question with known evidence")
+    return turns, questions
+
+
+def _turns(conversation: Row) -> Iterator[ConversationTurn]:
+    for session in conversation.rows("sessions"):
+        at = datetime.fromisoformat(session.text("timestamp")).replace(tzinfo=UTC)
+        for turn in session.rows("turns"):
+            text = f"{turn.text('speaker')}: {turn.text('text', blank=True)}"
+            yield ConversationTurn(
+                id=turn.text("dia_id"),
+                session=str(session.number("session_id", 0)),
+                text=" ".join(filter(None, [text, turn.values.get("image_caption")])),
+                at=at,
+            )
+
+
+def _baselines(turns: Turns) -> dict[str, Search]:
+    embedder = resolve_embedder()
+    plain = {user: _bm25([t.text for t in own]) for user, own in turns.items()}
+    dated = {user: _bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
+    vectors = {user: np.asarray(embedder.embed_passages([t.text for t in own])) for user, own in turns.items()}
+
+    def by_words(indexes: Mapping[str, Bm25Index], user: str, question: str, k: int) -> list[int]:
+        rows: list[int] = indexes[user].search(question, k)[0].tolist()
+        return rows
+
+    def by_vectors(user: str, question: str, k: int) -> list[int]:
+        rows: list[int] = np.argsort(-(vectors[user] @ embedder.embed_query(question)), kind="stable")[:k].tolist()
+        return rows
+
+    def fused(user: str, question: str) -> list[int]:
+        scores: dict[int, float] = defaultdict(float)
+        for ranking in (by_words(plain, user, question, FUSED_DEPTH), by_vectors(user, question, FUSED_DEPTH)):
+            for rank, row in enumerate(ranking, start=1):
+                scores[row] += 1 / (RRF_K + rank)
+        return sorted(scores, key=lambda row: (-scores[row], row))[:K]
+
+    def search(rows: Callable[[str, str], Sequence[int]]) -> Search:
+        return lambda user, question: [turns[user][row].id for row in rows(user, question)]
+
+    return {
+        "bm25": search(lambda user, question: by_words(plain, user, question, K)),
+        "bm25, dated": search(lambda user, question: by_words(dated, user, question, K)),
+        "vectors": search(lambda user, question: by_vectors(user, question, K)),
+        "both, by reciprocal rank": search(fused),
+    }
+
+
+def _bm25(texts: Sequence[str]) -> Bm25Index:
+    index = Bm25Index()
+    index.add(np.arange(len(texts)), list(texts))
+    return index
+
+
+@contextmanager
+def _open_memory(turns: Turns) -> Iterator[GovernedMemory]:
+    policy = _policy({})
+    with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory:
+        kit = memory._kit
+        for user, own in turns.items():
+            with kit.store.writing() as transaction:
+                for turn in own:
+                    record = drafted(
+                        turn.text, user_id=user, source="chat_user", policy_class="canonical", id=turn.id,
+                        session_id=turn.session, policy=policy, now=turn.at, classifier=kit.classifier,
+                        tagger=kit.tagger,
+                    )  # fmt: skip
+                    transaction.insert(user_key(user), kit.stored(record))
+        yield memory
+
+
+def _policy(relevance: Mapping[str, float]) -> Policy:
+    # recalls aren't cached, since each question is asked once
+    return Policy.from_dict({"limits": {"recalls": 0}, "chat_ttl": None, "relevance": relevance})
+
+
+def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> Search:
+    def search(user: str, question: str) -> list[str]:
+        recall = memory.search(question, user_id=user, limit=K, max_tokens=4_000, verify=verify)
+        return [record.id for record in recall.records]
+
+    return search
+
+
+def _cross_validate(
+    memory: GovernedMemory, questions: Sequence[EvidenceQuestion], tally: Tally, progress: Progress
+) -> None:
+    """Tally each conversation under the weights of `GRID` with the best recall on the others."""
+    combinations = list(product(*GRID.values()))
+    recalls: dict[tuple[float, ...], np.ndarray] = {}
+    for n, weights in enumerate(combinations):
+        progress("weights", n, len(combinations))
+        with GovernedMemory.open(memory.file, policy=_policy(dict(zip(GRID, weights, strict=True)))) as other:
+            search = _memory_search(other)
+            recalls[weights] = np.array([_recall(q, search(q.user, q.text)) for q in questions])
+    users = np.array([q.user for q in questions])
+    for n, question in enumerate(questions):
+        others = users != question.user
+        best = max(recalls, key=lambda weights: float(recalls[weights][others].mean()))
+        _tally_recall(tally, "memory, weights of other conversations", question, float(recalls[best][n]))
+
+
+def _recall(question: EvidenceQuestion, ids: Sequence[str]) -> float:
+    return len(question.evidence & set(ids)) / len(question.evidence)
+
+
+def _tally_recall(tally: Tally, system: str, question: EvidenceQuestion, recall: float) -> None:
+    tally.add(system, RECALL, float(recall))
+    tally.add(system, f"{RECALL}, category {question.category}", float(recall))

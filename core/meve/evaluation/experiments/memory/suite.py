@@ -1,0 +1,81 @@
+"""Runs the memory experiments, all or some, and collects their figures."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from meve.components.embedders import resolve_embedder
+from meve.components.tokenizers import resolve_tokens
+from meve.errors import EvaluationError
+from meve.evaluation._set_runner import Progress
+from meve.evaluation.experiments._experiment import SEED
+from meve.evaluation.experiments.memory.contradictions import run_contradictions
+from meve.evaluation.experiments.memory.environment import Environment, Sizes
+from meve.evaluation.experiments.memory.expiry import run_expiry
+from meve.evaluation.experiments.memory.false_facts import run_false_facts
+from meve.evaluation.experiments.memory.isolation import run_isolation
+from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
+from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
+from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
+from meve.evaluation.experiments.memory.tags import run_tags
+from meve.evaluation.results import collect_versions
+from meve.memory import Policy
+
+EXPERIMENTS: Mapping[str, Callable[[Environment, Progress], Tally | list[Tally]]] = {
+    "expiry": run_expiry,
+    "isolation": run_isolation,
+    "false-facts": run_false_facts,
+    "tags": run_tags,
+    "contradictions": run_contradictions,
+    "prompt-size": run_prompt_size,
+    "sensitivity": run_sensitivity,
+}
+"""The experiments by the names that `--only` takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOptions:
+    """The options of the memory experiments."""
+
+    only: tuple[str, ...] = tuple(EXPERIMENTS)
+    sizes: Sizes = field(default_factory=Sizes)
+    seed: int = SEED
+    embedder: str | None = None
+    """A name as for a `Retriever`; None for the bundled one."""
+
+
+def run_memory(options: MemoryOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+    """Run the experiments, one after the other; the same options give the same figures.
+
+    Args:
+        options: which experiments, how large, and with which seed.
+        progress: called with the experiment's name, how many of its steps are done, and how many there are.
+
+    Raises:
+        EvaluationError: an unknown experiment, or none.
+        ModelError: an embedder that can't be loaded.
+    """
+    unknown = [name for name in options.only if name not in EXPERIMENTS]
+    if unknown or not options.only:
+        names = ", ".join(unknown) or "none"
+        raise EvaluationError(f"unknown memory experiments: {names}; choose from {', '.join(EXPERIMENTS)}")
+    environment = Environment(
+        embedder=resolve_embedder(options.embedder),
+        tokens=resolve_tokens(None),
+        sizes=options.sizes,
+        seed=options.seed,
+    )
+    tallies: list[Tally] = []
+    for name in dict.fromkeys(options.only):
+        result = EXPERIMENTS[name](environment, progress)
+        tallies += result if isinstance(result, list) else [result]
+        progress(name.replace("-", " "), 1, 1)
+    settings = {
+        "seed": options.seed,
+        "only": list(options.only),
+        "sizes": asdict(options.sizes),
+        "embedder": environment.embedder.name,
+        "tokens": environment.tokens.name,
+        "policy": Policy().model_dump(mode="json"),
+        "versions": collect_versions(),
+    }
+    return MemoryResults.from_tallies(settings, tallies)

@@ -1,0 +1,91 @@
+"""Measures of answers in the prompt's text; they need no language model and no gold passages."""
+
+import re
+
+from meve.components.lexical.analyzers import content_words
+from meve.evaluation._answer_matching import contains_answer, normalize_answer, searchable_answers, share_of_words
+from meve.evaluation.measures._measure import Measure, each
+from meve.evaluation.types import Outcome, Question
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_PROXY_SOURCE = "MeVe (Ottem 2025), appendix A.5 and figure 5"
+
+
+def has_answer(question: Question, outcome: Outcome) -> float | None:
+    """Return 1 if the words of an accepted answer stand in the prompt in a row, otherwise 0.
+
+    None for yes-or-no questions, unanswerable ones, and questions without an accepted answer.
+    """
+    answers = searchable_answers(question.answers)
+    if not answers or not question.answerable:
+        return None
+    text = normalize_answer(outcome.output.text)
+    return float(any(contains_answer(text, answer) for answer in answers))
+
+
+def token_recall(question: Question, outcome: Outcome) -> float | None:
+    """Return the largest share of an accepted answer's distinct words in the prompt; None where `has_answer` is."""
+    answers = searchable_answers(question.answers)
+    return share_of_words(answers, outcome.output.text) if answers and question.answerable else None
+
+
+def has_wrong_answer(question: Question, outcome: Outcome) -> float | None:
+    """Return 1 if the words of a known wrong answer stand in the prompt in a row, otherwise 0; None without one."""
+    wrong = [answer for answer in question.misleading if normalize_answer(answer)]
+    if not wrong:
+        return None
+    text = normalize_answer(outcome.output.text)
+    return float(any(contains_answer(text, answer) for answer in wrong))
+
+
+def shared_keywords(question: Question, outcome: Outcome) -> float:
+    """Return the share of the question's keywords in the prompt's best-matching sentence, in [0, 1].
+
+    The MeVe paper calls that sentence derived from the context if it shares enough keywords, but publishes no number.
+    Here one keyword is enough for "derived" and half of them for "potentially relevant". The proxy can't tell right
+    from wrong answers, and is kept for comparison only.
+    """
+    keywords = set(content_words(question.text))
+    if not keywords:
+        return 0.0
+    sentences = _SENTENCE.split(outcome.output.text)
+    return max(len(keywords & set(content_words(sentence))) for sentence in sentences) / len(keywords)
+
+
+ANSWER_IN_CONTEXT = Measure(
+    name="answer in context",
+    meaning="share of the questions whose answer's words stand in the prompt in a row",
+    source="Karpukhin et al., Dense Passage Retrieval (2020), section 5; answers compared as Rajpurkar et al., SQuAD "
+    "(2016), section 6.1",
+    better="higher",
+    values=each(has_answer),
+)
+TOKEN_RECALL = Measure(
+    name="context token recall",
+    meaning="share of the answer's words that are in the prompt; no reader has answered",
+    source="token recall of the query-aware memory paper, which takes it of a generated answer",
+    better="higher",
+    values=each(token_recall),
+)
+WRONG_ANSWER = Measure(
+    name="wrong answer in context",
+    meaning="share of the questions with a false answer in the prompt, where some passage gives one",
+    source="the counterfactual passages of Chen et al., Benchmarking Large Language Models in Retrieval-Augmented "
+    "Generation (2024), section 3; here of the prompt, no reader having answered",
+    better="lower",
+    values=each(has_wrong_answer),
+)
+DERIVED = Measure(
+    name="proxy: derived from context",
+    meaning="share of the questions with a keyword in common with a sentence of the context",
+    source=_PROXY_SOURCE,
+    better="neither",
+    values=each(lambda question, outcome: float(shared_keywords(question, outcome) > 0)),
+)
+POTENTIALLY_RELEVANT = Measure(
+    name="proxy: potentially relevant",
+    meaning="share of the questions with half of their keywords in one sentence of the context",
+    source=_PROXY_SOURCE,
+    better="neither",
+    values=each(lambda question, outcome: float(shared_keywords(question, outcome) >= 0.5)),
+)

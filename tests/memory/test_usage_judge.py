@@ -1,0 +1,45 @@
+"""How an answer used the recalled memories, short answers included."""
+
+import pytest
+
+SUN, WATER = "Tomatoes need 6-8 hours of sun.", "Tomatoes need water in the evening."
+OSLO, BERGEN = "The ferry to Oslo leaves at 9:45.", "The ferry to Bergen leaves at 9:45."
+CASES = {
+    "one word": ([SUN], "What needs 8 hours of sun?", "Tomatoes.", ["used"]),
+    "a number": ([OSLO], "When does the ferry to Oslo leave?", "9:45.", ["used"]),
+    "two memories contain it and one matches the question": (
+        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 9:45.", ["used", "unused"],
+    ),
+    "a word of all memories": ([SUN, WATER], "What needs 8 hours of sun?", "Tomatoes.", ["used", "unused"]),
+    "a word of no memory": ([SUN], "What needs 8 hours of sun?", "Basil.", ["unused"]),
+    "agreement": ([SUN], "Do tomatoes need 6-8 hours of sun?", "Yes.", ["unused"]),
+    "a repetition of the question": ([SUN], "Is it sun or shade?", "Sun.", ["unused"]),
+    "a denial": ([SUN], "What needs 8 hours of sun?", "Not tomatoes.", ["contradicted"]),
+    "a memory of something else": ([WATER], "Which fruit is red?", "Tomatoes.", ["unused"]),
+    "more than the memory contains": ([SUN], "What needs 8 hours of sun?", "Tomatoes and lavender.", ["unused"]),
+    "another value alone": ([OSLO], "When does the ferry to Oslo leave?", "7:15.", ["contradicted"]),
+    "another value, two memories": (
+        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 7:15.", ["contradicted", "unused"],
+    ),
+    "another name alone": (["Ann lives in Bergen."], "Where does Ann live?", "Oslo.", ["contradicted"]),
+    "a remark": (["My cat is called Tom."], "What is my cat called?", "Pets are lovely.", ["unused"]),
+    "advice": (["My cat is called Tom."], "What is my cat called?", "Ask a vet about it.", ["unused"]),
+    "another value on another subject": ([OSLO], "How many seats has the bus?", "12.", ["unused"]),
+    "another value": ([OSLO], "When does the ferry to Oslo leave?", "The ferry leaves at 7:15.", ["contradicted"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "query", "answer", "outcomes"), CASES.values(), ids=CASES)
+def test_outcome_of_each_memory(memory, texts, query, answer, outcomes):
+    kit = memory._kit
+    verdicts = kit.usage.judge(query, answer, texts, kit.embedder.embed_passages(texts))
+    assert [verdict.outcome for verdict in verdicts] == outcomes
+
+
+def test_memory_changed_since_the_recall_keeps_its_score(memory):
+    memory.add(SUN, user_id="alice", id="t", source="doc")
+    recall = memory.search("What needs 8 hours of sun?", user_id="alice")
+    memory.update("t", user_id="alice", text="Bread is baked at noon.")
+    result = memory.reflect(recall, answer="Tomatoes.")
+    assert (result.verdicts["t"].outcome, result.scores) == ("used", {})
+    assert memory.get("t", user_id="alice").reflection == 50
