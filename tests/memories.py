@@ -12,3 +12,10 @@ def reflected(memory, score, **record):
         stored = transaction.find("s:alice", made.id)
         transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
     return made
+
+
+def archive(memory, user, record_id):
+    """Archive a record of a user's key, as maintenance does."""
+    with memory._kit.store.writing() as transaction:
+        stored = transaction.find(user, record_id)
+        transaction.replace(user, replace(stored, record=replace(stored.record, archived=True)))

@@ -136,7 +136,7 @@ def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat):
             other.reset()
             return ids
 
-    memory.messages = Resetting(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
+    memory.messages = Resetting(memory.messages._kit)
     chat.put(user(CAT))
     assert memory.list(user_id="alice") == []
 

@@ -125,7 +125,7 @@ def test_long_conversation_is_read_from_its_end(memory, chat):
             read.extend(messages_read)
             return messages_read
 
-    memory.messages = Watched(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
+    memory.messages = Watched(memory.messages._kit)
     short = MeVeMemory(memory, user_id="alice", session_id="s1", token_limit=300)
     shown = short.get()
     assert (shown[0].content, shown[-1].content) == ("Be brief.", "Answer 399.")
@@ -253,7 +253,7 @@ async def test_async_calls_do_not_block_the_event_loop(memory):
             reads.add(threading.get_ident())
             return page(*args, **kwargs)
 
-    memory.messages = Watched(*(getattr(memory.messages, name) for name in ("_kit", "_searcher", "_reflector")))
+    memory.messages = Watched(memory.messages._kit)
     rounds = 0
 
     async def going_round():

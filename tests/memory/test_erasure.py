@@ -8,6 +8,7 @@ import pytest
 
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
+from tests.memories import archive
 
 SENTINEL = "Zyxomma petiolatum flies at dusk."
 WORD = "zyxomma"
@@ -53,8 +54,7 @@ def test_no_byte_is_left_in_any_file(memory, file, clock, way):
         memory.update("s", user_id="alice", text="Another text.", tags=[], metadata={})
         memory.delete("s", user_id="alice")
     else:
-        with memory._kit.store.writing() as transaction:
-            transaction.archive("s:alice", transaction.find("s:alice", "s"))
+        archive(memory, "s:alice", "s")
         memory.delete("s", user_id="alice")
     assert found_in(file, WORD.encode()) == []
     assert not any(vector in each.read_bytes() for each in file.parent.iterdir())
@@ -134,7 +134,7 @@ def test_others_write_while_somebody_reads_long_and_something_was_erased(memory,
     assert memory.delete("s", user_id="alice").scrubbed is False
     with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as beside:
         beside.add("Bread.", user_id="bob")
-    writer = memory._kit.store._connections._writer
+    writer = memory._kit.store.backend._connections._writer
     assert writer.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
     other.close()
 
@@ -147,6 +147,7 @@ def test_where_the_disk_has_no_room_to_scrub_it_is_owed_and_what_was_erased_stay
     code = f"""
 import resource
 from meve.memory import GovernedMemory
+from tests.memories import archive
 from meve.testing.fakes import WordCounter, WordEmbedder
 memory = GovernedMemory.open({str(tmp_path / "memory.db")!r}, embedder=WordEmbedder(), tokens=WordCounter())
 for n in range(40):

@@ -150,6 +150,7 @@ import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_faults import opened
 from meve.errors import StorageError
+from tests.memories import archive
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:
@@ -199,9 +200,8 @@ def test_bytes_that_changed_by_themselves_are_read_as_they_are_or_said_to_be_dam
     with opened(file, clock=clock) as memory:
         for n in range(30):
             memory.add(f"bread number {n} is baked", user_id="alice", id=f"r{n}", tags=["food"], metadata={"n": n})
-        with memory._kit.store.writing() as transaction:
-            for n in range(10):
-                transaction.archive("s:alice", transaction.find("s:alice", f"r{n}"))
+        for n in range(10):
+            archive(memory, "s:alice", f"r{n}")
     rng, data = random.Random(seed), bytearray(file.read_bytes())
     for _ in range(20):
         data[rng.randrange(100, len(data))] = rng.randrange(256)
@@ -290,7 +290,9 @@ def test_a_forked_process_writes_beside_its_parent(file):
         done = 1
         try:
             if not child:
-                assert memory._kit.store._connections._writer is None  # the parent's is not to be used, nor closed
+                assert (
+                    memory._kit.store.backend._connections._writer is None
+                )  # the parent's is not to be used, nor closed
             for n in range(5):
                 memory.add(f"bread number {n} of the {name}", user_id="alice", id=f"{name} {n}")
                 assert memory.search("bread", user_id="alice").records

@@ -138,9 +138,9 @@ def test_a_deletion_leaves_nothing_in_memory_either(memory):
     memory.search("Zyxomma", user_id="alice")
     memory.items.search(PLACE, user_id="alice", query="Zyxomma")
     memory.items.delete(PLACE, "k", user_id="alice")
-    shelf = memory._searcher.shelves._held["s:alice"]
+    shelf = memory._searcher.shelves._indexes["s:alice"]
     assert [stored for stored in shelf._stored if stored is not None] == []
-    assert not memory._searcher.cache._held
+    assert not memory._searcher.cache._recalls
     assert memory._searcher.shelves.of("s:alice") is shelf
 
 

@@ -46,7 +46,7 @@ def test_no_more_recalls_are_kept_than_the_policy_says(file):
     with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"recalls": 2}})) as memory:
         for n in range(5):
             memory.search(f"{QUERY} {n}", user_id="alice")
-        assert len(memory._searcher.cache._held) == 2
+        assert len(memory._searcher.cache._recalls) == 2
 
 
 def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
@@ -56,7 +56,7 @@ def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
                 memory.add(f"Tomatoes need {what}.", user_id=user)
         for user in "abcdefabc":
             assert len(memory.search(QUERY, user_id=user).records) == 2
-        assert sum(map(len, memory._searcher.shelves._held.values())) <= 4
+        assert sum(map(len, memory._searcher.shelves._indexes.values())) <= 4
 
 
 def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stays_out(file, clock):

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import UnknownIdError, ValidationError
+from tests.memories import archive
 
 NOTE, FACT = "The note says that Ann lives in Oslo.", "Ann lives in Oslo."
 
@@ -42,11 +43,10 @@ def test_it_may_end_before_them(memory, note, clock):
 def test_an_origin_whose_life_is_cut_takes_it_along(memory, note, clock, packed):
     memory.add(FACT, user_id="ann", id="fact", derived_from=["note"])
     if packed:
-        with memory._kit.store.writing() as transaction:
-            transaction.archive("s:ann", transaction.find("s:ann", "fact"))
+        archive(memory, "s:ann", "fact")
     cut = memory.update("note", user_id="ann", ttl=timedelta(hours=1))
     assert memory.get("fact", user_id="ann").expires_at == cut.expires_at
-    assert [s.record.id for s in memory._kit.store.archived("s:ann")] == ["fact"] * packed
+    assert [r.id for r in memory.list(user_id="ann", include_archived=True) if r.archived] == ["fact"] * packed
     told = memory.audit.events(record_id="fact", action="update")
     assert [e.reason for e in told] == ["it lives no longer than note, which it was made from"]
 
@@ -71,8 +71,7 @@ def test_what_became_part_of_another_still_takes_along_what_was_made_from_it(mem
     memory.add("Tomatoes need sun.", id="old", **lasting)
     memory.add("Ann has a garden.", id="made", derived_from=["old"], **lasting)
     if packed:
-        with memory._kit.store.writing() as transaction:
-            transaction.archive("s:ann", transaction.find("s:ann", "made"))
+        archive(memory, "s:ann", "made")
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun!", id="new", **lasting)
     assert memory.maintain().merged == {"ann": ["old"]}
@@ -103,7 +102,7 @@ def test_a_summary_ends_with_the_first_of_what_it_sums_up(memory, clock):
         )  # fmt: skip
     clock.advance(timedelta(days=8))
     with memory._kit.store.writing() as transaction:
-        for stored in transaction.records("s:ann"):
+        for stored in transaction.all_records("s:ann"):
             transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
         last = transaction.find("s:ann", "shelter")
         transaction.replace("s:ann", replace(last, record=replace(last.record, expires_at=None)))

@@ -11,6 +11,7 @@ import pytest
 
 from meve.errors import HoldError, StorageError, ValidationError
 from meve.memory._async_runner import MAX_WORKERS
+from tests.memories import archive
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
 
@@ -21,8 +22,7 @@ def test_a_session_is_forgotten_with_what_was_made_from_it_but_for_holds(memory)
     memory.add("Of a.", user_id="ann", id="of-a", derived_from=["a"])
     memory.add("Turn a.", user_id="bob", id="a", session_id="s1")
     memory.hold("b", user_id="ann", why="a lawsuit")
-    with memory._kit.store.writing() as transaction:
-        transaction.archive("s:ann", transaction.find("s:ann", "a"))
+    archive(memory, "s:ann", "a")
     done = memory.forget_session("s1", user_id="ann")
     assert (done.erased, done.held) == (("a", "of-a"), {"b": "a lawsuit"})
     assert [r.id for r in memory.list(user_id="ann", include_archived=True)] == ["b", "c", "d"]
@@ -47,7 +47,7 @@ def test_a_summary_of_several_sessions_goes_with_any_of_them(memory, clock):
         memory.add(f"Tomatoes want {what} in the garden.", id=what, session_id=f"s{n % 2}", **LASTING)
     clock.advance(timedelta(days=8))
     with memory._kit.store.writing() as transaction:
-        for stored in transaction.records("s:ann"):
+        for stored in transaction.all_records("s:ann"):
             transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised
     [made] = memory.list(user_id="ann")

@@ -1,11 +1,11 @@
 """What maintenance takes away, merges and puts aside; and what it never touches."""
 
-from dataclasses import replace
 from datetime import timedelta
 from threading import Thread
 
 import pytest
 
+from meve.components.embedders import resolve_embedder
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._maintenance.maintenance import TRIES
@@ -196,8 +196,7 @@ def test_others_write_while_a_round_is_planned_and_it_reckons_with_what_they_wro
                 assert not writer.is_alive()
             return super().summarise(texts)
 
-    with GovernedMemory.open(file, clock=clock) as memory:
-        memory._keeper = replace(memory._keeper, summariser=Slow(memory._kit.embedder.embed_passages))
+    with GovernedMemory.open(file, clock=clock, summariser=Slow(resolve_embedder(None).embed_passages)) as memory:
         for n, text in enumerate(RELATED):
             reflected(memory, 25, text=text, id=f"t{n}", **LASTING)
         clock.advance(timedelta(days=8))
@@ -219,8 +218,7 @@ def test_where_others_never_stop_writing_a_round_makes_them_wait(file, clock):
                 memory.add(f"Bread is baked, {self.tries}.", **LASTING)
             return super().summarise(texts)
 
-    with GovernedMemory.open(file, clock=clock) as memory:
-        memory._keeper = replace(memory._keeper, summariser=Restless(memory._kit.embedder.embed_passages))
+    with GovernedMemory.open(file, clock=clock, summariser=Restless(resolve_embedder(None).embed_passages)) as memory:
         for n, text in enumerate(RELATED):
             reflected(memory, 25, text=text, id=f"t{n}", **LASTING)
         clock.advance(timedelta(days=8))
