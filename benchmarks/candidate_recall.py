@@ -14,7 +14,7 @@ import numpy as np
 
 from meve.components.embedders import resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
-from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
@@ -58,7 +58,7 @@ def best_passages(
         "bm25": [[ids[row] for row in words.search(q.text, most)[0].tolist()] for q in asked_questions]
     }
     for name in embedders:
-        embedder = CachedEmbedder(resolve_embedder(name), cache)
+        embedder = DiskCachedEmbedder(resolve_embedder(name), cache)
         vectors = embedder.embed_passages(texts)
         scores = np.stack([embedder.embed_query(q.text) for q in asked_questions]) @ vectors.T
         hits[name] = [[ids[n] for n in np.argsort(-row, kind="stable")[:most]] for row in scores]

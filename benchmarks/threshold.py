@@ -20,7 +20,7 @@ from meve import Retriever
 from meve.calibration.fitting import calibrate, raw_scores
 from meve.calibration.maps import PlattCalibration
 from meve.components.embedders import resolve_embedder
-from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
@@ -65,7 +65,7 @@ def measure_set(name: str, arguments: argparse.Namespace) -> tuple[np.ndarray, l
     """Return which pairs of the second half are gold, and the three scales on them."""
     dataset = read_set(name, arguments.data)
     embedder = resolve_embedder(arguments.embedder)
-    cached = CachedEmbedder(embedder, arguments.cache / CACHE) if arguments.cache else embedder
+    cached = DiskCachedEmbedder(embedder, arguments.cache / CACHE) if arguments.cache else embedder
     retriever = Retriever.from_passages(dataset.passages, embedder=cached, verifier=arguments.verifier)
     questions = [q for q in sample_questions(dataset.questions, arguments.questions, SEED) if q.gold and q.answerable]
     halves: list[list[LabelledPair]] = [[], []]
