@@ -29,7 +29,7 @@ import numpy as np
 from meve._formulas import expected_calibration_error
 from meve.calibration.fitting import Method, area_under_curve, fit_calibration
 from meve.calibration.maps import AnyCalibration
-from meve.components.embedders.minilm import minilm
+from meve.components.embedders.minilm import load_minilm
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=SHIPPED)
     args = parser.parse_args()
-    embedder = minilm()
+    embedder = load_minilm()
     scored, queries, sets = score_sets(args.data, args.cap, embedder, args.seed)
     errors = {method: held_out_error(scored, method) for method in ("platt", "isotonic")}
     ratio = float((~scored.relevant).sum() / scored.relevant.sum())
