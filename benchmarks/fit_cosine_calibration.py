@@ -1,17 +1,17 @@
-"""Fits the calibration that ships for the cosine of all-MiniLM-L6-v2: core/meve/components/verifiers/minilm_cosine.json.
+"""Fits the shipped calibration of the cosine of all-MiniLM-L6-v2 (minilm_cosine.json in meve/components/verifiers).
 
-A calibration learns how many of the candidates are relevant, so the sample imitates the top of a retrieval, where most
-are not: for each query its one positive against up to 8 negatives, namely up to 2 that came with the source, the 3
-passages of the same set that lie closest to the query (of up to 100 drawn, other groups only), and random passages of
-other groups for the rest. A corpus with more relevant passages a query would deserve higher probabilities.
+A calibration learns the share of relevant candidates, so the sample imitates the top of a retrieval, where most are
+irrelevant. Each query has its one positive and up to 8 negatives. These are up to 2 that came with the source, the 3
+passages of the same set closest to the query (of up to 100 drawn, other groups only), and random passages of other
+groups. A corpus with more relevant passages a query would deserve higher probabilities.
 
-`sgd_memory` and `persona_chat_synthetic` get no mined negatives, since another person's statement also answers: the
-given ones, and random rows of other queries. Unanswerable questions come with the passage that fails to answer them.
-Some mined negatives answer all the same (nobody judged them), which makes the probabilities a little too low.
+`sgd_memory` and `persona_chat_synthetic` get no mined negatives, since another person's statement also answers: only
+the given ones, and random rows of other queries. Unanswerable questions come with the passage that fails to answer
+them. Some mined negatives answer nevertheless (nobody judged them), which makes the probabilities a little too low.
 
     python benchmarks/fit_cosine_calibration.py --data DATA/train --check DATA/hotpotqa
 
-Groups (pages, documents, dialogues) are held out whole for the error that the file states; the last fit is on all.
+The stated error is that of whole groups (pages, documents, dialogues) that are held out; the final fit uses all.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import numpy as np
 from meve._formulas import expected_calibration_error
 from meve.calibration.fitting import Method, area_under_curve, fit_calibration
 from meve.calibration.maps import AnyCalibration
-from meve.components.embedders.minilm import minilm
+from meve.components.embedders.minilm import load_minilm
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -48,14 +48,14 @@ class Scored:
     held: np.ndarray
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
-    """The rows of a set."""
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a set."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
-def drawn(rows: Sequence[dict[str, Any]], cap: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """At most `cap` rows, no query twice."""
+def draw_rows(rows: Sequence[dict[str, Any]], cap: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return at most `cap` rows, no query twice."""
     chosen: dict[str, dict[str, Any]] = {}
     for i in rng.permutation(len(rows)):
         chosen.setdefault(rows[i]["query"].strip().lower(), rows[i])
@@ -65,15 +65,15 @@ def drawn(rows: Sequence[dict[str, Any]], cap: int, rng: np.random.Generator) ->
 
 
 def is_held(row: dict[str, Any]) -> bool:
-    """Whether the row's group is kept out of the trial fit; decided by its name, so that it never changes."""
+    """Whether the row's group is held out; its name decides, so that it never changes."""
     digest = hashlib.sha256(f"{row['source']}/{row['group']}".encode()).digest()
     return digest[0] * 100 < HELD_OUT_PERCENT * 256
 
 
-def others(
+def negatives_of(
     row: dict[str, Any], rows: Sequence[dict[str, Any]], cosines: FloatArray, rng: np.random.Generator
 ) -> Iterator[int]:
-    """Rows whose positive is a negative of this one: the closest first, then random ones."""
+    """Yield rows whose positive is a negative of this one: the closest first, then random ones."""
     mining = row["source"] not in NO_MINING
     allowed = [
         i
@@ -92,7 +92,7 @@ def others(
 def score_set(
     rows: list[dict[str, Any]], embedder: Embedder, rng: np.random.Generator
 ) -> list[tuple[float, bool, bool]]:
-    """(cosine, relevant, held) for the positives and negatives of a set's rows."""
+    """Return (cosine, relevant, held) for the positives and negatives of a set's rows."""
     queries = np.stack([embedder.embed_query(row["query"]) for row in rows])
     positives = embedder.embed_passages([row["positive"] or "-" for row in rows])
     given = [row["negatives"][:GIVEN] for row in rows]
@@ -106,20 +106,20 @@ def score_set(
         own = [float(queries[i] @ next(negatives)) for _ in given[i]]
         scored += [(cosine, False, held) for cosine in own]
         if row["positive"]:
-            for j, _ in zip(others(row, rows, cosines[i], rng), range(NEGATIVES - len(own)), strict=False):
+            for j, _ in zip(negatives_of(row, rows, cosines[i], rng), range(NEGATIVES - len(own)), strict=False):
                 scored.append((float(cosines[i, j]), False, held))
     return scored
 
 
-def sample(data: Path, cap: int, embedder: Embedder, seed: int) -> tuple[Scored, int, int]:
-    """Every set's pairs, the number of queries and of sets."""
+def score_sets(data: Path, cap: int, embedder: Embedder, seed: int) -> tuple[Scored, int, int]:
+    """Return every set's pairs, and the numbers of queries and sets."""
     rng = np.random.default_rng(seed)
     scored: list[tuple[float, bool, bool]] = []
     files = sorted([*data.glob("*.jsonl.gz"), *data.glob("negonly/*.jsonl.gz")])
     queries = 0
     for file in files:
         started = time.monotonic()
-        rows = drawn(rows_of(file), cap, rng)
+        rows = draw_rows(read_rows(file), cap, rng)
         pairs = score_set(rows, embedder, rng)
         scored += pairs
         queries += len(rows)
@@ -136,8 +136,8 @@ def sample(data: Path, cap: int, embedder: Embedder, seed: int) -> tuple[Scored,
     )
 
 
-def trial(scored: Scored, method: Method) -> float:
-    """Expected calibration error, on the held-out groups, of a fit to the others."""
+def held_out_error(scored: Scored, method: Method) -> float:
+    """Return the expected calibration error, on the held-out groups, of a fit to the others."""
     fit = fit_calibration(scored.cosine[~scored.held], scored.relevant[~scored.held], method=method)
     p, y = fit.apply(scored.cosine[scored.held]).astype(np.float64), scored.relevant[scored.held]
     error = expected_calibration_error(p, y)
@@ -147,12 +147,12 @@ def trial(scored: Scored, method: Method) -> float:
 
 
 def check(folder: Path, embedder: Embedder, calibration: AnyCalibration, limit: int = 100) -> None:
-    """On questions that nothing was fitted on: gold passages against the distractors that came with them."""
+    """Check the calibration on unseen questions: gold passages against the distractors that came with them."""
     with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
         passages = {row["id"]: f"{row['title']}\n{row['text']}" for row in map(json.loads, lines)}
-    asked = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
+    questions = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     cosines, labels = [], []
-    for question in map(json.loads, asked):
+    for question in map(json.loads, questions):
         ids = question["context_passage_ids"]
         vectors = embedder.embed_passages([passages[i] for i in ids])
         cosines.append(vectors @ embedder.embed_query(question["question"]))
@@ -160,7 +160,7 @@ def check(folder: Path, embedder: Embedder, calibration: AnyCalibration, limit: 
     cosine, y = np.concatenate(cosines), np.asarray(labels)
     p = calibration.apply(cosine)
     print(
-        f"{folder.name}: {len(asked)} questions, {y.size} pairs, {y.mean():.1%} relevant, "
+        f"{folder.name}: {len(questions)} questions, {y.size} pairs, {y.mean():.1%} relevant, "
         f"AUC {area_under_curve(cosine, y):.3f}, ECE {expected_calibration_error(p, y):.4f}, mean p {p.mean():.3f}"
     )
     for low, high in zip(np.arange(0, 1, 0.2), np.arange(0.2, 1.2, 0.2), strict=True):
@@ -177,9 +177,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=SHIPPED)
     args = parser.parse_args()
-    embedder = minilm()
-    scored, queries, sets = sample(args.data, args.cap, embedder, args.seed)
-    errors = {method: trial(scored, method) for method in ("platt", "isotonic")}
+    embedder = load_minilm()
+    scored, queries, sets = score_sets(args.data, args.cap, embedder, args.seed)
+    errors = {method: held_out_error(scored, method) for method in ("platt", "isotonic")}
     ratio = float((~scored.relevant).sum() / scored.relevant.sum())
     fitted_on = (
         f"all-MiniLM-L6-v2, {queries} queries of {sets} public sets (at most {args.cap} each), seed {args.seed}; "

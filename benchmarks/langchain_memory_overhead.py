@@ -1,11 +1,11 @@
-"""What the LangChain skins of a memory cost over calling it directly, and how long they keep an event loop waiting.
+"""Overhead of the LangChain integrations of memory over direct calls, and how long they block an event loop.
 
     python benchmarks/langchain_memory_overhead.py
 
-The same question to both in turn, over 200 memories; medians of 300, in milliseconds. Then 50 agents on one loop, one
-begun every 4 ms, each with a statement to remember and a question to recall for: the longest that a task which sleeps
-for 1 ms had to wait beyond, beside the same agents without memory; each several times, in turn. What was loaded before
-is kept from the garbage collector, as a server would, or its own stops would be counted.
+Both answer the same question in turn, over 200 memories; medians of 300, in milliseconds. Then 50 agents run on one
+loop, one started every 4 ms, each with a statement to remember and a question to recall. Measured is the longest extra
+wait of a task that sleeps for 1 ms, beside the same agents without memory; several times, in turn. Objects loaded
+before are frozen for the garbage collector, as a server would, so that its pauses don't count.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ QUESTION = "Where does my friend number 7 live?"
 
 
 class Model(BaseChatModel):
-    """Answers at once, and always the same."""
+    """A model that always gives the same answer at once."""
 
     @property
     def _llm_type(self) -> str:
@@ -46,33 +46,33 @@ class Model(BaseChatModel):
 
 
 def main() -> None:
-    """Time the skins, then the loop."""
+    """Time the integrations, then the loop."""
     warnings.simplefilter("ignore")  # the older base classes say that they are old
     with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db") as memory:
         for n in range(200):
             memory.add(f"My friend number {n} lives in street {n + 100}.", user_id="ann", source="doc")
-        overhead(memory)
-        stalls(memory)
+        time_overhead(memory)
+        time_stalls(memory)
 
 
-def overhead(memory: GovernedMemory) -> None:
-    """Each skin beside the calls of the core that it makes."""
+def time_overhead(memory: GovernedMemory) -> None:
+    """Time each integration beside the core calls that it makes."""
     middleware = MeVeMemoryMiddleware(memory, user_id="ann")
     recall = {each.name: each for each in create_memory_tools(memory, "ann")}["recall"]
     chain = MeVeMemory(memory=memory, user_id="ann", session_id="s")
-    model, answered = Model(), AIMessage("Noted.")
+    model, answer = Model(), AIMessage("Noted.")
     numbers = iter(range(10**9))
 
     def request() -> ModelRequest[Any]:
         return ModelRequest(model=model, messages=[HumanMessage(QUESTION, id=str(next(numbers)))], state={})
 
     async def later(_: object) -> Any:
-        return answered
+        return answer
 
     ways: dict[str, Callable[[], object]] = {
         "meve: search, told": lambda: format_recall(memory, memory.search(QUESTION, user_id="ann", without=[QUESTION])),
         "meve: search": lambda: memory.search(QUESTION, user_id="ann"),
-        "wrap_model_call": lambda: middleware.wrap_model_call(request(), lambda _: answered),
+        "wrap_model_call": lambda: middleware.wrap_model_call(request(), lambda _: answer),
         "recall (tool)": lambda: recall.invoke({"query": QUESTION}),
         "load_memory_variables": lambda: chain.load_memory_variables({"input": QUESTION}),
     }
@@ -94,27 +94,27 @@ def overhead(memory: GovernedMemory) -> None:
         print(f"{name:24} {statistics.median(values):7.3f} ms, {statistics.median(values) - base:+.3f}")
 
 
-def stalls(memory: GovernedMemory) -> None:
-    """The longest wait of a loop with agents on it, with and without memory."""
+def time_stalls(memory: GovernedMemory) -> None:
+    """Print the longest wait of a loop with agents on it, with and without memory."""
     agents = {
         "without memory": create_agent(Model(), []),
         "with": create_agent(Model(), [], middleware=[MeVeMemoryMiddleware(memory)]),
     }
     for agent in agents.values():
-        asyncio.run(longest(agent, "warm"))
+        asyncio.run(longest_wait(agent, "warm"))
     gc.collect()
     gc.freeze()
-    found: dict[str, list[float]] = {name: [] for name in agents}
+    waits: dict[str, list[float]] = {name: [] for name in agents}
     for n in range(ROUNDS):
         for name, agent in agents.items():
-            found[name].append(asyncio.run(longest(agent, str(n))))
-    for name, values in found.items():
+            waits[name].append(asyncio.run(longest_wait(agent, str(n))))
+    for name, values in waits.items():
         each = ", ".join(f"{value:.0f}" for value in sorted(values))
         print(f"{AGENTS} agents {name}: a loop waits {statistics.median(values):.0f} ms at most ({each})")
 
 
-async def longest(agent: Any, about: str) -> float:
-    """Milliseconds that a task had to wait beyond what it wanted to, at most, while agents answer."""
+async def longest_wait(agent: Any, about: str) -> float:
+    """Return the longest extra wait of a task, in milliseconds, while agents answer."""
     worst, done = 0.0, asyncio.Event()
 
     async def probe() -> None:
@@ -126,9 +126,9 @@ async def longest(agent: Any, about: str) -> float:
 
     async def talk(n: int) -> None:
         await asyncio.sleep(APART * n)
-        said = f"My number is {n} for {about}. What is my number for {about}?"
+        message = f"My number is {n} for {about}. What is my number for {about}?"
         config = {"configurable": {"user_id": f"user {n}", "thread_id": f"{about} {n}"}}
-        await agent.ainvoke({"messages": [("user", said)]}, config)
+        await agent.ainvoke({"messages": [("user", message)]}, config)
 
     beside = asyncio.create_task(probe())
     await asyncio.gather(*(talk(n) for n in range(AGENTS)))

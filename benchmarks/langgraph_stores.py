@@ -1,13 +1,13 @@
-"""LangGraph's stores and ours: which rules each keeps, and what a search costs the event loop.
+"""LangGraph's stores and MeVe's: which rules of the contract each keeps, and how a search affects the event loop.
 
     python benchmarks/langgraph_stores.py rules
     python benchmarks/langgraph_stores.py speed
 
-`rules` runs the contract suite of LangGraph stores and prints a table of the rules that some store breaks.
-`speed` asks each store in turn, over 5,000 items with vectors of 384 numbers: the latency of `asearch`, the longest
-time for which the loop stood still meanwhile (and for which it does with nothing to do), and what ours takes beyond the
-call that it wraps. Embedding is a look-up in all of them, so that it isn't what is measured, and each computes on one
-core (OPENBLAS_NUM_THREADS=1): threads of OpenBLAS wait for one another wherever others keep the cores busy.
+`rules` runs tests/langchain_integration/test_graph_store_contract.py and prints the rules that some store breaks.
+`speed` asks each store in turn, over 5,000 items with vectors of dimension 384. It prints the latency of `asearch`, the
+longest stall of the loop meanwhile (and while idle), and MeVe's overhead beyond the call that it wraps. Embedding is a
+look-up, so that it isn't measured. Each store computes on one core (OPENBLAS_NUM_THREADS=1), since OpenBLAS threads
+wait for each other on busy cores.
 """
 
 import argparse
@@ -50,8 +50,8 @@ STORES = {
 }
 
 
-class Looked:
-    """An embedder whose vectors are sums of fixed ones, a word each."""
+class LookupEmbedder:
+    """An embedder whose vectors are sums of fixed ones, one a word."""
 
     name, dimension, similarity = "looked-up", 384, "cosine"
 
@@ -75,15 +75,15 @@ class Looked:
 
 
 class Outcomes:
-    """What became of each rule, by test class."""
+    """A pytest plugin that collects the outcome of each rule, by test class."""
 
     def __init__(self) -> None:
         self.of: dict[tuple[str, str], str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Pytest tells of each step of each test."""
-        told = report.when == "call" or (report.when == "setup" and report.outcome != "passed")
-        if told:
+        """Record the outcome of a test's step."""
+        is_final = report.when == "call" or (report.when == "setup" and report.outcome != "passed")
+        if is_final:
             kind, test = report.nodeid.split("::")[1:]
             why = getattr(report, "wasxfail", "").removeprefix("reason: ")
             outcome = "yes" if report.passed else f"no: {why}" if why else "–" if report.skipped else "FAILED"
@@ -95,7 +95,7 @@ class Outcomes:
 
 
 def compare_rules() -> None:
-    """Run the suite on every store, and print where each stands."""
+    """Run the suite on every store, and print the outcomes."""
     outcomes = Outcomes()
     file = ROOT / "tests" / "langchain_integration" / "test_graph_store_contract.py"
     with contextlib.redirect_stdout(io.StringIO()):
@@ -115,18 +115,18 @@ def compare_rules() -> None:
 
 
 async def compare_speed() -> None:
-    """Ask every store in turn."""
-    dice, embedder = np.random.default_rng(2), Looked()
+    """Time every store in turn."""
+    rng, embedder = np.random.default_rng(2), LookupEmbedder()
     words = [f"word{n}" for n in range(2_000)]
-    texts = [" ".join(dice.choice(words, 12)) for _ in range(ITEMS)]
-    questions = [" ".join(dice.choice(words, 4)) for _ in range(ROUNDS)]
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(ITEMS)]
+    questions = [" ".join(rng.choice(words, 4)) for _ in range(ROUNDS)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         memory = GovernedMemory.open(folder / "memory.db", embedder=embedder)
-        theirs = await langgraph_stores.open_async(folder / "store.db", embedder)
+        sqlite_store = await langgraph_stores.open_async(folder / "store.db", embedder)
         stores: dict[str, Any] = {
             "InMemoryStore": langgraph_stores.in_memory(embedder),
-            "AsyncSqliteStore": theirs,
+            "AsyncSqliteStore": sqlite_store,
             "MeVeStore": MeVeStore(memory),
         }
         for store in stores.values():
@@ -134,20 +134,20 @@ async def compare_speed() -> None:
                 ops = [PutOp(PLACE, f"k{n}", {"text": texts[n], "n": n}) for n in range(begin, begin + 500)]
                 await store.abatch(ops)
             await store.asearch(PLACE, query=texts[0])
-        await _timed(stores, questions)
-        await _over_core(memory, stores["MeVeStore"], questions[0])
-        await langgraph_stores.close_async(theirs)
+        await _time_searches(stores, questions)
+        await _time_overhead(memory, stores["MeVeStore"], questions[0])
+        await langgraph_stores.close_async(sqlite_store)
         memory.close()
 
 
-async def _timed(stores: dict[str, Any], questions: Sequence[str]) -> None:
+async def _time_searches(stores: dict[str, Any], questions: Sequence[str]) -> None:
     stalls: dict[str, list[float]] = {name: [] for name in [*stores, IDLE]}
     taken: dict[str, list[float]] = {name: [] for name in stalls}
-    dice = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     for question in questions:
-        for name in dice.permutation(list(stalls)):
+        for name in rng.permutation(list(stalls)):
             call = asyncio.sleep(0.01) if name == IDLE else stores[name].asearch(PLACE, query=question)
-            latency, stall = await _probed(call)
+            latency, stall = await _probe(call)
             taken[name].append(latency)
             stalls[name].append(stall)
     print(f"medians of {len(questions)} over {ITEMS:,} items, in changing order; milliseconds")
@@ -157,8 +157,8 @@ async def _timed(stores: dict[str, Any], questions: Sequence[str]) -> None:
         print(f"| {name} | {median} | {statistics.median(stood) * 1e3:.1f} | {max(stood) * 1e3:.1f} |")
 
 
-async def _over_core(memory: GovernedMemory, store: MeVeStore, question: str) -> None:
-    """What ours takes beyond the call that it wraps: the middle of what pairs of calls differ by."""
+async def _time_overhead(memory: GovernedMemory, store: MeVeStore, question: str) -> None:
+    """Print MeVe's overhead beyond the call that it wraps: the median difference of paired calls."""
     pairs: dict[str, tuple[Callable[[], object], Callable[[], object], Callable[[], Awaitable[object]]]] = {
         "get": (
             lambda: memory.items.get(PLACE, "k7", user_id="alice"),
@@ -190,8 +190,8 @@ async def _over_core(memory: GovernedMemory, store: MeVeStore, question: str) ->
         print(f"| {name} | {base:.3f} | {over:+.3f} | {over_async:+.3f} |")
 
 
-async def _probed(call: Awaitable[object]) -> tuple[float, float]:
-    """How long a call takes, and for how long the loop stood still at most, in seconds."""
+async def _probe(call: Awaitable[object]) -> tuple[float, float]:
+    """Return a call's latency, and the longest stall of the loop meanwhile, in seconds."""
     longest, running = 0.0, True
 
     async def beat() -> None:
@@ -213,7 +213,7 @@ async def _probed(call: Awaitable[object]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """One of the two."""
+    """Run one of the two benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["rules", "speed"])
     if parser.parse_args().what == "rules":

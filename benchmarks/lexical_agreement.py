@@ -1,4 +1,4 @@
-"""How the keyword index agrees with `rank_bm25`, and what each finds, by how texts become words.
+"""Agreement of the keyword index with `rank_bm25`, and recall of each, by analyzer.
 
     python benchmarks/lexical_agreement.py --data DATA
 
@@ -23,23 +23,23 @@ ANALYZERS: dict[str, Analyzer] = {"white space": whitespace, "all words": words,
 
 
 def main() -> None:
-    """A line for each set and analyzer."""
+    """Print a line for each set and analyzer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of evaluation sets")
     parser.add_argument("--questions", type=int, default=300)
     arguments = parser.parse_args()
     print(f"{'set':<10}{'words':<15}{'overlap@10':>11}{'recall@20 rank_bm25':>21}{'ours':>8}")
     for name in ("hotpotqa", "2wiki", "nq_open", "musique", "nfcorpus", "scifact"):
-        ids, texts, questions = loaded(arguments.data / name)
+        ids, texts, questions = load_set(arguments.data / name)
         for label, analyzer in ANALYZERS.items():
-            overlap, theirs, ours = compared(ids, texts, questions[: arguments.questions], analyzer)
+            overlap, theirs, ours = compare_indexes(ids, texts, questions[: arguments.questions], analyzer)
             print(f"{name:<10}{label:<15}{overlap:>11.3f}{theirs:>21.3f}{ours:>8.3f}", flush=True)
 
 
-def compared(
+def compare_indexes(
     ids: list[str], texts: list[str], questions: list[tuple[str, set[str]]], analyzer: Analyzer
 ) -> tuple[float, float, float]:
-    """Top-10 overlap, and recall at 20 of rank_bm25 and of ours."""
+    """Return the top-10 overlap, and recall at 20 of rank_bm25 and of ours."""
     rows = np.arange(len(texts))
     theirs, ours = RankBm25Index(analyzer=analyzer), Bm25Index(analyzer=analyzer)
     theirs.add(rows, texts)
@@ -53,31 +53,31 @@ def compared(
     return float(np.mean(overlaps)), *np.mean(found, axis=0).tolist()
 
 
-def loaded(folder: Path) -> tuple[list[str], list[str], list[tuple[str, set[str]]]]:
-    """Passage ids, their texts, and questions with the ids of their gold passages."""
+def load_set(folder: Path) -> tuple[list[str], list[str], list[tuple[str, set[str]]]]:
+    """Return passage ids, their texts, and questions with the ids of their gold passages."""
     file = folder / "passages.jsonl.gz"
-    passages = list(lines(file if file.exists() else folder / "corpus.jsonl.gz"))
+    passages = list(read_lines(file if file.exists() else folder / "corpus.jsonl.gz"))
     ids = [str(p["id"]) for p in passages]
-    return ids, [f"{p['title']}\n{p['text']}" for p in passages], list(asked(folder))
+    return ids, [f"{p['title']}\n{p['text']}" for p in passages], list(read_questions(folder))
 
 
-def asked(folder: Path) -> Iterator[tuple[str, set[str]]]:
-    """Questions of any of the sets, those with gold passages."""
+def read_questions(folder: Path) -> Iterator[tuple[str, set[str]]]:
+    """Yield the questions of any of the sets that have gold passages."""
     if (folder / "questions.jsonl").exists():
-        yield from ((q["question"], set(q["gold_passage_ids"])) for q in lines(folder / "questions.jsonl"))
+        yield from ((q["question"], set(q["gold_passage_ids"])) for q in read_lines(folder / "questions.jsonl"))
     elif (folder / "claims.jsonl").exists():
-        claims = ((c["claim"], {str(e["doc_id"]) for e in c["evidence"]}) for c in lines(folder / "claims.jsonl"))
+        claims = ((c["claim"], {str(e["doc_id"]) for e in c["evidence"]}) for c in read_lines(folder / "claims.jsonl"))
         yield from (claim for claim in claims if claim[1])
     else:
         gold: dict[str, set[str]] = {}
-        for row in lines(folder / "qrels.jsonl"):
+        for row in read_lines(folder / "qrels.jsonl"):
             gold.setdefault(row["query_id"], set()).add(row["doc_id"])
-        texts = {q["id"]: q["text"] for q in lines(folder / "queries.jsonl")}
+        texts = {q["id"]: q["text"] for q in read_lines(folder / "queries.jsonl")}
         yield from ((texts[query], docs) for query, docs in gold.items() if query in texts)
 
 
-def lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file, gzipped or not."""
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a JSONL file, gzipped or not."""
     with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as rows:
         yield from map(json.loads, rows)
 

@@ -1,15 +1,14 @@
-"""How long chat memory takes at 1,000 messages beside LlamaIndex's own, and whether it holds up the event loop.
+"""Latency of chat memory at 1,000 messages beside LlamaIndex's own, and how long it blocks the event loop.
 
     python benchmarks/llamaindex_chat_memory.py [--rounds 30] [--messages 1000]
 
-Each round asks every memory in turn for what stands before the model, with the same messages, the same token limit and
-the same tokenizer; medians, in milliseconds. `ChatMemoryBuffer` is what agents have by default, `Memory` what chat
-engines have, over a file. The limits are the default of the one, that of the other and of ours, and one that everything
-fits. Ours recalls what was said in earlier conversations as well, for a new question each time, and logs the recall.
+Each round asks every memory in turn for the messages before the model, with the same messages, token limit and
+tokenizer; medians, in milliseconds. `ChatMemoryBuffer` is the default of agents, and `Memory` over a file that of chat
+engines. The limits are the default of the first, the default of the second and of MeVe's, and one that everything fits.
+MeVe's also recalls what was said in earlier conversations, for a new question each time, and logs the recall.
 
-Overhead: what a call takes but for what it spends in the governed memory that it asks. Stalls: a task that sleeps a
-millisecond at a time tells the longest that it had to wait for the loop while 50 messages are put at once; with nothing
-else to do, it tells the machine's own.
+Overhead: the time of a call without that of the governed memory. Stalls: the longest extra wait of a task that sleeps a
+millisecond at a time while 50 messages are put at once; without messages, that of the machine.
 """
 
 import argparse
@@ -39,26 +38,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30, help="how often each memory is asked; 30 by default")
     parser.add_argument("--messages", type=int, default=1_000, help="how many it holds; 1,000 by default")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db") as memory:
-        asyncio.run(measured(memory, folder, given.messages, given.rounds))
+        asyncio.run(run_all(memory, folder, arguments.messages, arguments.rounds))
 
 
-async def measured(memory: GovernedMemory, folder: str, size: int, rounds: int) -> None:
-    """All of it, on one event loop."""
-    talk = spoken(size)
+async def run_all(memory: GovernedMemory, folder: str, size: int, rounds: int) -> None:
+    """Run all measurements on one event loop."""
+    talk = make_conversation(size)
     print(
         f"{size:,} messages, {rounds} rounds\n\n"
         "| limit | memory | median ms | of ChatMemoryBuffer |\n|---:|---|---:|---:|"
     )
     for limit in LIMITS:
-        await reading(memory, folder, talk, limit, rounds)
-    await overhead(memory, talk)
-    await stalls(memory, folder, rounds)
+        await time_reads(memory, folder, talk, limit, rounds)
+    await time_overhead(memory, talk)
+    await time_stalls(memory, folder, rounds)
 
 
-def spoken(size: int) -> list[ChatMessage]:
-    """A conversation: a user's turns, and answers."""
+def make_conversation(size: int) -> list[ChatMessage]:
+    """Return a conversation of a user's messages and answers."""
     roles = (MessageRole.USER, MessageRole.ASSISTANT)
     return [
         ChatMessage(role=roles[n % 2], content=f"Turn {n}: " + " ".join(WORDS[(n * k) % len(WORDS)] for k in range(30)))
@@ -66,8 +65,8 @@ def spoken(size: int) -> list[ChatMessage]:
     ]
 
 
-async def reading(memory: GovernedMemory, folder: str, talk: Sequence[ChatMessage], limit: int, rounds: int) -> None:
-    """Rows of what a reading takes."""
+async def time_reads(memory: GovernedMemory, folder: str, talk: Sequence[ChatMessage], limit: int, rounds: int) -> None:
+    """Print the latency of reading each memory."""
     buffer = ChatMemoryBuffer.from_defaults(token_limit=limit)
     buffer.set(list(talk))
     uri = f"sqlite+aiosqlite:///{folder}/stock-{limit}.db"
@@ -86,18 +85,18 @@ async def reading(memory: GovernedMemory, folder: str, talk: Sequence[ChatMessag
         return await ours.aget(f"How much water do tomatoes want in week {next(numbers)}?")
 
     ways = {"ChatMemoryBuffer.get": of_buffer, "Memory.aget": stock.aget, "MeVeMemory.aget": of_ours}
-    medians = await in_turn(ways, rounds)
+    medians = await median_times(ways, rounds)
     for name, value in medians.items():
         print(f"| {limit:,} | {name} | {value:.1f} | {value / medians['ChatMemoryBuffer.get']:.3f} |", flush=True)
-    await closed(stock)
+    await close_database(stock)
 
 
-async def overhead(memory: GovernedMemory, talk: Sequence[ChatMessage]) -> None:
-    """What calls cost beyond what the memory does in them."""
+async def time_overhead(memory: GovernedMemory, talk: Sequence[ChatMessage]) -> None:
+    """Print the overhead of calls beyond the governed memory."""
     store = MeVeChatStore(memory, user_id="over")
     chat, short = (MeVeMemory(memory, user_id="over", session_id=name) for name in ("chat", "short"))
     await short.aput_messages(talk[:PAGE])
-    inside, numbers = Inside(memory), count()
+    inside, numbers = MemoryTimer(memory), count()
     ways: dict[str, Callable[[], Awaitable[Any]]] = {
         "MeVeChatStore.add_message": lambda: store.add_message("s", talk[0]),
         f"MeVeChatStore.get_last_messages({PAGE})": lambda: store.get_last_messages("s", PAGE),
@@ -114,11 +113,11 @@ async def overhead(memory: GovernedMemory, talk: Sequence[ChatMessage]) -> None:
             whole.append(1_000 * (time.perf_counter() - began))
             own.append(whole[-1] - 1_000 * inside.spent)
         print(f"| {name} | {statistics.median(whole):.2f} | {statistics.median(own):.2f} |", flush=True)
-    inside.leave()
+    inside.restore()
 
 
-class Inside:
-    """How long is spent in a governed memory's calls, one at a time."""
+class MemoryTimer:
+    """A wrapper that adds up the time spent in a governed memory's calls, one at a time."""
 
     CALLS = ("search", "reflect", "add")
 
@@ -131,8 +130,8 @@ class Inside:
             setattr(self._memory, name, self._timed(getattr(memory, name)))
         self._memory.messages = self
 
-    def leave(self) -> None:
-        """The memory is as it was."""
+    def restore(self) -> None:
+        """Restore the memory."""
         for name in self.CALLS:
             delattr(self._memory, name)
         self._memory.messages = self._messages
@@ -154,8 +153,8 @@ class Inside:
         return timed
 
 
-async def stalls(memory: GovernedMemory, folder: str, rounds: int) -> None:
-    """The longest that the loop was held up while many put at once."""
+async def time_stalls(memory: GovernedMemory, folder: str, rounds: int) -> None:
+    """Print the longest stall of the loop while many messages are put at once."""
     store = MeVeChatStore(memory, user_id="stalls")
     over = Memory.from_defaults(session_id="over", chat_store=store)
     ours = MeVeMemory(memory, user_id="stalls", session_id="ours")
@@ -172,15 +171,15 @@ async def stalls(memory: GovernedMemory, folder: str, rounds: int) -> None:
     longest: dict[str, list[float]] = {name: [] for name in puts}
     for _ in range(max(3, rounds // 3)):
         for name, put in puts.items():
-            longest[name].append(await stall(put))
+            longest[name].append(await longest_stall(put))
     print(f"\n| {WRITERS} at once | longest stall ms, median of rounds | worst |\n|---|---:|---:|")
     for name, values in longest.items():
         print(f"| {name} | {statistics.median(values):.0f} | {max(values):.0f} |", flush=True)
-    await closed(stock)
+    await close_database(stock)
 
 
-async def stall(put: Callable[[ChatMessage], Awaitable[Any]]) -> float:
-    """Milliseconds that a sleeper had to wait for the loop at most, while all are put."""
+async def longest_stall(put: Callable[[ChatMessage], Awaitable[Any]]) -> float:
+    """Return the longest extra wait of a sleeping task, in milliseconds, while all messages are put."""
     waited = [0.0]
 
     async def sleeper() -> None:
@@ -196,8 +195,8 @@ async def stall(put: Callable[[ChatMessage], Awaitable[Any]]) -> float:
     return max(waited)
 
 
-async def in_turn(ways: dict[str, Callable[[], Awaitable[Any]]], rounds: int) -> dict[str, float]:
-    """Milliseconds, medians; each is done once before it counts."""
+async def median_times(ways: dict[str, Callable[[], Awaitable[Any]]], rounds: int) -> dict[str, float]:
+    """Return median milliseconds; a first call of each isn't counted."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         await way()
@@ -209,8 +208,8 @@ async def in_turn(ways: dict[str, Callable[[], Awaitable[Any]]], rounds: int) ->
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-async def closed(stock: Memory) -> None:
-    """Let go of a stock memory's database."""
+async def close_database(stock: Memory) -> None:
+    """Close a stock memory's database."""
     engine = cast("Any", stock.sql_store)._async_engine
     if engine is not None:
         await engine.dispose()

@@ -1,11 +1,11 @@
-"""What a threshold does on the scale that the paper takes, and on calibrated ones: one picture, and a table.
+"""The effect of a threshold on the paper's scale and on calibrated ones: a picture and a table.
 
     python benchmarks/threshold.py --data DATA --to docs/results/threshold.svg
 
-Phase 1's candidates of each question, with whether they are gold, are pairs like those that `meve calibrate` takes. The
-first half of a set's questions is calibrated on, for a recall of 0.9; the other half is measured on: with the paper's
-τ = 0.5 on the sigmoid of the verifier's logits; with 0.5 on the probabilities that it ships with; and with the
-threshold that was fitted, on the probabilities that were.
+Phase 1's candidates of each question, with whether they are gold, are labelled pairs like those of `meve calibrate`.
+The first half of a set's questions fits the calibration, for a recall of 0.9. The other half measures three scales: the
+paper's τ = 0.5 on the sigmoid of the verifier's logits, 0.5 on the shipped probabilities, and the fitted threshold on
+the fitted probabilities.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from meve import Retriever
 from meve.calibration.fitting import calibrate, raw_scores
 from meve.calibration.maps import PlattCalibration
 from meve.components.embedders import resolve_embedder
-from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
@@ -33,7 +33,7 @@ RECALL, PAPER = 0.9, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Probabilities of the measured half, and a threshold on them."""
+    """The probabilities of the measured half, and a threshold on them."""
 
     name: str
     probabilities: np.ndarray
@@ -49,31 +49,31 @@ def main() -> None:
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="a set, at most")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     drawn: list[tuple[str, np.ndarray, list[Scale]]] = []
     print("| set | gold among candidates | τ 0.5, sigmoid | τ 0.5, as shipped | fitted τ, fitted scale | fitted τ |")
     print("|---|---|---|---|---|---|")
     for name in SETS:
-        gold, scales = measured(name, given)
+        gold, scales = measure_set(name, arguments)
         drawn.append((name, gold, scales))
-        cells = [told(scale.probabilities >= scale.threshold, gold) for scale in scales]
+        cells = [format_cell(scale.probabilities >= scale.threshold, gold) for scale in scales]
         print(f"| {name} | {gold.mean():.2f} | {' | '.join(cells)} | {scales[-1].threshold:.2f} |", flush=True)
-    draw(drawn, given.to)
+    draw(drawn, arguments.to)
 
 
-def measured(name: str, given: argparse.Namespace) -> tuple[np.ndarray, list[Scale]]:
-    """Which pairs of the second half are gold, and the three scales on them."""
-    chosen = read_set(name, given.data)
-    embedder = resolve_embedder(given.embedder)
-    kept = CachedEmbedder(embedder, given.cache / CACHE) if given.cache else embedder
-    retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=given.verifier)
-    asked = [q for q in sample_questions(chosen.questions, given.questions, SEED) if q.gold and q.answerable]
+def measure_set(name: str, arguments: argparse.Namespace) -> tuple[np.ndarray, list[Scale]]:
+    """Return which pairs of the second half are gold, and the three scales on them."""
+    dataset = read_set(name, arguments.data)
+    embedder = resolve_embedder(arguments.embedder)
+    cached = DiskCachedEmbedder(embedder, arguments.cache / CACHE) if arguments.cache else embedder
+    retriever = Retriever.from_passages(dataset.passages, embedder=cached, verifier=arguments.verifier)
+    questions = [q for q in sample_questions(dataset.questions, arguments.questions, SEED) if q.gold and q.answerable]
     halves: list[list[LabelledPair]] = [[], []]
-    for n, question in enumerate(asked):
-        found = retriever.retrieve(question.text, mode="standard_rag").trace.candidates
-        halves[n >= len(asked) // 2] += [
+    for n, question in enumerate(questions):
+        candidates = retriever.retrieve(question.text, mode="standard_rag").trace.candidates
+        halves[n >= len(questions) // 2] += [
             LabelledPair(query=question.text, passage=retriever.get(c.id).content, relevant=c.id in question.gold)
-            for c in found
+            for c in candidates
         ]
     report = calibrate(retriever.verifier, halves[0], recall=RECALL)
     raw = raw_scores(retriever.verifier, halves[1])
@@ -84,14 +84,14 @@ def measured(name: str, given: argparse.Namespace) -> tuple[np.ndarray, list[Sca
     ]
 
 
-def told(kept: np.ndarray, gold: np.ndarray) -> str:
-    """Recall and precision of what a threshold keeps."""
-    precision = f"{gold[kept].mean():.2f}" if kept.any() else "—"
-    return f"recall {kept[gold].mean():.2f}, precision {precision}"
+def format_cell(cached: np.ndarray, gold: np.ndarray) -> str:
+    """Return recall and precision of what a threshold keeps, as a table cell."""
+    precision = f"{gold[cached].mean():.2f}" if cached.any() else "—"
+    return f"recall {cached[gold].mean():.2f}, precision {precision}"
 
 
 def draw(drawn: Sequence[tuple[str, np.ndarray, list[Scale]]], file: Path) -> None:
-    """Recall (whole) and precision (dashed) against the threshold, on the paper's scale and the fitted one."""
+    """Draw recall (solid) and precision (dashed) against the threshold, on the paper's scale and the fitted one."""
     using_matplotlib()
     from matplotlib import pyplot as plt
 
@@ -112,7 +112,7 @@ def draw(drawn: Sequence[tuple[str, np.ndarray, list[Scale]]], file: Path) -> No
 
 
 def curve(axis: Any, scale: Scale, gold: np.ndarray, colour: str) -> None:
-    """Both shares at every threshold, and a mark where it lies."""
+    """Draw both shares at every threshold, and a mark at the chosen one."""
     steps = np.linspace(0, 1, 101)
     recall = [float((scale.probabilities[gold] >= at).mean()) for at in steps]
     held = [scale.probabilities >= at for at in steps]

@@ -1,10 +1,10 @@
-"""How long a quantised verifier takes for 20 passages, beside sentence-transformers' CrossEncoder and whole weights.
+"""Latency of a quantised verifier for 20 passages, beside sentence-transformers' CrossEncoder with unquantised weights.
 
     python benchmarks/verifier_speed.py --data DATA --verifier SMALL --weights FOLDER
 
-FOLDER holds the same model as torch reads it, in fp32; `recipes.verifier.ship` makes SMALL of it. Both are asked the
-same questions in turn, each over 20 passages of every length that the set has; the ratio is of the medians. Kendall's
-tau is that between the two orders of a question's passages, the mean over questions.
+FOLDER holds the same model for torch, in fp32; `recipes.verifier.ship` makes SMALL of it. Both score the same questions
+in turn, each over 20 passages of every length in the set; the ratio is of the medians. Kendall's tau compares the two
+orders of a question's passages, and is a mean over questions.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PASSAGES = 20
 
 
 def main() -> None:
-    """Ask both in turn."""
+    """Time both in turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of evaluation sets")
     parser.add_argument("--weights", type=Path, required=True, help="the same model for torch")
@@ -33,18 +33,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--set", default="nq_open")
     parser.add_argument("--questions", type=int, default=30)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from sentence_transformers import CrossEncoder
 
-    small = CrossEncoderVerifier.from_name(given.verifier, backend="onnx", batch_size=given.batch, cache_size=0)
-    whole = CrossEncoder(str(given.weights), device="cpu")
-    chosen = read_set(given.set, given.data)
-    texts = sorted((p.content for p in chosen.passages), key=len)
-    asked = [q.text for q in sample_questions(chosen.questions, given.questions + 1, SEED)]
+    small = CrossEncoderVerifier.from_name(arguments.verifier, backend="onnx", batch_size=arguments.batch, cache_size=0)
+    whole = CrossEncoder(str(arguments.weights), device="cpu")
+    dataset = read_set(arguments.set, arguments.data)
+    texts = sorted((p.content for p in dataset.passages), key=len)
+    questions = [q.text for q in sample_questions(dataset.questions, arguments.questions + 1, SEED)]
     rng = np.random.default_rng(SEED)
     times: dict[str, list[float]] = {"small": [], "whole": []}
     taus = []
-    for n, question in enumerate(asked):
+    for n, question in enumerate(questions):
         places = (np.arange(PASSAGES) + rng.random(PASSAGES)) * len(texts) / PASSAGES  # one of each twentieth
         passages = [texts[int(place)] for place in rng.permutation(places)]
         a, took = timed(lambda: small.raw_scores(question, passages))  # noqa: B023 - called at once
@@ -54,12 +54,12 @@ def main() -> None:
             times["whole"].append(theirs)
             taus.append(kendalltau(a, b).statistic)
     mine, other = (statistics.median(times[name]) for name in ("small", "whole"))
-    print(f"{given.set}: {PASSAGES} passages, medians of {given.questions}: {mine:.0f} ms and {other:.0f} ms, "
+    print(f"{arguments.set}: {PASSAGES} passages, medians of {arguments.questions}: {mine:.0f} ms and {other:.0f} ms, "
           f"ratio {mine / other:.3f}; Kendall's tau {np.mean(taus):.3f}")  # fmt: skip
 
 
 def timed(call: Callable[[], object]) -> tuple[np.ndarray, float]:
-    """What it returns, and the milliseconds that it took."""
+    """Return a call's result, and its milliseconds."""
     start = time.perf_counter()
     made = call()
     return np.asarray(made), 1000 * (time.perf_counter() - start)

@@ -1,9 +1,9 @@
-"""What the integrations cost over calling MeVe directly, and what importing them adds.
+"""Overhead of the integrations over direct calls, and of importing them.
 
     python benchmarks/wrapper_overhead.py
 
-The same question to both in turn, over parts that cost next to nothing, so that the wrapper is what differs; medians of
-1,000, in milliseconds, with nobody listening, with a listener, and on an event loop. Imports are those of fresh
+Both answer the same question in turn, with components that cost next to nothing, so that only the wrapper differs;
+medians of 1,000, in milliseconds, without and with a listener, and on an event loop. Imports are those of fresh
 processes in turn, medians of 9, in seconds of processor time, over the framework's own import.
 """
 
@@ -29,7 +29,7 @@ QUESTION = "blue sky"
 
 
 class Listener(BaseCallbackHandler):
-    """Hears everything, and does nothing."""
+    """A callback handler that does nothing."""
 
 
 def main() -> None:
@@ -40,14 +40,14 @@ def main() -> None:
     engine, listener = retriever.engine, {"callbacks": [Listener()]}
     nodes = [TextNode(text=text, metadata={"source": "fields.txt", "page": 3, "title": "Of fields"}) for text in texts]
     over_nodes = NodeRetriever.from_nodes(nodes, **parts)
-    given = [NodeWithScore(node=node) for node in nodes[:20]]
+    scored_nodes = [NodeWithScore(node=node) for node in nodes[:20]]
     passages = [Passage(id=node.node_id, text=node.get_content(MetadataMode.EMBED)) for node in nodes[:20]]
     last = MeVePostprocessor.make(**parts)
 
     later: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "ainvoke": lambda: retriever.ainvoke(QUESTION),
         "aretrieve (nodes)": lambda: over_nodes.aretrieve(QUESTION),
-        "apostprocess_nodes": lambda: last.apostprocess_nodes(given, query_str=QUESTION),
+        "apostprocess_nodes": lambda: last.apostprocess_nodes(scored_nodes, query_str=QUESTION),
     }
     ways: dict[str, Callable[[], object]] = {
         "meve": lambda: engine.retrieve(QUESTION),
@@ -56,7 +56,7 @@ def main() -> None:
         "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
         "retrieve (nodes)": lambda: over_nodes.retrieve(QUESTION),
         "meve.select": lambda: last.engine.select(QUESTION, passages),
-        "postprocess_nodes": lambda: last.postprocess_nodes(given, query_str=QUESTION),
+        "postprocess_nodes": lambda: last.postprocess_nodes(scored_nodes, query_str=QUESTION),
     }
     times: dict[str, list[float]] = {name: [] for name in [*ways, *later]}
     loop = asyncio.new_event_loop()
@@ -70,7 +70,7 @@ def main() -> None:
     for name, value in medians.items():
         than = "meve.select" if "postprocess" in name else "meve (nodes)" if "(nodes)" in name else "meve"
         print(f"{name:22} {value:6.3f} ms, {value - medians[than]:+.3f} over {than}")
-    base, package, named = imported(
+    base, package, named = import_times(
         "import langchain_core.retrievers",
         "import langchain_core.retrievers, langchain_meve",
         "import langchain_core.retrievers; from langchain_meve import MeVeRetriever",
@@ -79,19 +79,19 @@ def main() -> None:
 
 
 def timed(way: Callable[[], object]) -> float:
-    """Milliseconds."""
+    """Return the milliseconds of a call."""
     started = time.perf_counter()
     way()
     return (time.perf_counter() - started) * 1000
 
 
-def imported(*codes: str) -> list[float]:
-    """Seconds of processor time for each: medians of fresh processes, in turn."""
+def import_times(*codes: str) -> list[float]:
+    """Return seconds of processor time for each code: medians of fresh processes, in turn."""
     times: list[list[float]] = [[] for _ in codes]
     for _ in range(PROCESSES):
         for code, taken in zip(codes, times, strict=True):
-            told = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
-            run = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+            script = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
+            run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
             taken.append(float(run.stdout))
     return [statistics.median(taken) for taken in times]
 

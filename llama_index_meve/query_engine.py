@@ -9,14 +9,14 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 
 from llama_index_meve.retriever import MeVeRetriever
 
-EMPTY_RESPONSE = "Nothing that was found answers this."
+DEFAULT_EMPTY_RESPONSE = "Nothing that was found answers this."
 
 
 def create_meve_query_engine(
     retriever: MeVeRetriever,
     *,
     llm: Any = None,
-    empty_response: str = EMPTY_RESPONSE,
+    empty_response: str = DEFAULT_EMPTY_RESPONSE,
     node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     **options: Any,
 ) -> RetrieverQueryEngine:

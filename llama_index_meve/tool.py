@@ -18,10 +18,7 @@ from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 
 
 def create_meve_tool(
-    retriever: MeVeRetriever,
-    name: str = "search_documents",
-    description: str = TOOL_DESCRIPTION,
-    **options: Any,
+    retriever: MeVeRetriever, name: str = "search_documents", description: str = TOOL_DESCRIPTION, **options: Any
 ) -> FunctionTool:
     """Create a tool that returns the verified context, or says that nothing qualifies or why the query is invalid.
 

@@ -1,7 +1,7 @@
 """Define a fake model runtime that counts words."""
 
 
-class ByWords:
+class WordCountingRuntime:
     """A runtime whose tokens are words; subclasses define `logits`."""
 
     window = 512

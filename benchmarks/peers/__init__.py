@@ -1,1 +1,1 @@
-"""What users can put together today from other people's stock parts, to compare with."""
+"""Peers for `meve bench`: pipelines of other people's stock parts."""

@@ -1,4 +1,4 @@
-"""MeVe as a LangChain user has it: a retriever over his FAISS store, asked through LangChain.
+"""MeVe as LangChain users have it: a retriever over their FAISS store, invoked through LangChain.
 
 meve bench quality --data DATA --peer benchmarks.peers.langchain_ours:over_faiss
 """
@@ -14,30 +14,32 @@ from meve.evaluation.types import SharedComponents
 from meve.pipeline.config import Overrides
 from meve.types import Passage
 
-Ask = Callable[[str], Sequence[Passage]]
+Retrieve = Callable[[str], Sequence[Passage]]
 
 
-def over_faiss(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """Phase 1 is langchain-community's FAISS, exact, over the shared embedder; all settings are the defaults."""
-    return _asking(_retriever(passages, parts))
+def over_faiss(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Retrieve over langchain-community's exact FAISS store with the shared embedder; all settings are the defaults."""
+    return _retrieve_with(_retriever(passages, components))
 
 
-def few_sentences(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """The same, set for short prompts: ten candidates a source, of each passage the sentences that carry evidence."""
-    return _asking(_retriever(passages, parts, candidates=10, packing="sentences"))
+def few_sentences(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Retrieve likewise for short prompts: ten candidates a source, and only the sentences with evidence."""
+    return _retrieve_with(_retriever(passages, components, candidates=10, packing="sentences"))
 
 
-def _retriever(passages: Sequence[Passage], parts: SharedComponents, **settings: Unpack[Overrides]) -> MeVeRetriever:
+def _retriever(
+    passages: Sequence[Passage], components: SharedComponents, **settings: Unpack[Overrides]
+) -> MeVeRetriever:
     documents = [Document(p.content, id=p.id) for p in passages]
-    store = FAISS.from_documents(documents, SharedEmbeddings(parts.embedder), ids=[p.id for p in passages])
+    store = FAISS.from_documents(documents, SharedEmbeddings(components.embedder), ids=[p.id for p in passages])
     return MeVeRetriever.from_vectorstore(
         store,
-        config=parts.config.override(**settings),
-        embedder=parts.embedder,
-        verifier=parts.verifier,
-        tokens=parts.tokens,
+        config=components.config.override(**settings),
+        embedder=components.embedder,
+        verifier=components.verifier,
+        tokens=components.tokens,
     )
 
 
-def _asking(retriever: MeVeRetriever) -> Ask:
+def _retrieve_with(retriever: MeVeRetriever) -> Retrieve:
     return lambda query: [Passage(id=str(d.id), text=d.page_content) for d in retriever.invoke(query)]

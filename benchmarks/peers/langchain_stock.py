@@ -1,35 +1,35 @@
-"""The closest thing to MeVe's five phases that can be put together from LangChain's stock parts.
+"""The closest pipelines to MeVe's five phases from LangChain's stock parts.
 
-`hybrid` is what its documentation teaches: dense and BM25 search always both run, their ranks are fused, a
-cross-encoder reranks, near-duplicates go, and what fits the budget stays. `fallback` is MeVe's own control flow around
-the same parts. The `…_shared_runtime` variants verify with MeVe's loaded model where the others load its weights into
-LangChain's own class, so that a difference of runtimes can be told from one of pipelines.
+`hybrid` follows LangChain's documentation: dense and BM25 search always both run, their ranks are fused, a
+cross-encoder reranks, near-duplicates go, and the rest is cut to the budget. `fallback` is MeVe's own control flow
+around the same parts. The `…_shared_runtime` variants verify with MeVe's loaded model, the others load its weights into
+LangChain's own class. That separates differences of runtimes from those of pipelines.
 
 Stock: `FAISS` (inner product, exact), `BM25Retriever` (rank_bm25), `EnsembleRetriever`,
 `ContextualCompressionRetriever`, `DocumentCompressorPipeline`, `HuggingFaceCrossEncoder`, `CrossEncoderReranker`,
 `EmbeddingsRedundantFilter`.
 
-Written by hand, because LangChain ships nothing for it:
+Written by hand, because LangChain has nothing for it:
 
-- `TokenBudget`: it trims messages, not documents. Whole passages only; one that doesn't fit is skipped.
-- The threshold in `fallback`, and the fallback itself: `CrossEncoderReranker` throws its scores away, and
-  `with_fallbacks` reacts to exceptions only. As in MeVe, `fallback_k` keyword hits are judged like all others, and
-  those that reach `fallback_floor` take their place by score.
+- `TokenBudget`: LangChain trims messages, not documents. Whole passages only; one that doesn't fit is skipped.
+- The threshold in `fallback`, and the fallback itself: `CrossEncoderReranker` discards its scores, and
+  `with_fallbacks` only reacts to exceptions. As in MeVe, `fallback_k` keyword hits are scored like all others, and
+  those that reach `fallback_floor` are ranked by score.
 - The words for BM25: lower-cased, without punctuation. The stock ones are split at white space and keep their case.
 - Wrappers of the shared embedder and verifier.
 
-What to know of the stock behaviour, in langchain-classic 1.0.8 and langchain-community 0.4.2:
+The stock behaviour in langchain-classic 1.0.8 and langchain-community 0.4.2:
 
 - `EnsembleRetriever` has no limit, so the verifier of `hybrid` reads up to twice `candidates` passages.
-- `BM25Retriever` gives no scores, and fills up its number with passages that share no word with the query. Its index
-  can't be changed, only made anew.
-- `EmbeddingsRedundantFilter` drops the better-ranked of two alike, and keeps the other. It embeds each candidate anew
-  for each query, though the store holds the vectors: an embedder that remembers what it embedded hides that cost. What
-  it returns has lost its id, which is why ids travel in the metadata here.
-- `HuggingFaceCrossEncoder` cuts passages at the model's window and doesn't say so. Its scores are what the model's
-  config says, logits or probabilities; here they are logits, which `fallback` calibrates as the shared verifier does.
-- A cross-encoder is handed texts only, so a verifier that judges by embeddings makes them anew for each query.
-- langchain-community is no longer maintained, and warns of it when imported.
+- `BM25Retriever` gives no scores, and pads its results with passages that share no word with the query. Its index
+  can't be changed, only rebuilt.
+- `EmbeddingsRedundantFilter` drops the better-ranked of two near-duplicates. It embeds each candidate again for each
+  query, though the store holds the vectors; an embedder with a cache hides that cost. Its results have lost their ids,
+  so the ids are in the metadata here.
+- `HuggingFaceCrossEncoder` silently cuts passages at the model's window. Its scores are logits or probabilities, as the
+  model's config says; here they are logits, which `fallback` calibrates as the shared verifier does.
+- A cross-encoder only gets texts, so a verifier that uses embeddings computes them again for each query.
+- langchain-community is no longer maintained, and warns about it when imported.
 """
 
 import re
@@ -62,30 +62,32 @@ from meve.types import Passage
 ID = "passage"
 """The metadata key of a passage's id."""
 
-Ask = Callable[[str], Sequence[Passage]]
+Retrieve = Callable[[str], Sequence[Passage]]
 
 
-def hybrid(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """Both searches, fused by reciprocal ranks, reranked, freed of near-duplicates, trimmed."""
+def hybrid(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run both searches, fuse them by reciprocal ranks, rerank, remove near-duplicates, and cut to the budget."""
     if not passages:
         return lambda _: []
-    embeddings = SharedEmbeddings(parts.embedder)
-    fused = EnsembleRetriever(retrievers=list(_searches(passages, parts, embeddings)), weights=[0.5, 0.5], id_key=ID)
-    reranker = CrossEncoderReranker(model=_cross_encoder(parts), top_n=2 * parts.candidates)
-    pipeline = DocumentCompressorPipeline(transformers=[reranker, *_last_steps(parts, embeddings)])
+    embeddings = SharedEmbeddings(components.embedder)
+    fused = EnsembleRetriever(
+        retrievers=list(_searches(passages, components, embeddings)), weights=[0.5, 0.5], id_key=ID
+    )
+    reranker = CrossEncoderReranker(model=_cross_encoder(components), top_n=2 * components.candidates)
+    pipeline = DocumentCompressorPipeline(transformers=[reranker, *_last_steps(components, embeddings)])
     retriever = ContextualCompressionRetriever(base_compressor=pipeline, base_retriever=fused)
     known = {p.id: p for p in passages}
     return lambda query: _passages(retriever.invoke(query), known)
 
 
-def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """Dense search and threshold; keywords only where too few reach it; freed of near-duplicates, trimmed."""
+def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run dense search with a threshold, and keywords only if too few reach it; then remove near-duplicates and cut."""
     if not passages:
         return lambda _: []
-    embeddings = SharedEmbeddings(parts.embedder)
-    dense, keywords = _searches(passages, parts, embeddings)
-    cross_encoder = _cross_encoder(parts)
-    last_steps = DocumentCompressorPipeline(transformers=_last_steps(parts, embeddings))
+    embeddings = SharedEmbeddings(components.embedder)
+    dense, keywords = _searches(passages, components, embeddings)
+    cross_encoder = _cross_encoder(components)
+    last_steps = DocumentCompressorPipeline(transformers=_last_steps(components, embeddings))
     known = {p.id: p for p in passages}
 
     def judge(query: str, documents: Sequence[Document]) -> dict[str, float]:
@@ -94,71 +96,71 @@ def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
             return {}
         scores = cross_encoder.score([(query, d.page_content) for d in documents])
         raw = np.array(list(scores), dtype=np.float32)
-        probabilities = parts.verifier.calibration.apply(raw) if parts.verifier_model else raw
+        probabilities = components.verifier.calibration.apply(raw) if components.verifier_model else raw
         return dict(zip((d.metadata[ID] for d in documents), probabilities.tolist(), strict=True))
 
     def ask(query: str) -> Sequence[Passage]:
         found = dense.invoke(query)
         scores = judge(query, found)
-        kept = [d for d in found if scores[d.metadata[ID]] >= parts.threshold]
-        if len(kept) < parts.min_verified:
+        kept = [d for d in found if scores[d.metadata[ID]] >= components.threshold]
+        if len(kept) < components.min_verified:
             have = {d.metadata[ID] for d in kept}
-            added = [d for d in keywords.invoke(query) if d.metadata[ID] not in have][: parts.config.fallback_k]
+            added = [d for d in keywords.invoke(query) if d.metadata[ID] not in have][: components.config.fallback_k]
             scores |= judge(query, [d for d in added if d.metadata[ID] not in scores])
-            kept += [d for d in added if scores[d.metadata[ID]] >= parts.config.fallback_floor]
+            kept += [d for d in added if scores[d.metadata[ID]] >= components.config.fallback_floor]
         kept.sort(key=lambda d: -scores[d.metadata[ID]])
         return _passages(last_steps.compress_documents(kept, query), known) if kept else []
 
     return ask
 
 
-def hybrid_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """`hybrid`, verified by the shared verifier itself."""
-    return hybrid(passages, replace(parts, verifier_model=None))
+def hybrid_shared_runtime(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run `hybrid` with the shared verifier itself."""
+    return hybrid(passages, replace(components, verifier_model=None))
 
 
-def fallback_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """`fallback`, verified by the shared verifier itself."""
-    return fallback(passages, replace(parts, verifier_model=None))
+def fallback_shared_runtime(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run `fallback` with the shared verifier itself."""
+    return fallback(passages, replace(components, verifier_model=None))
 
 
 class SharedEmbeddings(Embeddings):
-    """The shared embedder, as LangChain calls it."""
+    """The shared embedder with LangChain's interface."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector for each text."""
+        """Return one vector for each text."""
         vectors: list[list[float]] = self._embedder.embed_passages(texts).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """The query's vector."""
+        """Return the query's vector."""
         vector: list[float] = self._embedder.embed_query(text).tolist()
         return vector
 
 
 class SharedCrossEncoder(BaseCrossEncoder):
-    """The shared verifier, as LangChain calls it: pairs of one query."""
+    """The shared verifier with LangChain's interface, for pairs of one query."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-        """Probabilities."""
+        """Return probabilities."""
         scores: list[float] = self._verifier.score(text_pairs[0][0], [text for _, text in text_pairs]).tolist()
         return scores
 
 
 class TokenBudget(BaseDocumentTransformer):
-    """Keeps documents in order while they fit; one that doesn't is skipped, and the next one tried."""
+    """A filter that keeps documents in order while they fit, and skips those that don't."""
 
-    def __init__(self, parts: SharedComponents) -> None:
-        self._parts = parts
+    def __init__(self, components: SharedComponents) -> None:
+        self._parts = components
 
     def transform_documents(self, documents: Sequence[Document], **_: Any) -> Sequence[Document]:
-        """Those that fit, separators counted; the text as a whole has the last word."""
+        """Return the documents that fit, separators counted."""
         counter, separator, limit = self._parts.tokens, self._parts.separator, self._parts.max_tokens
         seam = counter.count(separator)
         kept: list[Document] = []
@@ -173,12 +175,13 @@ class TokenBudget(BaseDocumentTransformer):
         return kept
 
 
-def _searches(passages: Sequence[Passage], parts: SharedComponents, embeddings: Embeddings) -> tuple[BaseRetriever, BaseRetriever]:
-    """By vectors, and by words."""
+def _searches(
+    passages: Sequence[Passage], components: SharedComponents, embeddings: Embeddings
+) -> tuple[BaseRetriever, BaseRetriever]:
     documents = [Document(page_content=p.content, metadata={ID: p.id}) for p in passages]
     store = FAISS.from_documents(documents, embeddings, distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT)
-    dense = store.as_retriever(search_kwargs={"k": parts.candidates})
-    keywords = BM25Retriever.from_documents(documents, k=parts.candidates, preprocess_func=_words)
+    dense = store.as_retriever(search_kwargs={"k": components.candidates})
+    keywords = BM25Retriever.from_documents(documents, k=components.candidates, preprocess_func=_words)
     return dense, keywords
 
 
@@ -186,21 +189,21 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _cross_encoder(parts: SharedComponents) -> BaseCrossEncoder:
-    """LangChain's own runtime where there are weights to load, else the shared verifier."""
-    return _loaded(parts.verifier_model) if parts.verifier_model else SharedCrossEncoder(parts.verifier)
+def _cross_encoder(components: SharedComponents) -> BaseCrossEncoder:
+    """Return LangChain's own runtime if there are weights to load, otherwise the shared verifier."""
+    return _loaded(components.verifier_model) if components.verifier_model else SharedCrossEncoder(components.verifier)
 
 
 @cache
 def _loaded(model: str) -> BaseCrossEncoder:
-    """Once a process, since a peer is made for every pool of passages."""
+    """Load a model once a process, since a peer is created for every pool of passages."""
     return HuggingFaceCrossEncoder(model_name=model, model_kwargs={"activation_fn": lambda logits: logits})
 
 
-def _last_steps(parts: SharedComponents, embeddings: Embeddings) -> list[BaseDocumentTransformer]:
+def _last_steps(components: SharedComponents, embeddings: Embeddings) -> list[BaseDocumentTransformer]:
     return [
-        EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=parts.redundancy),
-        TokenBudget(parts),
+        EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=components.redundancy),
+        TokenBudget(components),
     ]
 
 

@@ -58,22 +58,22 @@ from meve.evaluation.types import SharedComponents
 from meve.ports import Calibration, Embedder, Verifier
 from meve.types import Passage
 
-Ask = Callable[[str], Sequence[Passage]]
+Retrieve = Callable[[str], Sequence[Passage]]
 
 
-def fusion(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """Both searches, fused by reciprocal ranks, reranked, trimmed."""
+def fusion(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run both searches, fuse them by reciprocal ranks, rerank, and cut to the budget."""
     if not passages:
         return lambda _: []
     fused = QueryFusionRetriever(
-        list(_searches(passages, parts)),
+        list(_searches(passages, components)),
         llm=MockLLM(),
         mode=FUSION_MODES.RECIPROCAL_RANK,
-        similarity_top_k=parts.candidates,
+        similarity_top_k=components.candidates,
         num_queries=1,
         use_async=False,
     )
-    steps = [*_rerank(parts), TokenBudget(parts)]
+    steps = [*_rerank(components), TokenBudget(components)]
     known = {p.id: p for p in passages}
 
     def ask(query: str) -> Sequence[Passage]:
@@ -83,25 +83,25 @@ def fusion(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     return ask
 
 
-def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """Dense search and threshold; keywords only where too few reach it; trimmed."""
+def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run dense search with a threshold, and keywords only if too few reach it; then cut to the budget."""
     if not passages:
         return lambda _: []
-    dense, keywords = _searches(passages, parts)
-    judge = _rerank(parts)
-    threshold = SimilarityPostprocessor(similarity_cutoff=parts.threshold)
-    floor = SimilarityPostprocessor(similarity_cutoff=parts.config.fallback_floor)
-    budget = TokenBudget(parts)
+    dense, keywords = _searches(passages, components)
+    judge = _rerank(components)
+    threshold = SimilarityPostprocessor(similarity_cutoff=components.threshold)
+    floor = SimilarityPostprocessor(similarity_cutoff=components.config.fallback_floor)
+    budget = TokenBudget(components)
     known = {p.id: p for p in passages}
 
     def ask(query: str) -> Sequence[Passage]:
         bundle = QueryBundle(query)
         judged = _through(judge, dense.retrieve(bundle), bundle)
         kept = threshold.postprocess_nodes(judged, bundle)
-        if len(kept) < parts.min_verified:
+        if len(kept) < components.min_verified:
             have, verdicts = {n.node_id for n in kept}, {n.node_id: n for n in judged}
             hits = [n for n in keywords.retrieve(bundle) if n.score and n.node_id not in have]
-            hits = hits[: parts.config.fallback_k]
+            hits = hits[: components.config.fallback_k]
             added = [verdicts[n.node_id] for n in hits if n.node_id in verdicts]
             added += _through(judge, [n for n in hits if n.node_id not in verdicts], bundle)
             kept = sorted([*kept, *floor.postprocess_nodes(added, bundle)], key=_falling)
@@ -110,18 +110,18 @@ def fallback(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
     return ask
 
 
-def fusion_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """`fusion`, verified by the shared verifier itself."""
-    return fusion(passages, replace(parts, verifier_model=None))
+def fusion_shared_runtime(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run `fusion` with the shared verifier itself."""
+    return fusion(passages, replace(components, verifier_model=None))
 
 
-def fallback_shared_runtime(passages: Sequence[Passage], parts: SharedComponents) -> Ask:
-    """`fallback`, verified by the shared verifier itself."""
-    return fallback(passages, replace(parts, verifier_model=None))
+def fallback_shared_runtime(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
+    """Run `fallback` with the shared verifier itself."""
+    return fallback(passages, replace(components, verifier_model=None))
 
 
 class SharedEmbedding(BaseEmbedding):
-    """The shared embedder, as LlamaIndex calls it."""
+    """The shared embedder with LlamaIndex's interface."""
 
     _embedder: Embedder = PrivateAttr()
 
@@ -145,7 +145,7 @@ class SharedEmbedding(BaseEmbedding):
 
 
 class SharedRerank(BaseNodePostprocessor):
-    """The shared verifier, as LlamaIndex calls it: best first, the score being the probability."""
+    """The shared verifier with LlamaIndex's interface: best first, scored by probability."""
 
     _verifier: Verifier = PrivateAttr()
 
@@ -163,7 +163,7 @@ class SharedRerank(BaseNodePostprocessor):
 
 
 class Calibrated(BaseNodePostprocessor):
-    """Makes probabilities of logits."""
+    """A postprocessor that turns logits into probabilities."""
 
     _calibration: Calibration = PrivateAttr()
 
@@ -180,13 +180,13 @@ class Calibrated(BaseNodePostprocessor):
 
 
 class TokenBudget(BaseNodePostprocessor):
-    """Keeps nodes in order while they fit; one that doesn't is skipped, and the next one tried."""
+    """A postprocessor that keeps nodes in order while they fit, and skips those that don't."""
 
     _parts: SharedComponents = PrivateAttr()
 
-    def __init__(self, parts: SharedComponents) -> None:
+    def __init__(self, components: SharedComponents) -> None:
         super().__init__()
-        self._parts = parts
+        self._parts = components
 
     def _postprocess_nodes(
         self,
@@ -206,30 +206,29 @@ class TokenBudget(BaseNodePostprocessor):
         return kept
 
 
-def _searches(passages: Sequence[Passage], parts: SharedComponents) -> tuple[BaseRetriever, BaseRetriever]:
-    """By vectors, and by words."""
+def _searches(passages: Sequence[Passage], components: SharedComponents) -> tuple[BaseRetriever, BaseRetriever]:
     nodes = [TextNode(id_=p.id, text=p.content) for p in passages]
-    store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(parts.embedder.dimension))
+    store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(components.embedder.dimension))
     index = VectorStoreIndex(
         nodes,
         storage_context=StorageContext.from_defaults(vector_store=store),
-        embed_model=SharedEmbedding(parts.embedder),
+        embed_model=SharedEmbedding(components.embedder),
     )
-    dense = index.as_retriever(similarity_top_k=parts.candidates)
-    keywords = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(parts.candidates, len(nodes)))
+    dense = index.as_retriever(similarity_top_k=components.candidates)
+    keywords = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(components.candidates, len(nodes)))
     return dense, keywords
 
 
-def _rerank(parts: SharedComponents) -> list[BaseNodePostprocessor]:
-    """LlamaIndex's own runtime where there are weights to load, else the shared verifier. Scores are probabilities."""
-    if parts.verifier_model is None:
-        return [SharedRerank(parts.verifier)]
-    return [_loaded(parts.verifier_model, parts.candidates), Calibrated(parts.verifier.calibration)]
+def _rerank(components: SharedComponents) -> list[BaseNodePostprocessor]:
+    """Return LlamaIndex's own runtime if there are weights to load, otherwise the shared verifier."""
+    if components.verifier_model is None:
+        return [SharedRerank(components.verifier)]
+    return [_loaded(components.verifier_model, components.candidates), Calibrated(components.verifier.calibration)]
 
 
 @cache
 def _loaded(model: str, top_n: int) -> BaseNodePostprocessor:
-    """Once a process, since a peer is made for every pool of passages."""
+    """Load a model once a process, since a peer is created for every pool of passages."""
     rerank = SentenceTransformerRerank(model=model, top_n=top_n, trust_remote_code=False)
     rerank._model.activation_fn = lambda logits: logits
     return rerank

@@ -1,10 +1,10 @@
-"""Makes the embedder that ships: all-MiniLM-L6-v2 distilled to a vector for each token, then tuned on pairs.
+"""Makes the embedder that ships: all-MiniLM-L6-v2 distilled to one vector per token, then tuned on pairs.
 
     pip install 'meve[offline]' 'model2vec[train]' 'skeletoken>=0.6,<0.7'
     python -m recipes.embedder.make --data DATA --work WORK --to FOLDER
 
-WORK holds the `train.jsonl` and `dev.jsonl` that `recipes.verifier.mixture` makes; of them, the passages that answer,
-and of DATA/train every other query with its passage that is in no part kept out.
+WORK holds the `train.jsonl` and `dev.jsonl` of `recipes.verifier.mixture`. Their relevant pairs are used, and all other
+queries of DATA/train that aren't held out, with their passages.
 Distilling passes each token of the vocabulary through the model, reduces the outputs to their principal components, and
 weights them by how rare a token is. Tuning moves a question's vector towards that of its passage, and away from those
 of the other passages of the batch. Both are model2vec's own.
@@ -27,7 +27,7 @@ EPOCHS, BATCH, RATE, TEMPERATURE = 3, 512, 1e-3, 0.05
 
 
 def main() -> None:
-    """Distil, tune, save."""
+    """Distil, tune and save the embedder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
@@ -37,18 +37,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--dimensions", type=int, default=DIMENSIONS)
     given = parser.parse_args()
-    model = distilled(given.dimensions)
+    model = distil(given.dimensions)
     if given.epochs:
         more = (e for e in pairs.answering(given.data / "train") if e.part == "train")
-        train = answering([*Example.read(given.work / "train.jsonl"), *more])
-        dev = answering(Example.read(given.work / "dev.jsonl"))
+        train = select_relevant([*Example.read(given.work / "train.jsonl"), *more])
+        dev = select_relevant(Example.read(given.work / "dev.jsonl"))
         print(f"{len(train):,} pairs, {len(dev):,} to watch")
-        model = tuned(model, train, dev, given.epochs, given.rate, given.batch)
+        model = tune(model, train, dev, given.epochs, given.rate, given.batch)
     save(model, given.to)
 
 
-def distilled(dimensions: int) -> Any:  # noqa: ANN401 - a model2vec.StaticModel
-    """A vector for each token."""
+def distil(dimensions: int) -> Any:  # noqa: ANN401 - a model2vec.StaticModel
+    """Return a model with one vector per token."""
     from model2vec.distill import distill_from_model
     from transformers import AutoModel, AutoTokenizer
 
@@ -63,8 +63,8 @@ def distilled(dimensions: int) -> Any:  # noqa: ANN401 - a model2vec.StaticModel
     )
 
 
-def tuned(model: Any, train: list[Example], dev: list[Example], epochs: int, rate: float, batch: int) -> Any:  # noqa: ANN401
-    """The same vocabulary, with vectors that bring questions to their passages."""
+def tune(model: Any, train: list[Example], dev: list[Example], epochs: int, rate: float, batch: int) -> Any:  # noqa: ANN401
+    """Tune the vectors so that questions are close to their passages."""
     from model2vec.train import StaticModelForPairSimilarity
 
     trainer = StaticModelForPairSimilarity.from_static_model(model=model, n_layers=0)
@@ -84,18 +84,18 @@ def tuned(model: Any, train: list[Example], dev: list[Example], epochs: int, rat
     return trainer.to_static_model()
 
 
-def answering(examples: Iterable[Example]) -> list[Example]:
-    """The pairs whose passage answers, each once; not those of a second hop, whose queries hold a passage."""
-    found = {(e.query, e.passage): e for e in examples if e.relevant and e.kind != "second hop"}
-    return list(found.values())
+def select_relevant(examples: Iterable[Example]) -> list[Example]:
+    """Return the distinct relevant pairs, without second hops, whose queries hold a passage."""
+    by_text = {(e.query, e.passage): e for e in examples if e.relevant and e.kind != "second hop"}
+    return list(by_text.values())
 
 
 def save(model: Any, folder: Path) -> None:  # noqa: ANN401
-    """Eight bits a number, and no trace of where the model lay."""
+    """Save with eight bits per number, and without local paths."""
     from model2vec.model import quantize_model
 
     quantize_model(model, quantize_to="int8").save_pretrained(folder)
-    for file in ("README.md", "modules.json"):  # the card is our own, and nobody else loads it
+    for file in ("README.md", "modules.json"):  # the project has its own card, and only MeVe loads the model
         (folder / file).unlink(missing_ok=True)
     config = {
         "model_type": KIND,

@@ -1,4 +1,4 @@
-"""Contexts of which it is known whether they carry an answer: a question asked with its gold passages, and without."""
+"""Makes contexts labelled by whether they carry the answer: questions with their gold passages, and without."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from meve import Context, Retriever, RetrieverConfig
 from meve.components.embedders import resolve_embedder
-from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import ContextPassage
 
-DialogueQuestion = tuple[str, Context, bool]
-"""A question, what was retrieved for it, and whether that carries the answer."""
+LabelledContext = tuple[str, Context, bool]
+"""A question, its retrieved context, and whether the context carries the answer."""
 Progress = Callable[[int, int], None]
 
 
-class Unasked:
-    """In place of the estimate that is still to be fitted."""
+class NoEstimator:
+    """Replaces the estimator, which is still to be fitted."""
 
-    name, threshold = "unasked", 0.5
+    name, threshold = "none", 0.5
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:  # noqa: ARG002
-        """Nothing."""
+        """Return 0."""
         return 0.0
 
 
-def asked_twice(
+def retrieve_with_and_without_gold(
     chosen: EvaluationSet,
     questions: Sequence[Question],
     *,
@@ -34,26 +34,25 @@ def asked_twice(
     cache: Path,
     config: RetrieverConfig | None = None,
     progress: Progress | None = None,
-) -> Iterator[DialogueQuestion]:
-    """Each question over the whole corpus, and over the corpus without its gold passages.
+) -> Iterator[LabelledContext]:
+    """Yield each question over the whole corpus, and over the corpus without its gold passages.
 
-    What is retrieved carries the answer where all gold passages stand in it: a corpus that holds them is of no use to a
-    reader whose context lacks them. Passages are embedded once.
+    A context carries the answer if it holds all gold passages. Passages are embedded once.
     """
-    kept = CachedEmbedder(resolve_embedder(embedder), cache)
-    retriever = Retriever.from_passages(chosen.passages, embedder=kept, verifier=verifier, config=config)
-    retriever.engine = replace(retriever.engine, estimator=Unasked())
-    for done, question in enumerate(questions):
-        yield _told(retriever, question)
+    embedder_with_cache = DiskCachedEmbedder(resolve_embedder(embedder), cache)
+    retriever = Retriever.from_passages(chosen.passages, embedder=embedder_with_cache, verifier=verifier, config=config)
+    retriever.engine = replace(retriever.engine, estimator=NoEstimator())
+    for number, question in enumerate(questions):
+        yield _retrieve_labelled(retriever, question)
         gold = [retriever.get(i) for i in question.gold]
         retriever.update(remove=list(question.gold))
-        yield _told(retriever, question)
+        yield _retrieve_labelled(retriever, question)
         retriever.update(add=gold)
         if progress:
-            progress(done + 1, len(questions))
+            progress(number + 1, len(questions))
 
 
-def asked_of_pools(
+def retrieve_from_pools(
     chosen: EvaluationSet,
     questions: Sequence[Question],
     *,
@@ -61,18 +60,18 @@ def asked_of_pools(
     verifier: str | None,
     cache: Path,
     config: RetrieverConfig | None = None,
-) -> Iterator[DialogueQuestion]:
-    """Each question over the passages that came with it, which hold all that its answer needs, or don't."""
-    kept = CachedEmbedder(resolve_embedder(embedder), cache)
-    known = {p.id: p for p in chosen.passages}
+) -> Iterator[LabelledContext]:
+    """Yield each question over the passages that came with it, which may or may not suffice for its answer."""
+    embedder_with_cache = DiskCachedEmbedder(resolve_embedder(embedder), cache)
+    by_id = {p.id: p for p in chosen.passages}
     for question in questions:
-        pool = [known[i] for i in question.pool or ()]
-        retriever = Retriever.from_passages(pool, embedder=kept, verifier=verifier, config=config)
-        retriever.engine = replace(retriever.engine, estimator=Unasked())
+        pool = [by_id[i] for i in question.pool or ()]
+        retriever = Retriever.from_passages(pool, embedder=embedder_with_cache, verifier=verifier, config=config)
+        retriever.engine = replace(retriever.engine, estimator=NoEstimator())
         context = retriever.retrieve(question.text)
         yield question.text, context, question.answerable
 
 
-def _told(retriever: Retriever, question: Question) -> DialogueQuestion:
+def _retrieve_labelled(retriever: Retriever, question: Question) -> LabelledContext:
     context = retriever.retrieve(question.text)
     return question.text, context, set(question.gold) <= {p.passage.id for p in context.passages}

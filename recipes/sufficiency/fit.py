@@ -1,11 +1,11 @@
-"""Fits the estimate of sufficiency that ships, and measures it on questions kept out of all training.
+"""Fits the sufficiency estimate that ships, and measures it on held-out questions.
 
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
-Questions of HotpotQA, 2WikiMultihopQA and NQ-open that the verifier wasn't trained on, and that `meve bench` doesn't
-ask unless told to, are asked twice: of the corpus, and of the corpus without their gold passages. It learns to tell the
-two apart; fitted to whether all gold stands in the context, it told less, of that too. Then the questions that `meve
-bench` asks, the same way, and those of HotpotQA's fullwiki contexts, of which some are complete.
+Questions of HotpotQA, 2WikiMultihopQA and NQ-open that neither training nor `meve bench` uses by default are asked over
+the corpus, and over the corpus without their gold passages. The estimate learns to separate the two; labels by whether
+the context holds all gold passages gave a weaker estimate. It is then measured in the same way on the questions of
+`meve bench`, and on HotpotQA's fullwiki contexts, of which some are complete.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS
 from meve.evaluation.types import Question
-from recipes.sufficiency.contexts import DialogueQuestion, asked_of_pools, asked_twice
+from recipes.sufficiency.contexts import LabelledContext, retrieve_from_pools, retrieve_with_and_without_gold
 from recipes.verifier.splits import SEED, unseen
 
 NAME = "meve-sufficiency-1"
 FITTED = ("hotpotqa", "2wiki", "nq_open")
 MOST = 150
-"""Questions of a set that it is fitted on."""
+"""Questions per set for the fit."""
 
 
 def main() -> None:
-    """Fit, measure, write."""
+    """Fit, measure and write the estimate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
@@ -41,52 +41,58 @@ def main() -> None:
     parser.add_argument("--verifier")
     given = parser.parse_args()
     file = given.cache / CACHE
-    told: list[DialogueQuestion] = []
+    contexts: list[LabelledContext] = []
     for name in FITTED:
         chosen = read_set(name, given.data)
-        mine = unseen(chosen, given.data)[:MOST]
-        told += asked_twice(chosen, mine, embedder=given.embedder, verifier=given.verifier, cache=file)
-        print(f"{name}: {len(mine)} questions to fit on", flush=True)
+        unseen_questions = unseen(chosen, given.data)[:MOST]
+        contexts += retrieve_with_and_without_gold(
+            chosen, unseen_questions, embedder=given.embedder, verifier=given.verifier, cache=file
+        )
+        print(f"{name}: {len(unseen_questions)} questions to fit on", flush=True)
     estimator = fit_sufficiency(
-        [(question, context.passages) for question, context, _ in told],
-        held(told),
+        [(question, context.passages) for question, context, _ in contexts],
+        label_by_corpus(contexts),
         name=NAME,
-        verifier=told[0][1].trace.verifier,
-        fitted_on=f"questions of {', '.join(FITTED)}, asked with and without their gold passages",
+        verifier=contexts[0][1].trace.verifier,
+        fitted_on=f"questions of {', '.join(FITTED)}, questions with and without their gold passages",
     )
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):
         chosen = read_set(name, given.data)
-        asked = [q for q in sample_questions(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.has_pools]
-        ask = asked_of_pools if chosen.has_pools else asked_twice
-        found = list(ask(chosen, asked, embedder=given.embedder, verifier=given.verifier, cache=file))
-        measured |= shown(name, estimator, found, asked)
-    made = replace(estimator, measured=measured)
-    (given.to / SUFFICIENCY).write_text(json.dumps(made.to_dict(), indent=2) + "\n", "utf-8")
+        questions = [q for q in sample_questions(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.has_pools]
+        ask = retrieve_from_pools if chosen.has_pools else retrieve_with_and_without_gold
+        result = list(ask(chosen, questions, embedder=given.embedder, verifier=given.verifier, cache=file))
+        measured |= report_accuracy(name, estimator, result, questions)
+    fitted = replace(estimator, measured=measured)
+    (given.to / SUFFICIENCY).write_text(json.dumps(fitted.to_dict(), indent=2) + "\n", "utf-8")
 
 
-def held(told: Sequence[DialogueQuestion]) -> list[bool]:
-    """Whether the corpus had the gold passages, of questions that were asked with them and without in turn."""
-    return [n % 2 == 0 for n in range(len(told))]
+def label_by_corpus(contexts: Sequence[LabelledContext]) -> list[bool]:
+    """Return whether the corpus held the gold passages, for questions with and without them in turn."""
+    return [n % 2 == 0 for n in range(len(contexts))]
 
 
-def shown(
-    name: str, estimator: SufficiencyEstimator, told: Sequence[DialogueQuestion], asked: Sequence[Question]
+def report_accuracy(
+    name: str, estimator: SufficiencyEstimator, contexts: Sequence[LabelledContext], questions: Sequence[Question]
 ) -> Mapping[str, float]:
-    """Balanced accuracy by what the context holds, and by what the corpus held, beside "anything verified"."""
-    there = held(told) if len(told) == 2 * len(asked) else [enough for *_, enough in told]
-    carried = [enough for *_, enough in told]
-    verified = [any(p.verified for p in context.passages) for _, context, _ in told]
-    said = [
+    """Return balanced accuracy by context and by corpus, and print it beside that of "anything verified"."""
+    in_corpus = (
+        label_by_corpus(contexts) if len(contexts) == 2 * len(questions) else [enough for *_, enough in contexts]
+    )
+    in_context = [enough for *_, enough in contexts]
+    verified = [any(p.verified for p in context.passages) for _, context, _ in contexts]
+    estimated = [
         some and estimator.estimate(question, context.passages) >= estimator.threshold
-        for (question, context, _), some in zip(told, verified, strict=True)
+        for (question, context, _), some in zip(contexts, verified, strict=True)
     ]
-    made = {}
-    for label, truth in (("in the context", carried), ("in the corpus", there)):
-        ours, before = (balanced_accuracy_score(truth, guess) for guess in (said, verified))
-        made[f"{name}, {label}"] = round(float(ours), 3)
-        print(f"{name:20} {label:16} {ours:.3f}, by anything verified {before:.3f}, {len(told)} contexts", flush=True)
-    return made
+    result = {}
+    for label, truth in (("in the context", in_context), ("in the corpus", in_corpus)):
+        ours, before = (balanced_accuracy_score(truth, guess) for guess in (estimated, verified))
+        result[f"{name}, {label}"] = round(float(ours), 3)
+        print(
+            f"{name:20} {label:16} {ours:.3f}, by anything verified {before:.3f}, {len(contexts)} contexts", flush=True
+        )
+    return result
 
 
 if __name__ == "__main__":

@@ -24,18 +24,18 @@ base_model: sentence-transformers/all-MiniLM-L6-v2
 
 # meve-verifier-1
 
-A cross-encoder for English: reads a question and a passage together, and says how likely it is that the passage answers
-the question or is evidence for the answer. 6 layers of 384, 384 tokens at once, weights of eight bits, {size:.1f} MB.
-It runs on ONNX Runtime, on a CPU, without torch and without a network.
+A cross-encoder for English. It reads a question and a passage together, and estimates the probability that the passage
+answers the question or is evidence for the answer. 6 layers of 384 units, a window of 384 tokens, 8-bit weights,
+{size:.1f} MB. It runs on ONNX Runtime, on a CPU, without torch and without a network.
 
-Licence: Apache-2.0. What it was made from, and under which licences, stands in the project's NOTICE.
+Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
 
-## How it was made
+## Training
 
 1. `python -m recipes.verifier.mixture` (seed 42) makes the pairs: questions of HotpotQA, 2WikiMultihopQA and NQ-open
-   with their gold passages, their own distractors and the hardest BM25 hits that aren't gold; the same with the
-   beginning of the other gold passage beside the question (the second hop); single sentences; and 25 sets more of
-   questions, headings and statements with their passages, questions that their passage doesn't answer among them.
+   with their gold passages, their own distractors and the best BM25 hits that aren't gold; second hops, where the
+   question carries the beginning of the other gold passage; single sentences; and 25 more sets of questions,
+   headings and statements with their passages, unanswerable questions included.
 2. `python -m recipes.verifier.train` trains all-MiniLM-L6-v2 (Apache-2.0) with a new head by cross-entropy, up to
    {length} tokens a pair, in three stages of one pass each (seed {seed}). The first: {first:,} pairs of all sets,
    HotpotQA's paragraphs and second hops twice among them, 2WikiMultihopQA's paragraphs three times and second hops
@@ -43,50 +43,49 @@ Licence: Apache-2.0. What it was made from, and under which licences, stands in 
    {hotpotqa} times, of 2WikiMultihopQA {wiki} times, of NQ-open once, and {others:,} more of the other sets,
    {second:,} in all, in batches of {second_batch} with {second_rate:g}, without dropout. The third: questions made of
    2WikiMultihopQA's passages by patterns (`recipes/verifier/chains.py`), claims that are sentences of abstracts and
-   sections held against the rest of them (`recipes/verifier/claims.py`), and some of all the rest, {third:,} in all,
-   in batches of {second_batch} with {third_rate:g}, without dropout. What ships is the mean of the second's weights and
-   the third's (Wortsman et al. 2022).
+   sections, with the rest of these as evidence (`recipes/verifier/claims.py`), and a sample of all the rest,
+   {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. What ships is the mean of the
+   weights of stages two and three (Wortsman et al. 2022).
 3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
-   calibration on {fitted:,} pairs kept out of training, of all sets together (expected calibration error on those kept
+   calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).
 
-Kept out of training were the questions that `meve bench` asks by default, a tenth of the pages, documents or dialogues
-of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
+Held out of training: the questions that `meve bench` asks by default, a tenth of the pages, documents or dialogues of
+every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
 
-## How well it does
+## Evaluation
 
-`python -m recipes.verifier.test --work WORK --verifier FOLDER --verifier cosine --questions {most}`, on what was kept
-out: AUC over all pairs with its 95 % interval (questions drawn anew), and the expected calibration error (15 bins).
-Beside it the AUC of the cosine of all-MiniLM-L6-v2. Held against the gold passages (of NFCorpus at most eight a
-question) are the eight best BM25 hits that aren't gold, a set's own distractors first; in a `second hop`, the question
-with the first 60 words of another gold passage, four of them; in the sets that come as pairs, three and more. Sets of
-which only questions without an answer were kept out have no row.
+`python -m recipes.verifier.test --work WORK --verifier FOLDER --verifier cosine --questions {most}`, on held-out
+examples: AUC over all pairs with its 95 % interval (questions resampled), and the expected calibration error (15 bins).
+The last column is the AUC of the cosine of all-MiniLM-L6-v2. Negatives are the eight best BM25 hits that aren't gold, a
+set's own distractors first. A `second hop`, the question with the first 60 words of another gold passage, has four
+negatives; sets that come as pairs have three or more. NFCorpus has at most eight gold passages a question. Sets with
+only unanswerable held-out questions have no row.
 
 | set | questions | pairs | AUC | calibration error | cosine: AUC |
 |---|---|---|---|---|---|
 {rows}
 
-Sets of fewer than a hundred pairs say little by themselves. The cosine is ahead on:
+Sets of fewer than a hundred pairs are too small for conclusions. The cosine is ahead on:
 
 {behind}
 
-To the third digit they are level on {level}.
+Both are equal to the third digit on {level}.
 
-On NFCorpus both are below 0.5: many of its gold documents share fewer words with the query than the BM25 hits that they
-are held against. Probabilities are too sure or too shy by 0.1 and more on {off} of the {count} rows, small sets and
-sets kept out whole most of all: `meve calibrate` fits them to yours.
+On NFCorpus both are below 0.5: many of its gold documents share fewer words with the query than the BM25 negatives.
+The calibration error is 0.1 or more on {off} of the {count} rows, mostly small sets and
+sets held out entirely: `meve calibrate` fits the probabilities to your data.
 
-## What it is for
+## Intended use
 
-Judging the candidates of a retrieval, whole passages or sentences under their title. Passages longer than its window
-are read by overlapping stretches, of which the best counts. It knows no language but English; it judges whether a text
-answers, not whether what it says is true; a question that needs several passages is judged better with the first one
-beside it (`hops=2`).
+Scoring retrieved passages, or sentences with their title. Longer passages are read in overlapping pieces, of which the
+best counts. English only. It estimates whether a text answers, not whether its statements are true. Questions that need
+several passages are scored better with the first passage beside them (`hops=2`).
 """
 
 
 def main() -> None:
-    """Write it."""
+    """Write the model card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True, help="the folder that it was trained in")
@@ -110,39 +109,40 @@ def main() -> None:
         second_batch=SECOND.batch_size,
         second_rate=SECOND.learning_rate,
         third=pairs[2],
-        off=sum(ours_of(found)["error"] >= 0.1 for found in figures.values()),
+        off=sum(select_own(row)["error"] >= 0.1 for row in figures.values()),
         count=len(figures),
         third_rate=THIRD.learning_rate,
         seed=SEED,
-        most=max(value["auc"]["n"] for found in figures.values() for value in found.values()),
+        most=max(value["auc"]["n"] for row in figures.values() for value in row.values()),
         fitted=calibration.to_dict()["pairs"],
         error=calibration.to_dict()["error"],
-        behind="\n".join(f"- {name}" for name, found in sorted(figures.items()) if ahead(found)) or "none of them.",
-        level=" and ".join(name for name, found in sorted(figures.items()) if level(found)) or "no set",
-        rows="\n".join(row(name, found) for name, found in sorted(figures.items())),
+        behind="\n".join(f"- {name}" for name, row in sorted(figures.items()) if is_cosine_ahead(row))
+        or "none of them.",
+        level=" and ".join(name for name, row in sorted(figures.items()) if is_level(row)) or "no set",
+        rows="\n".join(format_row(name, row) for name, row in sorted(figures.items())),
     )
     (given.folder / "README.md").write_text(card, "utf-8")
 
 
-def ours_of(found: dict[str, Any]) -> dict[str, Any]:
-    """The figures of the verifier that isn't the cosine."""
-    return dict(next(value for key, value in found.items() if key != "cosine"))
+def select_own(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the verifier other than the cosine."""
+    return dict(next(value for key, value in row.items() if key != "cosine"))
 
 
-def ahead(found: dict[str, Any]) -> bool:
-    """Whether the cosine has the greater AUC."""
-    return bool(found["cosine"]["auc"]["value"] > ours_of(found)["auc"]["value"]) and not level(found)
+def is_cosine_ahead(row: dict[str, Any]) -> bool:
+    """Return whether the cosine has the greater AUC."""
+    return bool(row["cosine"]["auc"]["value"] > select_own(row)["auc"]["value"]) and not is_level(row)
 
 
-def level(found: dict[str, Any]) -> bool:
-    """Whether both have the same AUC as far as it is shown."""
-    return f"{found['cosine']['auc']['value']:.3f}" == f"{ours_of(found)['auc']['value']:.3f}"
+def is_level(row: dict[str, Any]) -> bool:
+    """Return whether both have the same AUC as displayed."""
+    return f"{row['cosine']['auc']['value']:.3f}" == f"{select_own(row)['auc']['value']:.3f}"
 
 
-def row(name: str, found: dict[str, Any]) -> str:
-    """A set's line."""
-    ours = ours_of(found)
-    auc, cosine = ours["auc"], found["cosine"]["auc"]
+def format_row(name: str, row: dict[str, Any]) -> str:
+    """Format the table row of a set."""
+    ours = select_own(row)
+    auc, cosine = ours["auc"], row["cosine"]["auc"]
     return (
         f"| {name} | {auc['n']:,} | {ours['pairs']:,} | {auc['value']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}] "
         f"| {ours['error']:.3f} | {cosine['value']:.3f} |"

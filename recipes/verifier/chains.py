@@ -1,7 +1,7 @@
-"""Questions that hang on two pages, or set two against each other, made from 2Wiki's passages by patterns.
+"""Makes questions that need two pages, or compare two, from 2Wiki's passages by patterns.
 
-2Wiki has few questions to train on, and its second page is seldom named in the question. A page that says "directed by
-B" and B's own page make such a question; no page that belongs to a question kept out is used, nor one of its contexts.
+2Wiki has few training questions, and their second page is seldom named in the question. A page that says "directed by
+B" and B's own page make such a question. Pages of held-out questions and of their contexts are not used.
 """
 
 import random
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.follow import with_evidence
+from meve.pipeline.phases.follow import extend_query
 from meve.training.mining import Miner
 from meve.types import Passage
 from recipes.verifier.examples import Example
@@ -19,11 +19,11 @@ from recipes.verifier.examples import Example
 _T = TypeVar("_T")
 
 HARD, SECOND = 8, 3
-"""Passages that don't answer a question; that don't complete its evidence."""
+"""Irrelevant passages per question, and per second hop."""
 OF_EACH = 2
-"""Questions of one hop to the next."""
+"""Questions per link between two pages."""
 PAIRED, COMPARED = 140, 220
-"""Questions that compare what two pages lead to; that compare two pages."""
+"""Questions that compare the targets of two links, and that compare two pages."""
 
 _RELATIONS = {
     "director": re.compile(r"\b[Dd]irected(?:,? (?:and|written|produced|co-written)\w*)* by ?$"),
@@ -105,7 +105,7 @@ class _Link:
 
 
 def examples(passages: Sequence[Passage], seed: int) -> Iterator[Example]:
-    """Paragraphs and second hops of made questions."""
+    """Yield paragraphs and second hops of the generated questions."""
     rng = random.Random(f"{seed}/chains")
     miner = Miner([p.content for p in passages], rng)
     for text, gold in questions(passages, rng):
@@ -113,43 +113,43 @@ def examples(passages: Sequence[Passage], seed: int) -> Iterator[Example]:
         others = [p for p in rows if p not in gold][:HARD]
         yield from (_one(text, p, p in gold, "paragraph") for p in (*gold, *others))
         for first in gold:
-            query = with_evidence(text, [first.content], RetrieverConfig().evidence_words)
+            query = extend_query(text, [first.content], RetrieverConfig().evidence_words)
             yield from (_one(query, p, True, "second hop") for p in gold if p is not first)
             drawn = rng.sample(others, min(SECOND, len(others)))
             yield from (_one(query, p, False, "second hop") for p in drawn)
 
 
 def questions(passages: Sequence[Passage], rng: random.Random) -> list[tuple[str, tuple[Passage, ...]]]:
-    """Questions, each with the passages that it hangs on; no question twice."""
+    """Return distinct questions, each with the passages it needs."""
     links = list(_links(passages))
-    made: list[tuple[str, tuple[Passage, ...]]] = []
+    result: list[tuple[str, tuple[Passage, ...]]] = []
     for link in links:
         forms = list(_forms(link))
         for form in rng.sample(forms, min(OF_EACH, len(forms))):
-            made.append((form.format(first=_named(link.first, rng)), (link.first, link.second)))
+            result.append((form.format(first=_named(link.first, rng)), (link.first, link.second)))
     directed = [link for link in links if link.relation == "director"]
     for a, b in _couples(directed, PAIRED, rng):
         if len({a.first.id, b.first.id, a.second.id, b.second.id}) == 4:
             text = rng.choice(_OF_TWO_DIRECTORS).format(first=_named(a.first, rng), second=_named(b.first, rng))
-            made.append((text, (a.first, a.second, b.first, b.second)))
+            result.append((text, (a.first, a.second, b.first, b.second)))
     for kind, pattern in _KINDS.items():
-        mine = [p for p in passages if p.title and pattern.search(p.text[:300])]
-        for one, other in _couples(mine, COMPARED // len(_KINDS), rng):
+        pages = [p for p in passages if p.title and pattern.search(p.text[:300])]
+        for one, other in _couples(pages, COMPARED // len(_KINDS), rng):
             text = rng.choice(_OF_TWO[kind]).format(first=_named(one, rng), second=_named(other, rng))
-            made.append((text, (one, other)))
-    return list(dict(made).items())
+            result.append((text, (one, other)))
+    return list(dict(result).items())
 
 
 def _links(passages: Iterable[Passage]) -> Iterator[_Link]:
-    """Where a page names another in words that tell how they hang together; each couple of pages once."""
+    """Yield the links from a page to another whose relation is stated; each pair of pages once."""
     by_title = {_bare(p.title): p for p in passages if p.title}
     seen: set[tuple[str, str]] = set()
     for first in by_title.values():
-        for found in _NAME.finditer(first.text):
-            second = by_title.get(found.group().rstrip(".,"))
+        for match in _NAME.finditer(first.text):
+            second = by_title.get(match.group().rstrip(".,"))
             if second is None or second is first or (first.id, second.id) in seen:
                 continue
-            before = first.text[max(0, found.start() - 40) : found.start()]
+            before = first.text[max(0, match.start() - 40) : match.start()]
             relation = next((name for name, pattern in _RELATIONS.items() if pattern.search(before)), None)
             if relation and _KINDS["person"].search(second.text[:300]):
                 seen.add((first.id, second.id))
@@ -187,7 +187,7 @@ def _couples(found: Sequence[_T], count: int, rng: random.Random) -> Iterator[tu
 
 
 def _named(page: Passage, rng: random.Random) -> str:
-    """As the set writes names: mostly every word with a capital."""
+    """Return the title as the set writes names: mostly in title case."""
     return page.title.title() if rng.random() < 0.7 else page.title
 
 

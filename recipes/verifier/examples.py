@@ -1,4 +1,4 @@
-"""Examples for the verifier: a query, a passage, and whether the one answers the other."""
+"""The examples of the verifier: a query, a passage, and whether the passage is relevant."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from meve.types import LabelledPair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One pair."""
+    """A labelled (query, passage) pair with its set, kind and part."""
 
     query: str
     passage: str
@@ -24,17 +24,17 @@ class Example:
 
     @classmethod
     def read(cls, file: Path) -> list[Self]:
-        """All of a file."""
+        """Read all examples of a file."""
         with file.open(encoding="utf-8", newline="\n") as lines:
             return [cls(**json.loads(line)) for line in lines]
 
 
 def pair_of(example: Example) -> LabelledPair:
-    """What of it a verifier learns from and is judged by."""
+    """Return the labelled pair for training and evaluation."""
     return LabelledPair(query=example.query, passage=example.passage, relevant=example.relevant)
 
 
 def write(examples: Iterable[Example], file: Path) -> None:
-    """One a line."""
+    """Write one example per line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(asdict(e), ensure_ascii=False) + "\n" for e in examples), "utf-8")

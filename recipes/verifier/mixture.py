@@ -1,9 +1,9 @@
-"""Makes the examples that the shipped verifier is trained, chosen and tested on.
+"""Makes the training, selection and test examples of the shipped verifier.
 
     python -m recipes.verifier.mixture --data DATA --to WORK
 
-Writes `train.jsonl`, `dev.jsonl` and `test.jsonl`, and for the last stage `made.jsonl`: questions that chain pages and
-claims, both made from passages. The same data and seed give the same files, byte for byte.
+Writes `train.jsonl`, `dev.jsonl` and `test.jsonl`, and for the last stage `made.jsonl`: multi-hop
+questions and claims generated from passages. The same data and seed give the same files, byte for byte.
 """
 
 import argparse
@@ -21,18 +21,20 @@ REPEATED = {
     ("2wiki", "paragraph"): 3,
     ("2wiki", "second hop"): 2,
 }
-"""How often examples of small sets that matter are seen in one pass; once unless named."""
+"""How often examples of small, important sets are repeated; others occur once."""
 
 
 def main() -> None:
-    """Make and count them."""
+    """Make, write and count the examples."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
     asked = [*questions.examples(given.data, SEED), *questions.kept_out(given.data, SEED)]
-    made = [*asked, *pairs.examples(given.data / "train", SEED)]
-    parts: dict[str, list[Example]] = {part: [e for e in made if e.part == part] for part in ("train", "dev", "test")}
+    all_examples = [*asked, *pairs.examples(given.data / "train", SEED)]
+    parts: dict[str, list[Example]] = {
+        part: [e for e in all_examples if e.part == part] for part in ("train", "dev", "test")
+    }
     parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
     random.Random(SEED).shuffle(parts["train"])
     parts["made"] = [

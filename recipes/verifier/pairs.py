@@ -1,7 +1,7 @@
-"""Examples from the sets of (query, passage) pairs: pages, abstracts, manuals, statements of people.
+"""Makes examples from the sets of (query, passage) pairs: pages, abstracts, manuals, personal statements.
 
-Negatives are what came with the source, and what BM25 finds in other groups. `sgd_memory` and `persona_chat_synthetic`
-get none by search, since another person's statement answers the same question: rows of other queries stand in.
+Negatives come with the source, or from BM25 over other groups. `sgd_memory` and `persona_chat_synthetic` use rows of
+other queries instead, since another person's statement can answer the same question.
 """
 
 import gzip
@@ -47,17 +47,17 @@ QUERIES: Mapping[str, int] = {
     "openstax_sections": 400,
     "openstax_glossary": 900,
 }
-"""How many queries of each set are used."""
+"""The number of queries used per set."""
 
 
 def examples(folder: Path, seed: int) -> Iterator[Example]:
-    """Those of every set."""
+    """Yield the examples of every set."""
     for name, rows in _sets(folder):
         yield from _of_set(name, rows, random.Random(f"{seed}/{name}"))
 
 
 def answering(folder: Path) -> Iterator[Example]:
-    """Every row's query with the passage that answers it, however many of a set there are."""
+    """Yield every row's query with its relevant passage, without a limit per set."""
     for name, rows in _sets(folder):
         for row in rows:
             if row["positive"]:
@@ -68,8 +68,8 @@ def answering(folder: Path) -> Iterator[Example]:
 
 
 def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    """All of one set."""
-    return next(rows for found, rows in _sets(folder, name) if found == name)
+    """Return all rows of one set."""
+    return next(rows for set_name, rows in _sets(folder, name) if set_name == name)
 
 
 def _sets(folder: Path, only: str = "*") -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -82,9 +82,9 @@ def _of_set(name: str, rows: list[dict[str, Any]], rng: random.Random) -> Iterat
     kind = "statement" if name in STATEMENTS else "sentence" if name in SHORT else "paragraph"
     with_answer = [row for row in rows if row["positive"]]
     miner = Miner([row["positive"] for row in with_answer], rng) if with_answer else None
-    for row in _drawn(rows, QUERIES[name], rng):
-        made = _pairs(row, with_answer, miner, rng)
-        for passage, relevant in made:
+    for row in _sample_rows(rows, QUERIES[name], rng):
+        result = _pairs(row, with_answer, miner, rng)
+        for passage, relevant in result:
             yield Example(
                 query=row["query"],
                 passage=passage,
@@ -108,11 +108,11 @@ def _pairs(
 
     def allowed(i: int) -> bool:
         other = rows[i]
-        apart = other["query"] != row["query"] if statement else other["group"] != row["group"]
-        return apart and other["positive"] != row["positive"]
+        is_other = other["query"] != row["query"] if statement else other["group"] != row["group"]
+        return is_other and other["positive"] != row["positive"]
 
     wanted = NEGATIVES - len(given)
-    chosen = _any(rows, wanted, allowed, rng) if statement else miner.draw(row["query"], wanted, allowed)
+    chosen = _sample_allowed(rows, wanted, allowed, rng) if statement else miner.draw(row["query"], wanted, allowed)
     yield from ((rows[i]["positive"], False) for i in chosen)
     if row["source"] == "squad_sentences":  # another sentence of the article: closer than any other article's
         near = [i for i in miner.search(row["query"], 20) if rows[i]["group"] == row["group"]]
@@ -120,26 +120,28 @@ def _pairs(
         yield from ((rows[i]["positive"], False) for i in near[:1])
 
 
-def _any(rows: list[dict[str, Any]], count: int, allowed: Callable[[int], bool], rng: random.Random) -> list[int]:
-    found: list[int] = []
-    while len(found) < count:
+def _sample_allowed(
+    rows: list[dict[str, Any]], count: int, allowed: Callable[[int], bool], rng: random.Random
+) -> list[int]:
+    result: list[int] = []
+    while len(result) < count:
         i = rng.randrange(len(rows))
         if allowed(i):
-            found.append(i)
-    return found
+            result.append(i)
+    return result
 
 
-def _drawn(rows: list[dict[str, Any]], count: int, rng: random.Random) -> list[dict[str, Any]]:
-    """At most `count` rows, no query more than a few times."""
+def _sample_rows(rows: list[dict[str, Any]], count: int, rng: random.Random) -> list[dict[str, Any]]:
+    """Sample at most `count` rows, with few rows per query."""
     order = rng.sample(rows, len(rows))
     seen: dict[str, int] = {}
     most = max(1, 3 * count // max(1, len({row["query"] for row in rows})))
-    kept = []
+    sampled = []
     for row in order:
         key = row["query"].strip().lower()
         if seen.get(key, 0) < most:
             seen[key] = seen.get(key, 0) + 1
-            kept.append(row)
-        if len(kept) == count:
+            sampled.append(row)
+        if len(sampled) == count:
             break
-    return kept
+    return sampled

@@ -1,4 +1,4 @@
-"""Examples from the question answering sets: paragraphs, the second hop, sentences. None of a question kept out."""
+"""Makes examples from the question answering sets: paragraphs, second hops and sentences."""
 
 import gzip
 import json
@@ -12,38 +12,38 @@ from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.follow import with_evidence
+from meve.pipeline.phases.follow import extend_query
 from meve.training.mining import Miner
 from meve.types import Passage
 from recipes.verifier.examples import Example
-from recipes.verifier.splits import SEED, asked_in_fullwiki, part_of, parted
+from recipes.verifier.splits import SEED, asked_in_fullwiki, part_of, split_questions
 
 HARD = 8
-"""Passages that don't answer, for each question: its own distractors first, as the test takes them."""
+"""Irrelevant passages per question, its own distractors first."""
 MOST_QUESTIONS = 200
 MOST_GOLD = 8
-"""Passages that answer, for each question of a set kept out as a whole; NFCorpus has dozens."""
+"""Relevant passages per question of a held-out set; NFCorpus has dozens."""
 SECOND = 4
-"""Passages that don't complete the evidence, for each that does."""
+"""Irrelevant passages per second hop."""
 
 
 def examples(root: Path, seed: int) -> Iterator[Example]:
-    """Of HotpotQA, 2Wiki and NQ: the training questions, a few of them set aside as `dev`, and those for testing."""
+    """Yield examples of HotpotQA, 2Wiki and NQ for `train`, `dev` and `test`."""
     for name in ("hotpotqa", "2wiki", "nq_open"):
         chosen = read_set(name, root)
         maker = _Maker(chosen, *_raw(root / name), random.Random(f"{seed}/{name}"))
-        training, testing = parted(chosen)
+        training, testing = split_questions(chosen)
         fullwiki = asked_in_fullwiki(root) if name == "hotpotqa" else set()
         for part, questions in (("train", training), ("test", testing)):
             for question in questions:
                 if part == "train" and question.text in fullwiki:
                     continue
-                mine = part if part == "test" or part_of(name, question.id) == "train" else "dev"
-                yield from (replace(e, part=mine) for e in maker.of(question, lenient=part == "train"))
+                assigned = part if part == "test" or part_of(name, question.id) == "train" else "dev"
+                yield from (replace(e, part=assigned) for e in maker.make_all(question, lenient=part == "train"))
 
 
 def kept_out(root: Path, seed: int) -> Iterator[Example]:
-    """Of whole sets that nothing is learned from, for testing."""
+    """Yield test examples of the sets held out entirely."""
     for name in ("musique", "scifact", "nfcorpus"):
         chosen = read_set(name, root)
         rng = random.Random(f"{seed}/{name}")
@@ -55,17 +55,17 @@ def kept_out(root: Path, seed: int) -> Iterator[Example]:
 
 
 def untested(root: Path, name: str = "2wiki") -> list[Passage]:
-    """The passages of a set that belong to no question kept out of training, neither as gold nor as distractor."""
+    """Return the passages that are neither gold nor distractor of a held-out question."""
     chosen = read_set(name, root)
     contexts, _ = _raw(root / name)
-    training, testing = parted(chosen)
-    held = [*testing, *(q for q in training if part_of(name, q.id) != "train")]
-    theirs = {i for q in held for i in (*q.gold, *contexts.get(q.id, ()))}
-    return [p for p in chosen.passages if p.id not in theirs]
+    training, testing = split_questions(chosen)
+    held_out = [*testing, *(q for q in training if part_of(name, q.id) != "train")]
+    used = {i for q in held_out for i in (*q.gold, *contexts.get(q.id, ()))}
+    return [p for p in chosen.passages if p.id not in used]
 
 
 def _raw(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[int]]]:
-    """What the evaluation doesn't read: the passages that came with a question, and where sentences start."""
+    """Return the passages that came with each question, and where sentences start in each passage."""
     with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
         contexts = {row["id"]: row.get("context_passage_ids") or [] for row in map(json.loads, lines)}
     with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -89,8 +89,8 @@ class _Maker:
         self._miner = Miner([p.content for p in chosen.passages], rng)
         self._hops = chosen.name in ("hotpotqa", "2wiki", "musique")
 
-    def of(self, question: Question, *, lenient: bool) -> Iterator[Example]:
-        """Its paragraphs, second hops and sentences; what holds the answer and isn't gold is left out if `lenient`."""
+    def make_all(self, question: Question, *, lenient: bool) -> Iterator[Example]:
+        """Yield paragraphs, second hops and sentences; `lenient` drops other passages with the answer."""
         gold = [self._by_id[i] for i in question.gold]
         others = self._others(question, lenient)
         yield from self.paragraphs(question, len(gold), lenient=lenient)
@@ -100,13 +100,13 @@ class _Maker:
             yield from self._sentences(question, gold, others)
 
     def paragraphs(self, question: Question, most: int, *, lenient: bool = False) -> Iterator[Example]:
-        """Passages that answer, at most so many, and the hardest ones that don't."""
+        """Yield at most `most` relevant passages, and the hardest irrelevant ones."""
         gold = self._rng.sample(sorted(question.gold), min(most, len(question.gold)))
         yield from (self._one(question.text, self._by_id[i], True) for i in gold)
         yield from (self._one(question.text, p, False) for p in self._others(question, lenient))
 
     def _others(self, question: Question, lenient: bool) -> list[Passage]:
-        """Its own distractors, then what BM25 brings: to learn from, without what holds a single-hop answer."""
+        """Return distractors, then BM25 results; `lenient` drops those that hold a single-hop answer."""
         wrong = [self._by_id[i] for i in self._distractors(question)]
         for row in self._miner.search(question.text, 60):
             passage = self._set.passages[row]
@@ -131,7 +131,7 @@ class _Maker:
 
     def _second_hops(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
         for first in gold:
-            query = with_evidence(question.text, [first.content], RetrieverConfig().evidence_words)
+            query = extend_query(question.text, [first.content], RetrieverConfig().evidence_words)
             for second in gold:
                 if second is not first:
                     yield self._one(query, second, True, "second hop")
@@ -139,7 +139,7 @@ class _Maker:
                 yield self._one(query, wrong, False, "second hop")
 
     def _sentences(self, question: Question, gold: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Example]:
-        """Each with its passage's title, as a pack of sentences shows it."""
+        """Yield sentences with their passage's title, as sentence packing shows them."""
         right = {(s.passage_id, s.text.strip()) for s in question.sentences}
         for passage_id, text in sorted(right):
             yield self._sentence(question, self._by_id[passage_id], text, True)
@@ -148,9 +148,9 @@ class _Maker:
             for text in self._rng.sample(rest, min(2, len(rest))):
                 yield self._sentence(question, passage, text, False)
         for passage in self._rng.sample(list(others), min(2, len(others))):
-            found = self._split(passage)
-            if found:
-                yield self._sentence(question, passage, self._rng.choice(found), False)
+            sentences = self._split(passage)
+            if sentences:
+                yield self._sentence(question, passage, self._rng.choice(sentences), False)
 
     def _split(self, passage: Passage) -> list[str]:
         starts = self._starts.get(passage.id, [0])

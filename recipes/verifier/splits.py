@@ -1,8 +1,8 @@
-"""Which questions are kept out of training. The first ones that `meve bench` draws are never trained on.
+"""Decides which questions are held out of training: the first ones that `meve bench` draws, and whole sets.
 
-`meve bench quality` asks a sample of each set in an order that depends on the seed and the ids alone; here the same
-order decides, so that its default run asks nothing that the shipped verifier has seen. Whole sets are kept out as well:
-SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, and RGB, whose licence forbids training besides.
+`meve bench quality` orders the questions of a set by seed and ids alone. The same order is used here, so its default
+run asks nothing that the shipped verifier was trained on. SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts and
+RGB, whose licence forbids training, are held out entirely.
 """
 
 import hashlib
@@ -16,35 +16,35 @@ from meve.evaluation.types import EvaluationSet, Question
 
 SEED = 42
 KEPT_OUT: Mapping[str, int] = {"hotpotqa": 200, "2wiki": 150, "nq_open": 400}
-"""How many questions of a set, the first in the order of the benchmark, are for testing."""
+"""The number of test questions per set, the first in benchmark order."""
 DEV_PERCENT = 5
-"""The share of the groups of a training set that stays out of training, to calibrate and to choose by."""
+"""The percentage of groups held out of training, for calibration and model selection."""
 
 
-def parted(chosen: EvaluationSet) -> tuple[list[Question], list[Question]]:
-    """A set's questions for training, and those for testing."""
+def split_questions(chosen: EvaluationSet) -> tuple[list[Question], list[Question]]:
+    """Return a set's training questions and test questions."""
     ordered = sample_questions(chosen.questions, None, SEED)
     at = KEPT_OUT[chosen.name]
     return ordered[at:], ordered[:at]
 
 
 def part_of(source: str, group: str) -> str:
-    """`train`, `dev` or `test`, by the name of a page, document or dialogue, so that it never changes."""
+    """Return `train`, `dev` or `test` by the hash of a page, document or dialogue name."""
     place = hashlib.sha256(f"{source}/{group}".encode()).digest()[0] * 100 / 256
     return "test" if place < DEV_PERCENT else "dev" if place < 2 * DEV_PERCENT else "train"
 
 
 def unseen(chosen: EvaluationSet, root: Path) -> list[Question]:
-    """Questions that the verifier wasn't trained on, and that `meve bench` doesn't ask unless told to.
+    """Return questions that neither training nor `meve bench` uses by default.
 
-    HotpotQA's fullwiki contexts ask some of HotpotQA's; those are left out.
+    Questions of HotpotQA that also come with its fullwiki contexts are left out.
     """
-    training, tested = parted(chosen)
-    found = [*tested[QUESTIONS:], *(q for q in training if part_of(chosen.name, q.id) != "train")]
+    training, tested = split_questions(chosen)
+    questions = [*tested[QUESTIONS:], *(q for q in training if part_of(chosen.name, q.id) != "train")]
     elsewhere = asked_in_fullwiki(root) if chosen.name == "hotpotqa" else set()
-    return [q for q in found if q.text not in elsewhere]
+    return [q for q in questions if q.text not in elsewhere]
 
 
 def asked_in_fullwiki(root: Path) -> set[str]:
-    """The texts of the questions that come with HotpotQA's fullwiki contexts."""
+    """Return the texts of the questions of HotpotQA's fullwiki contexts."""
     return {q.text for q in read_set("hotpotqa_fullwiki", root).questions}

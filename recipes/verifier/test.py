@@ -1,9 +1,9 @@
-"""How good is a verifier on what was kept out of training? AUC and calibration error per set, with intervals.
+"""Measures verifiers on held-out examples: AUC and calibration error per set, with intervals.
 
     python -m recipes.verifier.test --work WORK --verifier WORK/model --verifier cosine
 
-AUC is over all pairs of a set: the gold passages against, for each question, the eight hardest that aren't gold (its
-own distractors first, then the best by BM25). Intervals draw questions anew, with all their pairs.
+AUC is over all pairs of a set: gold passages, and for each question the eight hardest others (its own distractors
+first, then the best by BM25). Intervals resample questions with all their pairs.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from recipes.verifier.splits import SEED
 
 
 def main() -> None:
-    """Score, and print a table."""
+    """Score the examples and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--verifier", action="append", required=True)
@@ -38,42 +38,47 @@ def main() -> None:
     examples = Example.read(given.work / f"{given.part}.jsonl")
     if given.only:
         examples = [e for e in examples if e.set in given.only.split(",")]
-    found: dict[str, dict[str, dict[str, object]]] = {}
+    result: dict[str, dict[str, dict[str, object]]] = {}
     for name in given.verifier:
         verifier = load_verifier(name)
         for key in sorted({(e.set, e.kind) for e in examples}):
-            mine = [e for e in examples if (e.set, e.kind) == key]
-            chosen = set(list(dict.fromkeys(map(question_of, mine)))[: given.questions])
-            row = judged(verifier, [e for e in mine if question_of(e) in chosen])
+            of_set = [e for e in examples if (e.set, e.kind) == key]
+            chosen = set(list(dict.fromkeys(map(question_of, of_set)))[: given.questions])
+            row = evaluate(verifier, [e for e in of_set if question_of(e) in chosen])
             if row is not None:
-                found.setdefault(" · ".join(key), {})[name] = row
-                print(f"{name:20} {' · '.join(key):32} {shown(row)}", flush=True)
+                result.setdefault(" · ".join(key), {})[name] = row
+                print(f"{name:20} {' · '.join(key):32} {format_row(row)}", flush=True)
     if given.to:
-        given.to.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        given.to.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 def question_of(example: Example) -> str:
-    """The question, without the evidence that stands beside it in a second hop."""
+    """Return the question, without the evidence of a second hop."""
     return example.query.partition("\n")[0] if example.kind == "second hop" else example.query
 
 
-def judged(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object] | None:
-    """AUC, calibration error and pairs a second; None for examples of one label."""
+def evaluate(verifier: Verifier, examples: Sequence[Example]) -> dict[str, object] | None:
+    """Return AUC, calibration error and pairs per second; None for examples of one label."""
     relevant = np.array([e.relevant for e in examples])
     if relevant.all() or not relevant.any():
         return None
     pairs = [pair_of(e) for e in examples]
     started = time.monotonic()
     raw = raw_scores(verifier, pairs)
-    took = time.monotonic() - started
+    seconds = time.monotonic() - started
     groups = rows_by_query([replace(pair, query=question_of(e)) for pair, e in zip(pairs, examples, strict=True)])
     auc = bootstrap_interval(len(groups), make_auc_statistic(raw, relevant, groups), seed=SEED)
     error = expected_calibration_error(verifier.calibration.apply(raw), relevant)
-    return {"auc": asdict(auc) if auc else None, "error": error, "pairs": len(examples), "rate": len(examples) / took}
+    return {
+        "auc": asdict(auc) if auc else None,
+        "error": error,
+        "pairs": len(examples),
+        "rate": len(examples) / seconds,
+    }
 
 
-def shown(row: dict[str, object]) -> str:
-    """One line."""
+def format_row(row: dict[str, object]) -> str:
+    """Format the figures as one line."""
     auc = Interval(**row["auc"])  # type: ignore[arg-type]
     count = f"{row['pairs']:,} pairs, {row['rate']:.0f}/s"
     return f"AUC {auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]  error {row['error']:.3f}  {count}"

@@ -1,11 +1,10 @@
-"""Trains the shipped verifier on the examples that `mixture` made; run again after an interruption, it goes on.
+"""Trains the shipped verifier on the examples of `mixture`; an interrupted run is resumed.
 
     python -m recipes.verifier.train --work WORK
 
-In three stages, each beginning with the model of the one before. The second sees every example of the questions whose
-evidence is known, and of the other sets some that the first didn't see. The third sees made questions and claims, and
-some of all the rest; nothing in it has a passage that answers a question of the test. What ships, WORK/model, is the
-mean of the second's weights and the third's: of what the third learns little is lost, and what it forgets comes back.
+Three stages each start from the previous model. The second uses all examples of questions with known evidence, and new
+examples of the other sets. The third uses generated questions and claims, and a sample of the rest, without relevant
+passages of test questions. WORK/model, which ships, is the mean of the weights of stages two and three.
 
 Source of the mean: Wortsman et al., Robust fine-tuning of zero-shot models (2022), with their weight of one half.
 """
@@ -25,37 +24,39 @@ from recipes.verifier.splits import SEED
 
 FIRST = TrainingConfig(epochs=1, batch_size=32, learning_rate=6e-5, warmup=0.05, max_length=160, seed=SEED)
 SHARE = 0.35
-"""Of all examples, for the first stage, which makes a classifier of an embedder."""
+"""The share of all examples for the first stage, which turns an embedder into a classifier."""
 SECOND = replace(FIRST, batch_size=16, learning_rate=8e-5, dropout=0.0)
 AGAIN = {"hotpotqa": 2, "2wiki": 4, "nq_open": 1}
-"""How often the second stage sees every example of the questions whose evidence is known."""
+"""How often the second stage repeats the examples of questions with known evidence."""
 OTHERS = 18_000
-"""Examples of other sets that it sees, none of which the first stage saw."""
+"""Examples of other sets in the second stage that the first didn't use."""
 THIRD = replace(SECOND, learning_rate=5e-5)
 MADE = {"second hop": 3_000}
-"""The most that the third stage sees of a kind of what is made; all of the others."""
+"""The maximum of generated examples per kind in the third stage; all of other kinds."""
 KNOWN = {"hotpotqa": 3_500, "2wiki": 2_400, "nq_open": 1_800}
-"""Examples of the questions whose evidence is known, in the third stage."""
+"""Examples of questions with known evidence in the third stage."""
 REST = 5_000
-"""Examples of other sets that neither of the first two stages saw."""
+"""Examples of other sets in the third stage that the first two didn't use."""
 
 
 def main() -> None:
-    """Train."""
+    """Train the three stages and average the last two."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     work = parser.parse_args().work
     check_weights(minilm_folder() / "model.safetensors")
     base = minilm_folder()
-    for stage, (examples, config) in enumerate(zip(staged(work), (FIRST, SECOND, THIRD), strict=True), start=1):
-        pairs, told = [pair_of(example) for example in examples], _told(stage, config.batch_size)
-        base = fine_tune(base, pairs, work / f"stage-{stage}", config, told)
+    for stage, (examples, config) in enumerate(
+        zip(select_examples(work), (FIRST, SECOND, THIRD), strict=True), start=1
+    ):
+        pairs, progress = [pair_of(example) for example in examples], _report_progress(stage, config.batch_size)
+        base = fine_tune(base, pairs, work / f"stage-{stage}", config, progress)
         print(f"stage {stage}: {base}", flush=True)
-    print(f"the mean of stages 2 and 3: {averaged([work / 'stage-2', work / 'stage-3'], work / 'model')}")
+    print(f"the mean of stages 2 and 3: {average([work / 'stage-2', work / 'stage-3'], work / 'model')}")
 
 
-def averaged(folders: Sequence[Path], to: Path) -> Path:
-    """A model whose weights are the mean of others of one shape."""
+def average(folders: Sequence[Path], to: Path) -> Path:
+    """Write a model with the mean of the folders' weights."""
     from safetensors.torch import load_file, save_file
 
     weights = [load_file(folder / "model.safetensors") for folder in folders]
@@ -70,13 +71,13 @@ def averaged(folders: Sequence[Path], to: Path) -> Path:
     return to
 
 
-def staged(work: Path) -> tuple[list[Example], list[Example], list[Example]]:
-    """The examples of each stage."""
+def select_examples(work: Path) -> tuple[list[Example], list[Example], list[Example]]:
+    """Return the examples of each stage."""
     examples = list(Example.read(work / "train.jsonl"))
     at = round(SHARE * len(examples))
-    asked = [e for e in dict.fromkeys(examples) for _ in range(AGAIN.get(e.set, 0))]
+    known = [e for e in dict.fromkeys(examples) for _ in range(AGAIN.get(e.set, 0))]
     others = [e for e in examples[at:] if e.set not in AGAIN]
-    second = [*asked, *others[:OTHERS]]
+    second = [*known, *others[:OTHERS]]
     random.Random(SEED).shuffle(second)
     return examples[:at], second, _third(work, examples, others[OTHERS:])
 
@@ -84,29 +85,29 @@ def staged(work: Path) -> tuple[list[Example], list[Example], list[Example]]:
 def _third(work: Path, examples: list[Example], unseen: list[Example]) -> list[Example]:
     rng = random.Random(f"{SEED}/third")
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
-    made = list(Example.read(work / "made.jsonl"))
-    kinds = sorted({e.kind for e in made})
-    chosen = [e for kind in kinds for e in _some([e for e in made if e.kind == kind], MADE.get(kind), rng)]
+    generated = list(Example.read(work / "made.jsonl"))
+    kinds = sorted({e.kind for e in generated})
+    chosen = [e for kind in kinds for e in _sample([e for e in generated if e.kind == kind], MADE.get(kind), rng)]
     once = [e for e in dict.fromkeys(examples) if e.passage not in tested]
     for name, count in KNOWN.items():
-        chosen += _some([e for e in once if e.set == name], count, rng)
-    chosen += _some([e for e in unseen if e.passage not in tested], REST, rng)
+        chosen += _sample([e for e in once if e.set == name], count, rng)
+    chosen += _sample([e for e in unseen if e.passage not in tested], REST, rng)
     rng.shuffle(chosen)
     return chosen
 
 
-def _some(examples: list[Example], most: int | None, rng: random.Random) -> list[Example]:
+def _sample(examples: list[Example], most: int | None, rng: random.Random) -> list[Example]:
     return examples if most is None or len(examples) <= most else rng.sample(examples, most)
 
 
-def _told(stage: int, batch: int) -> Callable[[int, int], None]:
-    begun: list[tuple[float, int]] = []
+def _report_progress(stage: int, batch: int) -> Callable[[int, int], None]:
+    start: list[tuple[float, int]] = []
 
-    def told(done: int, steps: int) -> None:
-        if not begun:
-            begun.append((time.monotonic(), done))
+    def report(done: int, steps: int) -> None:
+        if not start:
+            start.append((time.monotonic(), done))
         elif done % 20 == 0:
-            started, first = begun[0]
+            started, first = start[0]
             rate = (done - first) * batch / (time.monotonic() - started)
             left = (steps - done) * batch / rate / 60
             print(
@@ -114,7 +115,7 @@ def _told(stage: int, batch: int) -> Callable[[int, int], None]:
                 flush=True,
             )
 
-    return told
+    return report
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ def test_invalid_where_is_rejected(condition):
         (["ask", "x", "--index", "missing"], 1, "there is no index at"),
         (["ask", " ", "--index", "INDEX"], 1, "query must not be blank"),
         (["ask", "x", "--index", "INDEX", "--threshold", "2"], 1, "threshold must be between 0 and 1, got 2.0"),
-        (["ask", "x", "--index", "INDEX", "--mode", "magic"], 1, "mode is 'magic'"),
+        (["ask", "x", "--index", "INDEX", "--mode", "magic"], 1, "standard_rag, no_rag, got 'magic'"),
         (["ask", "x", "--index", "INDEX", "--where", "x"], 1, "--where must be KEY=VALUE, got 'x'"),
         (["ask", "x", "--index", "INDEX", "--magic", "1"], 2, "--magic"),
         (["ask", "x", "--index", "INDEX", "--limit", "many"], 2, "--limit"),

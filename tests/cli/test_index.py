@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from meve.cli.index import _as_saved
+from meve.cli.index import _names_same_models
 from meve.retrieval._snapshot import read_manifest
 from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -145,11 +145,11 @@ def test_unchanged_index_is_not_written(meve, tmp_path):
 def test_other_verifier_is_saved_without_changed_files(monkeypatch, tmp_path):
     texts = {"embedder": WordEmbedder(), "tokens": WordCounter()}
     retriever = Retriever.from_texts(["Words."], verifier=OverlapVerifier(), **texts)
-    assert not _as_saved(retriever, tmp_path / "index")
+    assert not _names_same_models(retriever, tmp_path / "index")
     retriever.save(tmp_path / "index")
-    assert _as_saved(retriever, tmp_path / "index")
+    assert _names_same_models(retriever, tmp_path / "index")
     monkeypatch.setattr(OverlapVerifier, "name", "another")
-    assert not _as_saved(retriever, tmp_path / "index")
+    assert not _names_same_models(retriever, tmp_path / "index")
 
 
 def test_index_in_the_folder_is_not_indexed(meve, docs, tmp_path):

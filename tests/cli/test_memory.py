@@ -182,7 +182,7 @@ def test_stats_prints_counts(filled):
         (["add", "x", "--user", "a", "--source", "item"], "--source must be one of doc, chat_user, "),
         (["search", "x", "--user", " "], "user_id is blank"),
         (["search", "x", "--user", "int:x"], "whole number"),
-        (["add", "x", "--user", "a", "--ttl", "soon"], "length of time"),
+        (["add", "x", "--user", "a", "--ttl", "soon"], "give a duration"),
         (["add", "x", "--user", "a", "--class", "secret"], "policy_class is 'secret'"),
         (["forget", "--user", "a"], "either a memory's id or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),

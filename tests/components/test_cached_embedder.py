@@ -1,4 +1,4 @@
-"""Remembered vectors: the contract of embedders, never another text's, never more than the bound."""
+"""Test the embedder cache."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 from meve.components.embedders.cached import CachedEmbedder
 from meve.errors import VectorError
 from meve.testing.embedder_contract import EmbedderContract
-from meve.testing.fakes import CountedEmbedder, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordEmbedder
 
 
-class TestRemembering(EmbedderContract):
-    tells_meaning = False
-    refuses_long_queries = False
+class TestCached(EmbedderContract):
+    is_semantic = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def embedder(self):
@@ -20,11 +20,10 @@ class TestRemembering(EmbedderContract):
 
 @pytest.fixture
 def counted():
-    return CountedEmbedder(WordEmbedder())
+    return CountingEmbedder(WordEmbedder())
 
 
-def test_a_text_is_embedded_once_however_often_it_is_asked_for(counted):
-    """Also twice in one call; the order stays that of the call."""
+def test_repeated_text_is_embedded_once(counted):
     embedder = CachedEmbedder(counted)
     texts = ["bee", "ant", "bee"]
     for _ in range(2):
@@ -33,8 +32,7 @@ def test_a_text_is_embedded_once_however_often_it_is_asked_for(counted):
     assert counted.calls.passages == ["bee", "ant", "cat"]
 
 
-def test_beyond_the_bound_what_was_asked_for_longest_ago_goes(counted):
-    """And one call may bring more than the bound."""
+def test_full_cache_evicts_least_recently_used(counted):
     embedder = CachedEmbedder(counted, cache_size=2)
     embedder.embed_passages(["ant", "bee"])
     embedder.embed_passages(["ant"])
@@ -47,13 +45,13 @@ def test_beyond_the_bound_what_was_asked_for_longest_ago_goes(counted):
     assert counted.calls.passages[3:] == ["dog", "elk", "fox", "dog", "ant"], "elk and fox were the last to come in"
 
 
-def test_what_is_done_to_a_vector_reaches_no_other(counted):
+def test_changing_a_returned_vector_leaves_cache_unchanged(counted):
     embedder = CachedEmbedder(counted)
     embedder.embed_passages(["ant"])[:] = 7
     np.testing.assert_array_equal(embedder.embed_passages(["ant"]), WordEmbedder().embed_passages(["ant"]))
 
 
-def test_vectors_that_cannot_be_used_are_refused_and_not_remembered(counted, monkeypatch):
+def test_invalid_vectors_raise_and_are_not_cached(counted, monkeypatch):
     embedder = CachedEmbedder(counted)
     monkeypatch.setattr(counted, "embed_passages", lambda texts: np.full((len(texts), 27), np.nan))
     with pytest.raises(VectorError, match="words-by-initial"):

@@ -1,4 +1,4 @@
-"""Dense indexes: the contract on every one, and what only FAISS can get wrong."""
+"""Test the dense indexes: the contract, and FAISS-specific behaviour."""
 
 import _thread
 import signal
@@ -32,7 +32,7 @@ class TestHnsw(DenseIndexContract):
 
 
 class TestHnswAlone(DenseIndexContract):
-    """The graph without its exact stand-in for small cases, which would hide it from the small tests."""
+    """HNSW without the exact search that replaces it for small indexes."""
 
     exact = exact_when_small = False
 
@@ -64,24 +64,21 @@ def clustered(count, dimension=8, seed=0):
     return (centres[random.integers(0, 30, count)] + 0.5 * random.normal(size=(count, dimension))).astype(np.float32)
 
 
-def test_flat_is_exact_at_a_tied_cut_off():
-    """Of equal vectors far more than k, a large flat index returns those of the smallest rows."""
+def test_flat_index_is_exact_with_ties_at_cut_off():
     index = FlatIndex(4)
     keys = np.random.default_rng(0).permutation(5000)
     index.add(keys, np.ones((5000, 4), dtype=np.float32))
     assert index.search(np.ones(4, dtype=np.float32), 5)[0].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_equal_vectors_tie_wherever_they_stand():
-    """Copies of a vector score alike at every position, where a matrix product rounds some of them differently."""
+def test_equal_vectors_tie_at_any_position():
     for dimension in (33, 100, 385):
         index = FlatIndex(dimension)
         index.add(np.arange(999), np.tile(clustered(1, dimension), (999, 1)))
         assert len(set(index.search(clustered(1, dimension, seed=1)[0], 999)[1].tolist())) == 1
 
 
-def test_a_large_filter_brings_nothing_removed_back():
-    """Allowed rows that were removed stay away, however many are allowed."""
+def test_large_filter_returns_no_removed_row():
     index = FlatIndex(4)
     index.add(np.arange(6000), clustered(6000, 4))
     index.remove(np.arange(100))
@@ -89,15 +86,13 @@ def test_a_large_filter_brings_nothing_removed_back():
     assert sorted(rows.tolist()) == list(range(100, 5000))
 
 
-def test_lists_that_hold_too_few_don_t_come_back_short():
-    """Where the probed lists hold fewer than k, all vectors are compared."""
+def test_sparse_lists_still_return_k_rows():
     index = IvfIndex(8, lists=8, probes=1)
     index.add(np.arange(3000), clustered(3000))
     assert len(index.search(clustered(1)[0], 1400)[0]) == 1400
 
 
-def test_a_filter_widens_the_search_of_the_graph(monkeypatch):
-    """The fewer rows are allowed, the more nodes are visited, so that recall doesn't fall."""
+def test_filter_widens_graph_search(monkeypatch):
     import meve.components.dense.hnsw as module
 
     widths = []
@@ -112,8 +107,7 @@ def test_a_filter_widens_the_search_of_the_graph(monkeypatch):
     assert widths == [50, 500]
 
 
-def test_equal_vectors_score_equally_everywhere():
-    """The same vector has the same score in every index, filtered or not, to the last bit."""
+def test_equal_vectors_score_equally_in_every_index():
     vectors, query = clustered(3000, 33), clustered(1, 33, seed=1)[0]
     scores = set()
     for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8)):
@@ -123,18 +117,16 @@ def test_equal_vectors_score_equally_everywhere():
     assert len(scores) == 1
 
 
-def test_tombstones_never_exceed_their_share():
-    """Removing rebuilds the index before the dead are more than the documented share."""
+def test_tombstones_never_exceed_dead_share():
     index = HnswIndex(8)
     index.add(np.arange(400), clustered(400))
     for row in range(300):
         index.remove(np.array([row]))
-        assert index._rows.dead <= dense_base.DEAD_SHARE * index._rows.size
+        assert index._rows.hole_count <= dense_base.DEAD_SHARE * index._rows.size
     assert index._index.ntotal < 200
 
 
-def test_ivf_trains_itself():
-    """Exact until it has enough vectors, then trained; and, left to itself, trained again as it grows."""
+def test_ivf_trains_once_large_enough():
     index = IvfIndex(8)
     index.add(np.arange(9_999), clustered(9_999))
     assert not index.trained
@@ -148,7 +140,7 @@ def test_ivf_trains_itself():
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C raises, also where the tests run in the background, whose jobs a shell has ignore it."""
+    """Let Ctrl-C raise even in background jobs, where shells ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -156,8 +148,8 @@ def ctrl_c():
 
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
-def test_an_add_that_is_interrupted_inside_faiss_is_not_made(make, tmp_path):
-    """FAISS looks for Ctrl-C while it links or trains, and leaves off in the middle; nothing may be lost then."""
+def test_add_interrupted_inside_faiss_has_no_effect(make, tmp_path):
+    """FAISS checks for Ctrl-C while it links or trains, and stops halfway."""
     vectors = clustered(60_000, 32)
     index = make(32)
     index.add(np.arange(1500), vectors[:1500])
@@ -180,8 +172,7 @@ def test_an_add_that_is_interrupted_inside_faiss_is_not_made(make, tmp_path):
         assert (whole.vectors(np.arange(1500)) == vectors[:1500]).all()
 
 
-def test_searching_leaves_the_graph_settings_alone():
-    """A search with a large k doesn't widen the searches of other threads."""
+def test_search_leaves_graph_settings_unchanged():
     index = HnswIndex(8, ef_search=16)
     index.add(np.arange(3000), clustered(3000))
     before = index._index.hnsw.efSearch
@@ -189,16 +180,14 @@ def test_searching_leaves_the_graph_settings_alone():
     assert index._index.hnsw.efSearch == before
 
 
-def test_settings_survive_saving(tmp_path):
-    """A loaded index has the settings of the saved one."""
+def test_settings_survive_save_and_load(tmp_path):
     HnswIndex(4, m=8, ef_search=33).save(tmp_path / "hnsw")
     assert HnswIndex.load(tmp_path / "hnsw")._options() == {"m": 8, "ef_construction": 200, "ef_search": 33}
 
 
-def test_another_kind_of_file_is_refused(tmp_path):
-    """A file of another kind is named for what it is."""
+def test_loading_another_kind_of_index_raises(tmp_path):
     FlatIndex(4).save(tmp_path / "index")
-    with pytest.raises(IndexMismatchError, match="'flat', and not 'hnsw'"):
+    with pytest.raises(IndexMismatchError, match="'flat', expected 'hnsw'"):
         HnswIndex.load(tmp_path / "index")
 
 
@@ -206,17 +195,15 @@ def test_another_kind_of_file_is_refused(tmp_path):
     ("expected", "kind"), [(0, "flat"), (FLAT_UP_TO, "flat"), (FLAT_UP_TO + 1, "hnsw"), (HNSW_UP_TO + 1, "ivf")]
 )
 def test_auto_chooses_by_size(expected, kind):
-    """The larger the corpus, the more approximate the index."""
     assert make_dense("auto", 4, expected).kind == kind
 
 
-def test_make_dense_takes_kinds_and_indexes():
-    """A kind gives a new index, an index itself; what doesn't fit is refused."""
+def test_make_dense_accepts_kind_or_index():
     ready = FlatIndex(4)
     assert make_dense(ready, 4, 0) is ready
     assert make_dense("ivf", 4, 0).dimension == 4
     assert dense_class("hnsw") is HnswIndex
-    with pytest.raises(ConfigurationError, match="4 values, the embedder makes 5"):
+    with pytest.raises(ConfigurationError, match="4 values, but the embedder makes 5"):
         make_dense(ready, 5, 0)
     with pytest.raises(ConfigurationError, match="'annoy'"):
         dense_class("annoy")
@@ -225,13 +212,11 @@ def test_make_dense_takes_kinds_and_indexes():
 @pytest.mark.parametrize(
     "make", [lambda: HnswIndex(4, m=1), lambda: HnswIndex(4, ef_search=0), lambda: IvfIndex(4, lists=0)]
 )
-def test_bad_settings_are_refused(make):
-    """A setting that FAISS would crash on is a clear error."""
+def test_invalid_settings_raise(make):
     with pytest.raises(ConfigurationError):
         make()
 
 
-def test_a_dimension_of_zero_is_refused():
-    """Vectors have at least one value."""
+def test_zero_dimension_raises():
     with pytest.raises(VectorError):
         FlatIndex(0)

@@ -1,4 +1,4 @@
-"""Embedders: the contract on every one, and what only sentence-transformers models can get wrong."""
+"""Test the sentence-transformers embedders and the text splitter."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ class TestMiniLMWithPrompts(EmbedderContract):
 
 @pytest.fixture(scope="module")
 def dot(bundled: SentenceTransformerEmbedder) -> SentenceTransformerEmbedder:
-    """The bundled model without its last step, which makes lengths 1."""
+    """Return the bundled model without normalisation."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(modules=list(bundled._model)[:2], similarity_fn_name="dot", device="cpu")
@@ -62,22 +62,20 @@ class TestDotProduct(EmbedderContract):
         return dot
 
     def test_dot_vectors_keep_their_length(self, dot: SentenceTransformerEmbedder) -> None:
-        """A model made for the dot product gives vectors of its own length, since length means something there."""
         assert dot.similarity == "dot"
         assert abs(float(np.linalg.norm(dot.embed_query("moon"))) - 1) > 0.1
 
 
 class TestWordEmbedder(EmbedderContract):
-    refuses_long_queries = False
-    tells_meaning = False
+    rejects_long_queries = False
+    is_semantic = False
 
     @pytest.fixture
     def embedder(self) -> Embedder:
         return WordEmbedder()
 
 
-def test_the_bundled_model_is_the_published_one(bundled: SentenceTransformerEmbedder) -> None:
-    """Name, size, window, and the cosine that the model's own library gives."""
+def test_bundled_model_matches_published_digest(bundled: SentenceTransformerEmbedder) -> None:
     assert (bundled.name, bundled.dimension, bundled.similarity, bundled.window) == (
         "all-MiniLM-L6-v2", 384, "cosine", WINDOW,
     )  # fmt: skip
@@ -85,8 +83,7 @@ def test_the_bundled_model_is_the_published_one(bundled: SentenceTransformerEmbe
     np.testing.assert_allclose(bundled.embed_passages(["the moon", "the sun"]), own, atol=1e-5)
 
 
-def test_altered_weights_are_refused(tmp_path: Path) -> None:
-    """Weights that differ by a byte are not the published model."""
+def test_altered_weights_raise(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(ModelError, match=r"isn't the published all-MiniLM-L6-v2.*SHA-256"):
         check_weights(tmp_path / "model.safetensors")
@@ -94,15 +91,13 @@ def test_altered_weights_are_refused(tmp_path: Path) -> None:
         check_weights(tmp_path / "missing")
 
 
-def test_a_prompt_changes_the_side_it_stands_on(bundled: SentenceTransformerEmbedder) -> None:
-    """The query prompt reaches queries only, the passage prompt passages only."""
+def test_prompt_changes_only_its_own_side(bundled: SentenceTransformerEmbedder) -> None:
     prompted = SentenceTransformerEmbedder(bundled._model, name="p", query_prompt="query: ")
     np.testing.assert_allclose(prompted.embed_passages(["moon"]), bundled.embed_passages(["moon"]), atol=1e-6)
     np.testing.assert_allclose(prompted.embed_query("moon"), bundled.embed_passages(["query: moon"])[0], atol=1e-5)
 
 
-def test_the_models_own_prompts_are_used(bundled: SentenceTransformerEmbedder) -> None:
-    """With no prompt given, the model's are used; an empty one switches them off."""
+def test_model_prompts_are_used_by_default(bundled: SentenceTransformerEmbedder) -> None:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(
@@ -114,15 +109,14 @@ def test_the_models_own_prompts_are_used(bundled: SentenceTransformerEmbedder) -
     np.testing.assert_allclose(off.embed_query("moon"), bundled.embed_query("moon"), atol=1e-5)
 
 
-def test_the_window_is_exact(bundled: SentenceTransformerEmbedder) -> None:
-    """254 words and two special tokens fit; one word more is refused, with the count and the window."""
+def test_query_of_window_length_fits_and_one_more_raises(bundled: SentenceTransformerEmbedder) -> None:
     bundled.embed_query("moon " * 254)
     with pytest.raises(QueryError, match=r"257 tokens.*256"):
         bundled.embed_query("moon " * 255)
 
 
-def test_a_long_passage_is_the_weighted_mean_of_its_windows(bundled: SentenceTransformerEmbedder) -> None:
-    """254 tokens of one text and 100 of another: the mean of the two vectors, 254 to 100, at length 1."""
+def test_long_passage_vector_is_weighted_mean_of_pieces(bundled: SentenceTransformerEmbedder) -> None:
+    """254 tokens of one text and 100 of another: the mean of both vectors, weighted 254 to 100, at length 1."""
     head, tail = "moon " * 254, "bread " * 100
     vectors = bundled.embed_passages([head.strip(), tail.strip()])
     expected = normalize(vectors[0] * 254 + vectors[1] * 100)
@@ -131,8 +125,8 @@ def test_a_long_passage_is_the_weighted_mean_of_its_windows(bundled: SentenceTra
     np.testing.assert_allclose(short, bundled.embed_passages(["short"])[0], atol=1e-5)
 
 
-def test_what_is_no_list_of_texts_is_refused(bundled: SentenceTransformerEmbedder) -> None:
-    """A single text would be read letter by letter, so it's an error; so is anything that isn't text."""
+def test_non_text_input_raises(bundled: SentenceTransformerEmbedder) -> None:
+    """A single text would be read letter by letter."""
     with pytest.raises(PassageError, match="in a list"):
         bundled.embed_passages("moon")
     with pytest.raises(PassageError, match="texts"):
@@ -141,23 +135,19 @@ def test_what_is_no_list_of_texts_is_refused(bundled: SentenceTransformerEmbedde
         bundled.embed_query(3)  # type: ignore[arg-type]
 
 
-def test_a_prompt_that_fills_the_window_is_refused(bundled: SentenceTransformerEmbedder) -> None:
-    """A passage prompt must leave room for a passage."""
+def test_prompt_filling_the_window_raises(bundled: SentenceTransformerEmbedder) -> None:
     with pytest.raises(ConfigurationError, match="leaves no room"):
         SentenceTransformerEmbedder(bundled._model, name="p", passage_prompt="word " * 300)
 
 
-def test_nan_from_the_model_is_an_error(bundled: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that gives NaN has failed, and says so."""
+def test_nan_from_model_raises(bundled: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundled._model, "encode_query", lambda *_, **__: np.full((1, 384), np.nan))
     with pytest.raises(ModelError, match="NaN"):
         bundled.embed_query("moon")
 
 
-def test_calls_into_the_model_never_overlap(
-    bundled: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One call at a time, since fast tokenizers can't be shared."""
+def test_model_calls_never_overlap(bundled: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast tokenizers can't be shared between threads."""
     inside, most = threading.Semaphore(1), []
 
     def encode(*_: object, **__: object) -> np.ndarray:
@@ -173,22 +163,19 @@ def test_calls_into_the_model_never_overlap(
     assert most == [True] * 8
 
 
-def test_a_name_out_of_reach_names_the_choices() -> None:
-    """The error names the model, the folder choice, and the one that needs no hub."""
+def test_unknown_model_error_names_choices() -> None:
     with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*folder.*meve\[offline\].*minilm"):
         SentenceTransformerEmbedder.from_name("no/such-model", local_files_only=True)
 
 
-def test_a_broken_folder_is_an_error_of_the_model(tmp_path: Path) -> None:
-    """A folder that is there but holds no model is a ModelError that names it."""
+def test_broken_model_folder_raises_model_error(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match="loading the model") as caught:
         SentenceTransformerEmbedder.from_name(str(tmp_path), local_files_only=True)
     assert not isinstance(caught.value, ModelNotFoundError)
 
 
-def test_missing_packages_print_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its package, a part says what to install."""
+def test_missing_packages_error_names_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'meve\[models\]'"):
         SentenceTransformerEmbedder.from_name("any")
@@ -197,8 +184,7 @@ def test_missing_packages_print_the_pip_line(monkeypatch: pytest.MonkeyPatch) ->
         resolve_embedder("minilm")
 
 
-def test_names_resolve_to_embedders_and_back() -> None:
-    """None means the one that ships; `minilm` and its own name the bundled one; a path that model; objects pass."""
+def test_names_resolve_to_embedders() -> None:
     assert resolve_embedder(None).name == "meve-static-1"
     assert resolve_embedder("minilm").name == resolve_embedder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"
     folder = str(minilm_folder())
@@ -211,34 +197,35 @@ def test_names_resolve_to_embedders_and_back() -> None:
 
 @pytest.mark.parametrize(
     ("given", "says"),
-    [(SimpleNamespace(name="x"), "lacks dimension, similarity"), (WordEmbedder, "is a class"), (" ", "empty name"),
-     (7, "lacks name")],
-)  # fmt: skip
-def test_what_is_no_embedder_is_refused(given: object, says: str) -> None:
-    """The error names what is missing."""
+    [
+        (SimpleNamespace(name="x"), "lacks dimension, similarity"),
+        (WordEmbedder, "is a class"),
+        (" ", "must not be empty"),
+        (7, "lacks name"),
+    ],
+)
+def test_resolving_a_non_embedder_raises(given: object, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         resolve_embedder(given)  # type: ignore[arg-type]
 
 
-def test_importing_the_parts_loads_no_framework() -> None:
-    """`import meve.components…` stays cheap: no torch, no transformers, no onnxruntime, no scikit-learn."""
+def test_importing_components_loads_no_framework() -> None:
     code = (
-        "import sys, meve.components.embedders.minilm, meve.components.verifiers.cross_encoder, meve.components.verifiers.cosine, "
-        "meve.components.verifiers._onnx_runtime, meve.components.verifiers._onnx_export, meve.components.verifiers._torch_runtime, "
-        "meve.calibration.fitting; print([m for m in ('torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'sklearn', "
-        "'tokenizers') if m in sys.modules])"
+        "import sys, meve.components.embedders.minilm, meve.calibration.fitting;"
+        "from meve.components.verifiers import cosine, cross_encoder, _onnx_export, _onnx_runtime, _torch_runtime;"
+        "frameworks = 'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'sklearn', 'tokenizers';"
+        "print([m for m in frameworks if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 
 
-class TestWindows:
+class TestTextSplitter:
     @pytest.fixture
     def splitter(self) -> TextSplitter:
         return TextSplitter.from_folder(minilm_folder())
 
-    def test_counts_are_not_cut_or_padded(self, splitter: TextSplitter) -> None:
-        """The tokenizer file's cutting and padding to 128 is switched off."""
+    def test_counts_ignore_truncation_and_padding(self, splitter: TextSplitter) -> None:
         assert splitter.count_many(["moon", "moon " * 300, ""]) == [1, 300, 0]
 
     @pytest.mark.parametrize("limit", [1, 3, 10, 64])
@@ -251,19 +238,17 @@ class TestWindows:
             "😀👍🏽 é " * 40,
         ],
     )
-    def test_stretches_fit_and_lose_nothing(self, splitter: TextSplitter, text: str, limit: int) -> None:
-        """Every stretch has at most `limit` tokens, and together they are the text, but for white space."""
+    def test_pieces_fit_and_keep_every_word(self, splitter: TextSplitter, text: str, limit: int) -> None:
         parts = splitter.split(text, limit)
         assert all(splitter.count(part.text) <= limit for part in parts)
         assert "".join("".join(part.text for part in parts).split()) == "".join(text.split())
 
-    def test_cuts_fall_between_words(self, splitter: TextSplitter) -> None:
-        """No word is cut where a cut between words is near."""
+    def test_pieces_end_between_words(self, splitter: TextSplitter) -> None:
         text = "unbelievable harbours " * 40
         assert {word for part in splitter.split(text, 13) for word in part.text.split()} == {"unbelievable", "harbours"}
 
-    def test_stretches_are_counted_by_themselves(self) -> None:
-        """Cut inside a word, a stretch may have more tokens than the whole had there: bcbc is b, ##c, ##bc."""
+    def test_tokens_are_counted_per_piece(self) -> None:
+        """A piece may have more tokens than the whole text had there: bcbc is b, ##c, ##bc."""
         from tokenizers import Tokenizer
         from tokenizers.models import WordPiece
 
@@ -273,23 +258,19 @@ class TestWindows:
         assert [part.text for part in parts] == ["abc", "bc", "bc", "bc"]
         assert [part.tokens for part in parts] == [2, 2, 2, 2]
 
-    def test_overlapping_stretches_repeat_the_end_of_the_last(self, splitter: TextSplitter) -> None:
-        """With an overlap, each stretch starts with the last words of the one before."""
+    def test_overlap_repeats_end_of_previous_piece(self, splitter: TextSplitter) -> None:
         parts = splitter.split(" ".join(str(i) for i in range(10, 50)), 12, overlap=4)
         assert [p.text.split()[0] for p in parts[:3]] == ["10", "18", "26"]
         assert parts[-1].text.split()[-1] == "49"
 
-    def test_a_text_that_fits_comes_back_whole(self, splitter: TextSplitter) -> None:
-        """White space and all."""
+    def test_fitting_text_is_one_unchanged_piece(self, splitter: TextSplitter) -> None:
         assert splitter.split("  the moon ", 5)[0].text == "  the moon "
 
     @pytest.mark.parametrize(("limit", "overlap"), [(0, 0), (10, 5), (10, -1)])
-    def test_impossible_windows_are_refused(self, splitter: TextSplitter, limit: int, overlap: int) -> None:
-        """A limit under 1, or an overlap that would never end."""
-        with pytest.raises(ConfigurationError, match="windows of"):
+    def test_invalid_limit_or_overlap_raises(self, splitter: TextSplitter, limit: int, overlap: int) -> None:
+        with pytest.raises(ConfigurationError, match="limit must be at least 1"):
             splitter.split("moon", limit, overlap)
 
-    def test_a_tokenizer_without_offsets_is_refused(self) -> None:
-        """It could only cut unsaid."""
+    def test_tokenizer_without_offsets_raises(self) -> None:
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
             TextSplitter.from_tokenizer(SimpleNamespace())

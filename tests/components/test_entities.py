@@ -1,9 +1,9 @@
-"""Entity detectors: the contract on every one, and what each is for."""
+"""Test the entity detectors."""
 
 import pytest
 
 from meve.components.entities import resolve_entities
-from meve.components.entities.composite import SeveralEntities
+from meve.components.entities.composite import CompositeEntities
 from meve.components.entities.patterns import PatternEntities
 from meve.errors import ConfigurationError, MissingExtraError, ModelNotFoundError
 from meve.testing.entities_contract import EntityDetectorContract
@@ -43,7 +43,7 @@ class TestSpacyRules(EntityDetectorContract):
 
 
 class TestSpacyModel(EntityDetectorContract):
-    """A model in a folder; those that spaCy trains are loaded the same way."""
+    """A model in a folder, loaded like those that spaCy trains."""
 
     @pytest.fixture
     def detector(self, tmp_path):
@@ -54,7 +54,7 @@ class TestSpacyModel(EntityDetectorContract):
         return resolve_entities(str(tmp_path / "model"))
 
 
-class TestSeveral(EntityDetectorContract):
+class TestComposite(EntityDetectorContract):
     @pytest.fixture
     def detector(self):
         return resolve_entities(["patterns", PatternEntities(["moon"])])
@@ -86,8 +86,7 @@ class TestSeveral(EntityDetectorContract):
         ("my favourite food is soup", "concept", "food"),
     ],
 )
-def test_patterns_find(text, kind, named):
-    """Dates, quantities, names and what somebody tells of himself."""
+def test_patterns_find_entities(text, kind, named):
     assert (kind, named) in found(PatternEntities(), text)
 
 
@@ -114,14 +113,12 @@ def test_patterns_find(text, kind, named):
         ("٢٠٢٤-٠٢-١٥", "date", "٢٠٢٤-٠٢-١٥"),
     ],
 )
-def test_numbers_are_seen_in_every_script(text, kind, named):
-    """Also where no space stands between words."""
+def test_numbers_are_found_in_every_script(text, kind, named):
     assert found(PatternEntities(), text) == [(kind, named)]
 
 
 @pytest.mark.parametrize("text", ["the 2nd", "mp3 v2 3x", "q1-2b", "А4 β2", "第", "년 월"])
-def test_what_is_part_of_a_word_is_no_number(text):
-    """Nor is a sign that counts without a number."""
+def test_digits_inside_a_word_are_no_number(text):
     assert found(PatternEntities(), text) == []
 
 
@@ -133,7 +130,6 @@ def test_what_is_part_of_a_word_is_no_number(text):
     ],
 )  # fmt: skip
 def test_patterns_find_nothing_in_pleasantries(text):
-    """A capital at the beginning of a sentence is no name, and no month is meant by `may`."""
     assert found(PatternEntities(), text) == []
 
 
@@ -144,24 +140,20 @@ def test_patterns_find_nothing_in_pleasantries(text):
         ("ζω στην Αθήνα", "Αθήνα"), ("живу в Киеве", "Киеве"), ("ապրում եմ Երևան", "Երևան"),
     ],
 )  # fmt: skip
-def test_names_in_other_scripts_with_capitals(text, name):
-    """Each begins with its capital."""
+def test_names_are_found_in_scripts_with_capitals(text, name):
     assert found(PatternEntities(), text) == [("name", name)]
 
 
 @pytest.mark.parametrize("text", ["서울에 살아요", "ผมอยู่กรุงเทพ", "मैं दिल्ली में रहता हूँ", "住在东京", "אני גר בתל אביב"])
-def test_names_in_scripts_without_capitals_are_not_seen(text):
-    """As the documentation says."""
+def test_names_are_not_found_in_scripts_without_capitals(text):
     assert found(PatternEntities(), text) == []
 
 
-def test_versions_are_no_dates():
-    """2.6.8 is no day."""
+def test_version_numbers_are_no_dates():
     assert not [f for f in found(PatternEntities(), "kernel 2.6.8.1-3-686 and 1.2.3-rc1") if f[0] == "date"]
 
 
-def test_of_two_that_overlap_the_earlier_named_stays():
-    """And in the order of the text."""
+def test_overlap_keeps_entity_of_earlier_detector():
 
     class One:
         def __init__(self, *entities):
@@ -171,19 +163,17 @@ def test_of_two_that_overlap_the_earlier_named_stays():
             return [self._entities for _ in texts]
 
     first, over, apart = (Entity(kind="a", text=t, start=s) for t, s in (("cde", 2), ("ef", 4), ("a", 0)))
-    assert SeveralEntities([One(first), One(over, apart)]).detect(["abcdefg"]) == [(apart, first)]
+    assert CompositeEntities([One(first), One(over, apart)]).detect(["abcdefg"]) == [(apart, first)]
 
 
 @pytest.mark.parametrize("wrong", ["", " ", [], 7, PatternEntities, object()])
-def test_what_is_no_detector_is_refused(wrong):
-    """With a word on what would do."""
+def test_resolving_a_non_detector_raises(wrong):
     with pytest.raises(ConfigurationError):
         resolve_entities(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["moon", [""], [7]])
-def test_concepts_are_a_list_of_words(wrong):
-    """A single text would be taken for its letters."""
+def test_invalid_concepts_raise(wrong):
     with pytest.raises(ConfigurationError, match="concepts"):
         PatternEntities(wrong)
 
@@ -195,32 +185,27 @@ def test_concepts_are_a_list_of_words(wrong):
         ("متفورمين", "آخذ المتفورمين"), ("metformin", "我吃metformin吗"), ("Метформин", "пью метформин."),
     ],
 )  # fmt: skip
-def test_concepts_are_found_where_no_space_stands_between_words(concept, text):
-    """Whatever their case."""
+def test_concepts_are_found_in_scripts_without_spaces(concept, text):
     assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in found(PatternEntities([concept]), text)]
 
 
 @pytest.mark.parametrize(("concept", "text"), [("ham", "hamster"), ("ам", "там"), ("ham", "sham2"), ("ham", "ham_1")])
-def test_concepts_are_whole_words_where_spaces_stand(concept, text):
-    """Not parts of others."""
+def test_concepts_match_whole_words_in_scripts_with_spaces(concept, text):
     assert found(PatternEntities([concept]), text) == []
 
 
-def test_a_model_that_is_not_installed_is_named():
-    """Without spaCy, its pip line is."""
+def test_missing_spacy_model_error_names_it():
     with pytest.raises((ModelNotFoundError, MissingExtraError), match=r"no_such_model|meve\[spacy\]"):
         resolve_entities("no_such_model")
 
 
-def test_a_misspelt_detector_is_told_which_there_are():
-    """A name that is none of ours is a model's."""
+def test_misspelt_detector_error_lists_detectors():
     pytest.importorskip("spacy")
     with pytest.raises(ModelNotFoundError, match="download patern, or take 'patterns', 'dates' or 'spacy-rules'"):
         resolve_entities("patern")
 
 
-def test_rules_of_ones_own():
-    """In spaCy's notation; what it doesn't know is an error."""
+def test_custom_spacy_rules_are_used():
     pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
     from meve.components.entities.spacy import SpacyEntities
 
@@ -232,8 +217,7 @@ def test_rules_of_ones_own():
         SpacyEntities.from_rules(language="qq")
 
 
-def test_dates_in_other_languages():
-    """Those that were named."""
+def test_dates_are_found_in_other_languages():
     pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
     from meve.components.entities.dates import DateEntities
 

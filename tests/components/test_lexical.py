@@ -1,4 +1,4 @@
-"""Lexical indexes: the contract on every one, the formula by hand, and the agreement with `rank_bm25`."""
+"""Test the lexical indexes: the contract, the BM25 formula, and agreement with `rank_bm25`."""
 
 import builtins
 import gzip
@@ -25,7 +25,7 @@ class TestBm25(LexicalIndexContract):
 
 
 class TestBm25InManyBlocks(LexicalIndexContract):
-    """A tail of two texts and bulk adds from three on, so that small stories too merge, and merge again."""
+    """A tail of two texts and bulk adds from three on, so that small tests merge blocks too."""
 
     @pytest.fixture
     def make_index(self, monkeypatch):
@@ -51,7 +51,7 @@ def answers(index, query, k=10):
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-def test_the_score_by_hand():
+def test_score_matches_hand_calculation():
     """One term, three texts: idf ln(1 + 2.5/1.5), and 2·2.5/(2 + 1.5·(0.25 + 0.75·3/2)) for two of three words."""
     index = filled(Bm25Index(), ["cat cat dog", "dog", "bird fish"])
     idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
@@ -59,8 +59,7 @@ def test_the_score_by_hand():
     assert answers(index, "cat") == {0: pytest.approx(idf * saturation, rel=1e-6)}
 
 
-def test_only_the_idf_tells_it_from_rank_bm25():
-    """For a single term the two scores stand in the ratio of the two idfs, in every text."""
+def test_only_idf_differs_from_rank_bm25():
     texts = ["cat cat dog", "dog cow", "bird fish", "cat bird cow cow", "cow ant", "bee", "fly fly", "owl"]
     ours, theirs = filled(Bm25Index(analyzer=whitespace), texts), filled(RankBm25Index(), texts)
     ratio = math.log(1 + 6.5 / 2.5) / math.log(6.5 / 2.5)
@@ -68,14 +67,13 @@ def test_only_the_idf_tells_it_from_rank_bm25():
     assert answers(ours, "cat") == expected
 
 
-def test_a_word_in_most_texts_never_counts_against_one():
-    """Unlike rank_bm25's bare logarithm, the idf stays above zero even for a word in every text."""
+def test_very_common_word_never_lowers_score():
     index = filled(Bm25Index(), ["moon cat", "moon dog", "moon"])
     assert min(answers(index, "moon").values()) > 0
 
 
 def overlap(texts, queries, analyzer):
-    """The mean share of rank_bm25's ten best that ours has too, over the same words."""
+    """Return the mean share of rank_bm25's ten best that are also ours, with the same words."""
     ours, theirs = filled(Bm25Index(analyzer=analyzer), texts), filled(RankBm25Index(analyzer=analyzer), texts)
     shares = []
     for query in queries:
@@ -86,8 +84,7 @@ def overlap(texts, queries, analyzer):
     return sum(shares) / len(shares)
 
 
-def test_it_ranks_as_rank_bm25_does():
-    """On the paragraphs of Python's own manual, top-10 overlap with rank_bm25 is at least 0.9."""
+def test_ranking_matches_rank_bm25():
     from pydoc_data import topics
 
     parts = [part for topic in topics.topics.values() for part in topic.split("\n\n") if len(part.split()) >= 5]
@@ -98,8 +95,8 @@ def test_it_ranks_as_rank_bm25_does():
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["hotpotqa", "2wiki", "nq_open"])
-def test_it_ranks_as_rank_bm25_does_on_real_questions(shared, name):
-    """Top-10 overlap is at least 0.9 over 200 questions; with function words in it is less, for rank_bm25's floor."""
+def test_ranking_matches_rank_bm25_on_real_questions(shared, name):
+    """With function words the overlap is lower, because of rank_bm25's lower limit of the IDF."""
     with gzip.open(shared / "data" / name / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
         texts = [f"{passage['title']}\n{passage['text']}" for passage in map(json.loads, lines)]
     with (shared / "data" / name / "questions.jsonl").open(encoding="utf-8") as lines:
@@ -108,8 +105,7 @@ def test_it_ranks_as_rank_bm25_does_on_real_questions(shared, name):
     assert 0.75 <= overlap(texts, queries, whitespace) < overlap(texts, queries, content_words)
 
 
-def test_large_batches_and_single_adds_make_the_same_index():
-    """Texts added in one go, in small lots and one by one are scored alike."""
+def test_batch_and_single_adds_make_the_same_index():
     random = np.random.default_rng(0)
     texts = [" ".join(f"w{n}" for n in random.zipf(1.3, 12) % 500) for _ in range(700)]
     whole = filled(Bm25Index(), texts)
@@ -122,16 +118,14 @@ def test_large_batches_and_single_adds_make_the_same_index():
         assert answers(parts, query, 700) == answers(whole, query, 700)
 
 
-def test_a_removed_text_leaves_the_memory():
-    """Once enough texts are gone, their postings and words are dropped."""
+def test_removed_text_is_freed_from_memory():
     index = filled(Bm25Index(), [f"word{i} shared" for i in range(100)])
     index.remove(np.arange(80))
-    assert len(index._held.vocabulary) <= 1 + 20 / (1 - 0.25) + 1
-    assert index._held.rows.size < 30
+    assert len(index._state.vocabulary) <= 1 + 20 / (1 - 0.25) + 1
+    assert index._state.rows.size < 30
 
 
-def test_a_word_that_fills_a_text_doesn_t_overflow():
-    """More repetitions than the counter holds score like very many, and never like few."""
+def test_very_frequent_word_does_not_overflow():
     index = filled(Bm25Index(b=0), ["moon " * 65_537, "moon " * 30_000, "moon sun", *["sun"] * 97])
     index.add(np.array([100]), ["moon " * 65_537])
     scores = answers(index, "moon")
@@ -139,36 +133,35 @@ def test_a_word_that_fills_a_text_doesn_t_overflow():
     assert scores[100] == scores[0]
 
 
-def test_only_the_postings_of_the_query_are_read(monkeypatch):
-    """A query looks up its own distinct terms, and nothing else."""
+def test_search_reads_only_postings_of_query_terms(monkeypatch):
     index = filled(Bm25Index(), [f"word{i} shared" for i in range(1000)])
     asked = []
-    of = lexical_postings.Postings.of
-    monkeypatch.setattr(lexical_postings.Postings, "of", lambda self, term: asked.append(term) or of(self, term))
+    lookup = lexical_postings.Postings.lookup
+    monkeypatch.setattr(
+        lexical_postings.Postings, "lookup", lambda self, term: asked.append(term) or lookup(self, term)
+    )
     index.search("word5 word5 word7 unheard", 3)
-    assert sorted(asked) == sorted(index._held.vocabulary[word] for word in ("word5", "word7"))
+    assert sorted(asked) == sorted(index._state.vocabulary[word] for word in ("word5", "word7"))
 
 
-def test_shares_are_scores_by_the_most_there_can_be():
-    """Of every text with a word of the query; a word that no text holds makes the most larger."""
+def test_score_shares_divide_by_maximum_score():
     index = Bm25Index()
     index.add(np.array([7, 3, 5, 9]), ["red moon", "blue moon", "green sun", "red red moon"])
     rows, scores = index.search("red moon", 10)
-    found, shares = index.shares("red moon")
+    found, shares = index.score_shares("red moon")
     ranked = dict(zip(found.tolist(), shares.tolist(), strict=True))
     assert sorted(ranked) == sorted(rows.tolist())
     ratios = [ranked[row] / score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
     assert ratios == pytest.approx([ratios[0]] * 3)
     assert 0 < min(ranked.values()) <= max(ranked.values()) <= 1
-    unheard = dict(zip(*(each.tolist() for each in index.shares("red moon unheard")), strict=True))
+    unheard = dict(zip(*(each.tolist() for each in index.score_shares("red moon unheard")), strict=True))
     assert all(unheard[row] < ranked[row] for row in ranked)
     index.remove(np.array([9]))
-    assert sorted(index.shares("red moon")[0].tolist()) == [3, 7]
-    assert index.shares("nothing of it")[0].tolist() == []
+    assert sorted(index.score_shares("red moon")[0].tolist()) == [3, 7]
+    assert index.score_shares("nothing of it")[0].tolist() == []
 
 
-def test_a_large_filter_brings_nothing_removed_back():
-    """Allowed rows that were removed stay away, however many are allowed."""
+def test_large_filter_returns_no_removed_row():
     index = filled(Bm25Index(), ["moon"] * 6000)
     index.remove(np.arange(100))
     assert index.search("moon", 1, np.arange(5000))[0].tolist() == [100]
@@ -179,8 +172,7 @@ def own(text):
 
 
 @pytest.mark.parametrize("kind", [Bm25Index, RankBm25Index])
-def test_an_analyzer_of_your_own_must_be_given_again(kind, tmp_path):
-    """A file knows which analyzer built it; another, or none where it can't know, is refused."""
+def test_custom_analyzer_must_be_passed_to_load(kind, tmp_path):
     filled(kind(analyzer=own), ["a-b", "c-d", "e-f"]).save(tmp_path / "own")
     assert list(answers(kind.load(tmp_path / "own", analyzer=own), "b")) == [0]
     with pytest.raises(ConfigurationError, match="custom:own"):
@@ -189,8 +181,7 @@ def test_an_analyzer_of_your_own_must_be_given_again(kind, tmp_path):
         kind.load(tmp_path / "own", analyzer=words)
 
 
-def test_settings_survive_saving(tmp_path):
-    """k1, b and the analyzer come back."""
+def test_settings_survive_save_and_load(tmp_path):
     index = filled(Bm25Index(k1=0.9, b=0.4, analyzer=whitespace), ["Moon?", "sun moon", "\ud800 odd"])
     index.save(tmp_path / "index")
     loaded = Bm25Index.load(tmp_path / "index")
@@ -199,8 +190,7 @@ def test_settings_survive_saving(tmp_path):
 
 
 @pytest.mark.parametrize("settings", [{"k1": -1}, {"b": 1.5}, {"k1": math.nan}])
-def test_bad_settings_are_refused(settings):
-    """k1 is not negative, b a fraction."""
+def test_invalid_settings_raise(settings):
     with pytest.raises(ConfigurationError):
         Bm25Index(**settings)
 
@@ -216,13 +206,11 @@ def test_bad_settings_are_refused(settings):
         ("", []),
     ],
 )
-def test_words(text, expected):
-    """Words as documented, in several scripts."""
+def test_words_are_split_and_folded(text, expected):
     assert words(text) == expected
 
 
-def test_make_lexical_takes_kinds_and_indexes():
-    """A kind gives a new index, an index itself; an unknown kind is refused."""
+def test_make_lexical_accepts_kind_or_index():
     ready = Bm25Index()
     assert make_lexical(ready) is ready
     assert make_lexical("rank_bm25").kind == "rank_bm25"
@@ -231,8 +219,7 @@ def test_make_lexical_takes_kinds_and_indexes():
         lexical_class("tantivy")
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    """Without rank_bm25 installed, the error says how to install it."""
+def test_missing_extra_error_names_it(monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -245,8 +232,7 @@ def test_a_missing_extra_is_named(monkeypatch):
         RankBm25Index()
 
 
-def test_reading_long_postings_only_as_far_as_needed_changes_no_answer(monkeypatch):
-    """Whatever is pruned: the same rows and the same scores, to the bit, ties and filters included."""
+def test_skipping_long_postings_changes_no_result(monkeypatch):
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{n}" for n in np.minimum(random.zipf(1.25, 25), 3000)) for _ in range(3000)]
     index = filled(Bm25Index(), texts)

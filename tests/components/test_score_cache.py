@@ -1,4 +1,4 @@
-"""Remembered scores: never another pair's, never more than the bound, and no pair read twice."""
+"""Test the score cache."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,11 +9,11 @@ from meve.calibration.maps import PlattCalibration
 from meve.components.verifiers._score_cache import ScoreCache
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError
-from tests.runtimes import ByWords
+from tests.runtimes import WordCountingRuntime
 
 
-class Counting(ByWords):
-    """The logit is the length of the passage; what it reads is taken down."""
+class CountingRuntime(WordCountingRuntime):
+    """A runtime whose logit is the passage length, and which records its input."""
 
     def __init__(self):
         super().__init__()
@@ -26,10 +26,10 @@ class Counting(ByWords):
 
 @pytest.fixture
 def runtime():
-    return Counting()
+    return CountingRuntime()
 
 
-def test_a_pair_is_read_once_however_often_it_is_asked_for(runtime):
+def test_repeated_pair_is_scored_once(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting")
     assert verifier.raw_scores("q", ["aa", "b", "aa"]).tolist() == [2, 1, 2]
     assert verifier.raw_scores("q", ["ccc", "b"]).tolist() == [3, 1]
@@ -38,7 +38,7 @@ def test_a_pair_is_read_once_however_often_it_is_asked_for(runtime):
     assert len(runtime.read) == 4
 
 
-def test_another_calibration_reads_nothing_again(runtime):
+def test_new_calibration_reuses_cached_scores(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting")
     before = verifier.score("q", ["aa"])
     after = verifier.with_calibration(PlattCalibration(slope=0.1)).score("q", ["aa"])
@@ -46,16 +46,16 @@ def test_another_calibration_reads_nothing_again(runtime):
     assert len(runtime.read) == 1
 
 
-def test_without_a_cache_every_pair_is_read(runtime):
+def test_without_cache_every_pair_is_scored(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting").with_cache(0)
     for _ in range(2):
         assert verifier.raw_scores("q", ["aa"]).tolist() == [2]
     assert len(runtime.read) == 2
-    with pytest.raises(ConfigurationError, match="cache_size must be 0 .* got -1"):
+    with pytest.raises(ConfigurationError, match=r"cache_size must be 0 \(no cache\) or positive, got -1"):
         CrossEncoderVerifier(runtime, name="counting", cache_size=-1)
 
 
-def test_the_bound_holds_and_the_oldest_goes_first(runtime):
+def test_full_cache_evicts_least_recently_used(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting", cache_size=2)
     verifier.raw_scores("q", ["a", "bb"])
     verifier.raw_scores("q", ["a"])
@@ -68,7 +68,7 @@ def test_the_bound_holds_and_the_oldest_goes_first(runtime):
     assert runtime.read == [("q", "bb")]
 
 
-def test_no_pair_is_taken_for_another():
+def test_different_pairs_have_different_keys():
     cache = ScoreCache(10)
     cache.put("ab", ["c"], [1.0])
     assert cache.get("a", ["bc"]) == [None]

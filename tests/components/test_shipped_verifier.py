@@ -1,4 +1,4 @@
-"""The verifier that ships: the contract, its size, its independence of torch, of neighbours and of order."""
+"""Test the bundled verifier."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from meve import Retriever, load_verifier
 from meve.components.verifiers import SHIPPED
 from meve.components.verifiers import _shipped as shipped
-from meve.components.verifiers._shipped import shipped_folder, shipped_verifier
+from meve.components.verifiers._shipped import load_shipped_verifier, shipped_folder
 from meve.errors import CalibrationError, ModelError
 from meve.ports import Verifier
 from meve.testing.verifier_contract import VerifierContract
@@ -39,8 +39,7 @@ class TestShipped(VerifierContract):
         return ours
 
 
-def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
-    """Graph, tokenizer, configuration, calibration, card, and what was fitted with it: nothing more."""
+def test_shipped_verifier_is_complete_within_25_megabytes() -> None:
     files = {
         str(file.relative_to(shipped_folder())): file.stat().st_size
         for file in shipped_folder().rglob("*")
@@ -58,8 +57,7 @@ def test_it_comes_in_25_megabytes_with_all_that_it_needs() -> None:
     assert sum(files.values()) <= 25_000_000
 
 
-def test_retrieval_with_nothing_named_loads_no_torch() -> None:
-    """The models that ship run on ONNX Runtime and NumPy."""
+def test_default_retrieval_loads_no_torch() -> None:
     code = (
         "import sys\nfrom meve import Retriever\n"
         "context = Retriever.from_texts(['The sky is blue.', 'Bread is baked.']).retrieve('What colour is the sky?')\n"
@@ -70,36 +68,31 @@ def test_retrieval_with_nothing_named_loads_no_torch() -> None:
     assert done.stdout.strip() == f"meve-static-1 {SHIPPED} []", done.stderr
 
 
-def test_a_pair_has_one_score_whatever_stands_beside_it() -> None:
-    """To the bit: alone, among others, and in any order."""
-    alone = [shipped_verifier().raw_scores(TALL, [passage]).item() for passage in PASSAGES]
-    assert shipped_verifier().raw_scores(TALL, PASSAGES).tolist() == alone
-    assert shipped_verifier(threads=1).raw_scores(TALL, PASSAGES[::-1]).tolist() == alone[::-1]
+def test_score_is_independent_of_batch() -> None:
+    alone = [load_shipped_verifier().raw_scores(TALL, [passage]).item() for passage in PASSAGES]
+    assert load_shipped_verifier().raw_scores(TALL, PASSAGES).tolist() == alone
+    assert load_shipped_verifier(threads=1).raw_scores(TALL, PASSAGES[::-1]).tolist() == alone[::-1]
 
 
-def test_it_tells_what_answers_from_what_is_near(ours: Verifier) -> None:
-    """One float for each passage, in the order given; the answer alone is likely."""
+def test_answering_passage_outscores_similar_passages(ours: Verifier) -> None:
     scores = ours.score(TALL, PASSAGES)
     assert scores.dtype == np.float32
     assert int(np.argmax(scores)) == 1
     assert scores[1] > 0.5 > np.delete(scores, 1).max()
 
 
-def test_its_probabilities_are_fitted(ours: Verifier) -> None:
-    """On pairs that its calibration names, with the error on those kept out of the fit."""
+def test_shipped_probabilities_are_calibrated(ours: Verifier) -> None:
     data = ours.calibration.to_dict()
     assert data["pairs"] > 1_000
     assert data["fitted_on"]
     assert data["error"] <= 0.05
 
 
-def test_a_process_holds_its_weights_once() -> None:
-    """However often it is asked for."""
-    assert shipped_verifier()._runtime is shipped_verifier()._runtime
+def test_weights_are_loaded_once_per_process() -> None:
+    assert load_shipped_verifier()._runtime is load_shipped_verifier()._runtime
 
 
-def test_an_index_remembers_it(tmp_path: Path) -> None:
-    """By its name, wherever the package lies."""
+def test_saved_index_names_shipped_verifier(tmp_path: Path) -> None:
     Retriever.from_texts(["The sky is blue."]).save(tmp_path / "index")
     again = Retriever.load(tmp_path / "index")
     assert (again.verifier.name, again.embedder.name) == (SHIPPED, "meve-static-1")
@@ -110,20 +103,18 @@ def test_an_index_remembers_it(tmp_path: Path) -> None:
     ("file", "error"),
     [("onnx/model.onnx", ModelError), ("tokenizer.json", ModelError), ("calibration.json", CalibrationError)],
 )  # fmt: skip
-def test_a_damaged_installation_is_an_error(
+def test_damaged_installation_raises(
     file: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing stands in for it, and the file is named."""
     home = tmp_path / "model"
     shutil.copytree(shipped_folder(), home)
     (home / file).unlink()
     monkeypatch.setattr(shipped, "shipped_folder", lambda: home)
     with pytest.raises(error, match=Path(file).name):
-        shipped_verifier()
+        load_shipped_verifier()
 
 
-def test_the_card_states_what_the_calibration_says() -> None:
-    """Model card and calibration are of one model."""
+def test_model_card_matches_calibration() -> None:
     card = (shipped_folder() / "README.md").read_text("utf-8")
     stored = {
         name: json.loads((shipped_folder() / f"{name}.json").read_text("utf-8"))
@@ -140,11 +131,11 @@ def test_the_card_states_what_the_calibration_says() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can't fork")
-def test_a_forked_process_scores_too() -> None:
-    """Servers load a model and fork: the child has the model, and none of its parent's threads."""
+def test_forked_process_can_score() -> None:
+    """The child of a fork has the model but none of its parent's threads."""
     code = (
-        "import os, signal\nfrom meve.components.verifiers._shipped import shipped_verifier\n"
-        "judge = shipped_verifier(threads=2)\n"
+        "import os, signal\nfrom meve.components.verifiers._shipped import load_shipped_verifier\n"
+        "judge = load_shipped_verifier(threads=2)\n"
         "judge.raw_scores('q', ['a', 'b', 'c'])\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -156,8 +147,8 @@ def test_a_forked_process_scores_too() -> None:
     assert done.stdout.strip() == "0", done.stderr
 
 
-def test_reading_leaves_nothing_behind_and_tells_nobody(tmp_path):
-    """ONNX Runtime's official builds send events, and name the machine in the user's cache, unless told not to."""
+def test_scoring_writes_no_files_and_sends_no_telemetry(tmp_path):
+    """ONNX Runtime's official builds send events and store a machine id unless disabled."""
     code = "from meve import load_verifier; load_verifier().score('Is it warm?', ['It is warm.'])"
     hidden = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED", "XDG_CACHE_HOME", "CI")
     environment = {k: v for k, v in os.environ.items() if k not in hidden} | {"HOME": str(tmp_path)}

@@ -1,4 +1,4 @@
-"""The static embedder: the contract on the one that ships, and what only such a model can get wrong."""
+"""Test the static embedder."""
 
 import shutil
 import subprocess
@@ -24,15 +24,14 @@ def shipped() -> StaticEmbedder:
 
 
 class TestShipped(EmbedderContract):
-    refuses_long_queries = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def embedder(self, shipped: StaticEmbedder) -> Embedder:
         return shipped
 
 
-def test_names_resolve_to_it_and_back(shipped: StaticEmbedder) -> None:
-    """`static`, its own name, and a copy in a folder."""
+def test_names_resolve_to_static_embedder(shipped: StaticEmbedder) -> None:
     assert (shipped.name, shipped.dimension, shipped.similarity) == (SHIPPED, 256, "cosine")
     assert resolve_embedder("static").name == resolve_embedder(SHIPPED).name == SHIPPED
     by_folder = resolve_embedder(str(shipped_folder()))
@@ -41,39 +40,36 @@ def test_names_resolve_to_it_and_back(shipped: StaticEmbedder) -> None:
     np.testing.assert_array_equal(by_folder.embed_query("the moon"), shipped.embed_query("the moon"))
 
 
-def test_it_is_small_and_tells_nothing_of_where_it_was_made() -> None:
-    """At most 10 MB in all; its configuration names models, and no folder."""
+def test_shipped_model_is_small_and_holds_no_build_paths() -> None:
     files = [file for file in shipped_folder().rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) <= LIMIT
     assert {file.name for file in files} == {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
     assert "/" not in (shipped_folder() / "config.json").read_text("utf-8")
 
 
-def test_it_loads_without_torch() -> None:
-    """Nor transformers, nor sentence-transformers: a plain install has none of them. And it says nothing."""
+def test_static_embedder_loads_without_torch() -> None:
     code = (
-        "import sys; from meve.components.embedders import resolve_embedder; resolve_embedder('static').embed_query('moon');"
+        "import sys; from meve.components.embedders import resolve_embedder;"
+        "resolve_embedder('static').embed_query('moon');"
         "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_a_text_without_a_known_token_is_like_nothing(shipped: StaticEmbedder) -> None:
-    """Its vector is zero, not NaN."""
+def test_text_without_known_token_has_zero_vector(shipped: StaticEmbedder) -> None:
     vectors = shipped.embed_passages(["", "the moon"])
     assert not vectors[0].any()
     assert float(np.linalg.norm(vectors[1])) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_no_text_is_cut(shipped: StaticEmbedder) -> None:
-    """The last word of a hundred thousand counts as much as the first."""
+def test_long_text_is_not_truncated(shipped: StaticEmbedder) -> None:
     one, other = shipped.embed_passages(["moon " * 100_000 + "bread " * 50_000, "bread " * 50_000 + "moon " * 100_000])
     np.testing.assert_allclose(one, other, atol=1e-4)
 
 
-def test_threads_of_long_and_short_texts_take_turns(shipped: StaticEmbedder) -> None:
-    """Encoding sets limits on the tokenizer, which none may find half set."""
+def test_threads_with_long_and_short_texts_get_equal_results(shipped: StaticEmbedder) -> None:
+    """Encoding changes limits on the shared tokenizer."""
     texts = ["moon " * n for n in (1, 3_000)] * 40
     alone = shipped.embed_passages(texts[:2])
     with ThreadPoolExecutor(8) as pool:
@@ -81,7 +77,7 @@ def test_threads_of_long_and_short_texts_take_turns(shipped: StaticEmbedder) -> 
     np.testing.assert_allclose(together, np.tile(alone, (40, 1)), atol=1e-5)
 
 
-def test_what_is_no_text_is_refused(shipped: StaticEmbedder) -> None:
+def test_non_text_input_raises(shipped: StaticEmbedder) -> None:
     """A single text would be read letter by letter."""
     with pytest.raises(PassageError, match="in a list"):
         shipped.embed_passages("moon")
@@ -91,8 +87,7 @@ def test_what_is_no_text_is_refused(shipped: StaticEmbedder) -> None:
         shipped.embed_query(3)  # type: ignore[arg-type]
 
 
-def test_folders_without_a_model_are_named(tmp_path: Path) -> None:
-    """One that isn't there, and one that is broken; neither is looked for on a hub."""
+def test_folder_without_model_error_names_it(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"no folder .*nowhere.*embedder='static'"):
         StaticEmbedder.from_folder(tmp_path / "nowhere")
     shutil.copytree(shipped_folder(), tmp_path / "broken")

@@ -1,10 +1,10 @@
-"""Sufficiency: an estimate that learns what tells good contexts from bad ones, and calls an empty one insufficient."""
+"""Test the sufficiency estimate."""
 
 import numpy as np
 import pytest
 
 from meve.calibration.thresholds import choose_balanced
-from meve.components.sufficiency import FEATURES, SufficiencyEstimator, features, fit_sufficiency
+from meve.components.sufficiency import FEATURES, SufficiencyEstimator, extract_features, fit_sufficiency
 from meve.errors import CalibrationError, ConfigurationError
 from meve.types import ContextPassage, Passage
 
@@ -17,7 +17,7 @@ def passage(score, text="text", verified=None, n=0):
 
 
 def contexts(count, seed=0):
-    """Good ones hold a high score and the question's words more often than bad ones."""
+    """Return contexts; sufficient ones more often have a high score and the question's words."""
     rng = np.random.default_rng(seed)
     made, labels = [], []
     for n in range(count):
@@ -29,19 +29,19 @@ def contexts(count, seed=0):
     return made, labels
 
 
-def test_features_by_hand():
-    found = features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
-    assert found["best"] == pytest.approx(np.log(9))
-    assert found["second"] == pytest.approx(np.log(0.25))
-    assert found["verified"] == pytest.approx(np.log(2))
-    assert found["sum"] == pytest.approx(np.log(2.1))
-    assert found["coverage"] == found["best_coverage"] == pytest.approx(1 / 3)
-    assert found["asked"] == pytest.approx(np.log(4))
-    assert tuple(found) == FEATURES
-    assert all(np.isfinite(list(features("the", []).values())))
+def test_features_match_hand_calculation():
+    features = extract_features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
+    assert features["best"] == pytest.approx(np.log(9))
+    assert features["second"] == pytest.approx(np.log(0.25))
+    assert features["verified"] == pytest.approx(np.log(2))
+    assert features["sum"] == pytest.approx(np.log(2.1))
+    assert features["coverage"] == features["best_coverage"] == pytest.approx(1 / 3)
+    assert features["asked"] == pytest.approx(np.log(4))
+    assert tuple(features) == FEATURES
+    assert all(np.isfinite(list(extract_features("the", []).values())))
 
 
-def test_it_learns_what_tells_them_apart():
+def test_fit_separates_sufficient_contexts():
     made, labels = contexts(200)
     estimator = fit_sufficiency(made, labels, name="e", verifier="v", fitted_on="made up")
     tested, truth = contexts(200, seed=1)
@@ -50,13 +50,13 @@ def test_it_learns_what_tells_them_apart():
     assert (estimator.contexts, estimator.fitted_on, estimator.verifier) == (200, "made up", "v")
 
 
-def test_an_empty_context_is_never_sufficient():
+def test_empty_context_is_insufficient():
     estimator = SufficiencyEstimator(name="e", verifier="v", weights=dict.fromkeys(FEATURES, 0.0), intercept=9.0)
     assert estimator.estimate("q", [passage(0.1)]) > 0.99
     assert estimator.estimate("q", []) == 0.0
 
 
-def test_it_comes_back_from_plain_data():
+def test_estimator_survives_to_dict():
     made, labels = contexts(60)
     estimator = fit_sufficiency(made, labels, name="e", verifier="v")
     assert SufficiencyEstimator.from_dict(estimator.to_dict()) == estimator
@@ -65,7 +65,7 @@ def test_it_comes_back_from_plain_data():
             SufficiencyEstimator.from_dict(broken)
 
 
-def test_too_little_to_learn_from_is_refused():
+def test_too_few_contexts_raise():
     made, labels = contexts(60)
     with pytest.raises(CalibrationError, match="too few"):
         fit_sufficiency(made[:20], labels[:20], name="e", verifier="v")
@@ -84,16 +84,15 @@ def test_too_little_to_learn_from_is_refused():
         ([0.5, 0.5], [False, True], None),
     ],
 )
-def test_the_balanced_threshold(p, y, best):
-    found = choose_balanced(p, y)
+def test_balanced_threshold_is_chosen(p, y, best):
+    features = choose_balanced(p, y)
     if best is not None:
-        assert found == pytest.approx(best)
+        assert features == pytest.approx(best)
     else:
-        assert found in (0.0, 1.0), "equal scores can't be told apart"
+        assert features in (0.0, 1.0), "equal scores can't be told apart"
 
 
-def test_empty_contexts_count_where_the_threshold_is_chosen():
-    """They change no weight: who is mostly asked in vain calls enough what else would be in doubt."""
+def test_empty_contexts_count_for_the_threshold():
     made, labels = contexts(60)
     noise = [not label if n % 4 == 0 else label for n, label in enumerate(labels)]
     alone = fit_sufficiency(made, noise, name="e", verifier="v")

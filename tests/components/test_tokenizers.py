@@ -1,4 +1,4 @@
-"""Token counters: the contract on every one, tables that aren't there, and counts known from elsewhere."""
+"""Test the token counters."""
 
 import json
 import socket
@@ -15,8 +15,8 @@ from tokenizers.pre_tokenizers import ByteLevel, Whitespace
 from meve.components.embedders.minilm import minilm_folder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.tokenizers.function import FunctionTokens
-from meve.components.tokenizers.huggingface import HuggingFaceTokens, minilm_tokens
-from meve.components.tokenizers.tiktoken import TiktokenTokens, cache_folder
+from meve.components.tokenizers.huggingface import HuggingFaceTokens, load_minilm_tokens
+from meve.components.tokenizers.tiktoken import TiktokenTokens, get_cache_folder
 from meve.errors import ConfigurationError, TokenizerUnavailableError
 from meve.testing.fakes import WordCounter
 from meve.testing.tokens_contract import TokenCounterContract
@@ -26,7 +26,7 @@ TABLES = Path(__file__).parents[3] / "shared" / "data" / "tokenizers" / "tiktoke
 
 @pytest.fixture
 def tables(monkeypatch):
-    """tiktoken's tables, from the folder beside the project."""
+    """Use tiktoken's tables from the shared data."""
     if not TABLES.is_dir():
         pytest.skip(f"no tiktoken tables at {TABLES}")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(TABLES))
@@ -34,7 +34,7 @@ def tables(monkeypatch):
 
 @pytest.fixture
 def no_tables(monkeypatch, tmp_path):
-    """No tables, no encoding loaded yet, and no network: opening a connection fails the test."""
+    """Remove all tables and loaded encodings, and let a network connection fail the test."""
     from tiktoken import registry
 
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
@@ -59,7 +59,7 @@ def padded_and_cut():
 class TestMiniLM(TokenCounterContract):
     @pytest.fixture
     def counter(self):
-        return minilm_tokens()
+        return load_minilm_tokens()
 
 
 class TestHuggingFace(TokenCounterContract):
@@ -88,27 +88,24 @@ class TestTiktoken(TokenCounterContract):
         return TiktokenTokens(encoding)
 
 
-def test_the_given_tokenizer_stays_as_it_is():
-    """Padding and truncation are switched off on a copy."""
+def test_given_tokenizer_is_not_changed():
     tokenizer = padded_and_cut()
     assert HuggingFaceTokens(tokenizer, "words").count("moon " * 9) == 9
     assert len(tokenizer.encode("moon " * 9).ids) == 8
 
 
 def test_minilm_counts_word_pieces():
-    """The WordPiece that ships cuts as BERT's does: em ##bed ##ding ##s; and adds no [CLS]."""
-    assert minilm_tokens().count("Embeddings!") == 5
+    """As in BERT: em ##bed ##ding ##s, without [CLS]."""
+    assert load_minilm_tokens().count("Embeddings!") == 5
 
 
 def test_minilm_counts_as_the_model_reads():
-    """The table that ships is that of the published all-MiniLM-L6-v2."""
     published = HuggingFaceTokens.from_file(minilm_folder())
     texts = ["Zürich's café, 50 % off!", "naïve 東京 ﬁne", "x" * 150, "[SEP] tabs\tand\nlines", ""]
-    assert minilm_tokens().count_many(texts) == published.count_many(texts)
+    assert load_minilm_tokens().count_many(texts) == published.count_many(texts)
 
 
-def test_a_tokenizer_that_reads_across_white_space_does_not_say_that_counts_add_up():
-    """Byte pairs with the space before a word, or a normalizer that looks at neighbours."""
+def test_tokenizer_across_white_space_is_not_additive():
     words = {"[UNK]": 0, "moon": 1}
     spaced = Tokenizer(WordLevel(words, unk_token="[UNK]"))
     spaced.pre_tokenizer = Whitespace()
@@ -122,7 +119,6 @@ def test_a_tokenizer_that_reads_across_white_space_does_not_say_that_counts_add_
 
 
 def test_counting_imports_no_torch():
-    """The default counter doesn't load torch or sentence-transformers."""
     code = "import sys; from meve.components.tokenizers import resolve_tokens as r; r(None).count('a'); "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -130,14 +126,13 @@ def test_counting_imports_no_torch():
 
 
 @pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])
-def test_a_table_that_isn_t_here_is_never_fetched(no_tables, encoding):
-    """Without its table, an encoding is an error that names it, the folder and the choices; the network stays alone."""
+def test_missing_table_is_not_downloaded(no_tables, encoding):
     with pytest.raises(TokenizerUnavailableError, match=rf"{encoding}.*TIKTOKEN_CACHE_DIR.*WordPiece that ships"):
         TiktokenTokens(encoding)
 
 
-def test_a_wrong_table_is_never_fetched_anew(no_tables):
-    """A cached table that isn't the published one would make tiktoken delete it and ask the network: it is refused."""
+def test_wrong_table_is_not_downloaded_again(no_tables):
+    """tiktoken would delete a cached table with a wrong digest and download it."""
     with pytest.raises(TokenizerUnavailableError) as refused:
         TiktokenTokens("cl100k_base")
     key = str(refused.value).split("(file ")[1].split(")")[0]
@@ -147,16 +142,14 @@ def test_a_wrong_table_is_never_fetched_anew(no_tables):
     assert (no_tables / key).exists()
 
 
-def test_an_empty_cache_setting_is_no_table(no_tables, monkeypatch):
-    """TIKTOKEN_CACHE_DIR="" tells tiktoken to cache nothing, so no table can be there."""
+def test_empty_cache_setting_counts_as_missing_table(no_tables, monkeypatch):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    assert cache_folder() is None
+    assert get_cache_folder() is None
     with pytest.raises(TokenizerUnavailableError, match="is empty"):
         TiktokenTokens("gpt2")
 
 
-def test_downloading_must_be_asked_for(no_tables, monkeypatch):
-    """Only with allow_download is the network tried, and what goes wrong there is ours."""
+def test_download_needs_allow_download(no_tables, monkeypatch):
 
     def offline(*args, **kwargs):
         raise OSError("no route")
@@ -166,27 +159,23 @@ def test_downloading_must_be_asked_for(no_tables, monkeypatch):
         TiktokenTokens("cl100k_base", allow_download=True)
 
 
-def test_an_unknown_encoding_lists_the_known():
-    """A wrong name is answered with the right ones."""
+def test_unknown_encoding_error_lists_encodings():
     with pytest.raises(TokenizerUnavailableError, match=r"'klingon'.*cl100k_base"):
         TiktokenTokens("klingon")
 
 
 @pytest.mark.shared
-def test_special_tokens_in_a_text_are_plain_text(tables):
-    """A text can't smuggle a control token in: its letters are counted."""
+def test_special_tokens_count_as_plain_text(tables):
     assert TiktokenTokens("gpt2").count("<|endoftext|>") > 1
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, None, True, "3"])
-def test_a_function_must_return_a_count(bad):
-    """Anything but a whole number of at least 0 is refused."""
+def test_function_returning_no_count_raises(bad):
     with pytest.raises(TokenizerUnavailableError, match="mine"):
         FunctionTokens(lambda text: bad, "mine").count("a")
 
 
-def test_resolving(tmp_path):
-    """None, a counter, a function, a path and a folder each mean what they look like."""
+def test_settings_resolve_to_counters(tmp_path):
     assert resolve_tokens(None).name == "all-MiniLM-L6-v2 (WordPiece)" == resolve_tokens(resolve_tokens(None).name).name
     counter = FunctionTokens(len, "letters")
     assert resolve_tokens(counter) is counter
@@ -203,21 +192,18 @@ def test_resolving(tmp_path):
 @pytest.mark.parametrize(
     ("name", "encoding"), [("gpt2", "gpt2"), ("o200k_base", "o200k_base"), ("gpt-4o", "o200k_base")]
 )
-def test_resolving_encodings(tables, name, encoding):
-    """Encodings and the models that read with them are tiktoken's."""
+def test_encoding_and_model_names_resolve_to_tiktoken(tables, name, encoding):
     assert resolve_tokens(name).name == encoding
 
 
-def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
-    """A missing or foreign file is an error that names it."""
+def test_invalid_tokenizer_file_error_names_it(tmp_path):
     (tmp_path / "other.json").write_text(json.dumps({"a": 1}))
     for file in ("other.json", "nowhere.json"):
         with pytest.raises(TokenizerUnavailableError, match=file):
             resolve_tokens(str(tmp_path / file))
 
 
-def test_a_model_out_of_reach_is_named(monkeypatch):
-    """A Hugging Face name that can't be loaded is an error that names it and the choices."""
+def test_unknown_model_error_names_it(monkeypatch):
 
     class Offline:
         @staticmethod

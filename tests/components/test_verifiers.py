@@ -1,4 +1,4 @@
-"""Verifiers: the contract on every one, and what only cross-encoders and calibrated cosines can get wrong."""
+"""Test the cross-encoder and cosine verifiers."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from meve.calibration.maps import IsotonicCalibration, PlattCalibration
-from meve.components._text_windows import Windows
+from meve.components._text_splitter import TextSplitter
 from meve.components.embedders.minilm import minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 from meve.components.verifiers import SHIPPED, export_onnx, resolve_verifier
@@ -32,7 +32,7 @@ from meve.errors import (
 )
 from meve.ports import VectorVerifier, Verifier
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
-from meve.testing.models import LENGTH, tiny_model
+from meve.testing.tiny_models import LENGTH, save_tiny_model
 from meve.testing.verifier_contract import PASSAGES, QUERY, VerifierContract
 from meve.types import FloatArray
 
@@ -43,7 +43,7 @@ PAIRS = [(QUERY, text) for text in PASSAGES]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model(tmp_path_factory.mktemp("models") / "tiny")
+    return save_tiny_model(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def bundled() -> SentenceTransformerEmbedder:
 
 
 class TestTorch(VerifierContract):
-    tells_relevance = False
+    detects_relevance = False
     long_words = 80
 
     @pytest.fixture
@@ -76,7 +76,7 @@ class TestTorch(VerifierContract):
 
 
 class TestOnnx(VerifierContract):
-    tells_relevance = False
+    detects_relevance = False
     long_words = 80
 
     @pytest.fixture
@@ -85,9 +85,9 @@ class TestOnnx(VerifierContract):
 
 
 class TestOnnxSideBySide(VerifierContract):
-    """Several batches at the same time."""
+    """Several batches in parallel."""
 
-    tells_relevance = False
+    detects_relevance = False
     long_words = 80
 
     @pytest.fixture
@@ -95,10 +95,9 @@ class TestOnnxSideBySide(VerifierContract):
         return CrossEncoderVerifier.from_name(str(exported), backend="onnx", threads=3, batch_size=1)
 
 
-def test_onnx_reads_as_many_batches_at_once_as_it_may(exported: Path) -> None:
-    """All three are begun before any is ended; each pair keeps its place."""
+def test_onnx_runs_batches_in_parallel(exported: Path) -> None:
     runtime = OnnxRuntime.from_folder(exported, threads=3)
-    together, inner = threading.Barrier(3, timeout=30), runtime._one
+    together, inner = threading.Barrier(3, timeout=30), runtime._score_batch
 
     def one(pairs: Sequence[tuple[str, str]]) -> FloatArray:
         together.wait()
@@ -106,7 +105,7 @@ def test_onnx_reads_as_many_batches_at_once_as_it_may(exported: Path) -> None:
 
     passages = ["the moon", "the harbour", "bread"]
     alone = [inner([("what orbits the earth", passage)]).item() for passage in passages]
-    runtime._one = one  # type: ignore[method-assign]
+    runtime._score_batch = one  # type: ignore[method-assign]
     verifier = CrossEncoderVerifier(runtime, name="three", batch_size=1)
     assert verifier.raw_scores("what orbits the earth", passages).tolist() == alone
 
@@ -120,8 +119,8 @@ class TestCosineOfMiniLM(VerifierContract):
 
 
 class TestCosineOfWords(VerifierContract):
-    tells_relevance = False
-    refuses_long_queries = False
+    detects_relevance = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def verifier(self) -> Verifier:
@@ -129,7 +128,7 @@ class TestCosineOfWords(VerifierContract):
 
 
 class TestOverlap(VerifierContract):
-    refuses_long_queries = False
+    rejects_long_queries = False
 
     @pytest.fixture
     def verifier(self) -> Verifier:
@@ -137,10 +136,10 @@ class TestOverlap(VerifierContract):
 
 
 class Scripted:
-    """A runtime whose logit is what a function says of the pair, and which records its batches."""
+    """A runtime that computes logits by a function and records its batches."""
 
-    def __init__(self, windows: Windows, score: Any, window: int = LENGTH) -> None:
-        self.windows, self.window, self.score, self.batches = windows, window, score, []
+    def __init__(self, splitter: TextSplitter, score: Any, window: int = LENGTH) -> None:
+        self.splitter, self.window, self.score, self.batches = splitter, window, score, []
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
         self.batches += [[passage for _, passage in pairs] for pairs in batches]
@@ -148,15 +147,12 @@ class Scripted:
 
 
 @pytest.fixture
-def windows(folder: Path) -> Windows:
-    return Windows.from_folder(folder)
+def splitter(folder: Path) -> TextSplitter:
+    return TextSplitter.from_folder(folder)
 
 
 class TestCrossEncoder:
-    def test_raw_scores_are_the_logits_of_plain_predict(
-        self, folder: Path, torch_verifier: CrossEncoderVerifier
-    ) -> None:
-        """What sentence-transformers' own predict gives, before its sigmoid."""
+    def test_raw_scores_equal_predict_logits(self, folder: Path, torch_verifier: CrossEncoderVerifier) -> None:
         import torch
         from sentence_transformers import CrossEncoder
 
@@ -168,59 +164,53 @@ class TestCrossEncoder:
         probabilities = model.predict(short, show_progress_bar=False)
         np.testing.assert_allclose(torch_verifier.score(QUERY, [p for _, p in short]), probabilities, atol=1e-4)
 
-    def test_onnx_gives_what_torch_gives(
+    def test_onnx_scores_equal_torch_scores(
         self, torch_verifier: CrossEncoderVerifier, onnx_verifier: CrossEncoderVerifier
     ) -> None:
-        """Both backends agree, on batches of mixed length, on long passages, and on text out of the vocabulary."""
         passages = [*PASSAGES, "harbour cat " * 60, "", "Ünïcödé 日本 & <b>", "a"]
         ours, theirs = (v.raw_scores(QUERY, passages) for v in (onnx_verifier, torch_verifier))
         assert np.ptp(theirs) > 0.01
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
-    def test_a_long_passage_scores_as_its_best_stretch(self, windows: Windows) -> None:
-        """The one stretch that holds the answer decides, wherever it stands; and every pair fits the window."""
-        runtime = Scripted(windows, lambda _, passage: 5.0 if "moon" in passage else -1.0)
+    def test_long_passage_scores_as_its_best_piece(self, splitter: TextSplitter) -> None:
+        runtime = Scripted(splitter, lambda _, passage: 5.0 if "moon" in passage else -1.0)
         verifier = CrossEncoderVerifier(runtime, name="scripted")
         texts = [f"{'cat ' * n}moon {'cat ' * (100 - n)}" for n in (0, 30, 50, 100)]
         assert verifier.raw_scores("what orbits", ["cat " * 100, *texts]).tolist() == [-1.0, 5.0, 5.0, 5.0, 5.0]
-        most = max(windows.count(passage) for batch in runtime.batches for passage in batch)
-        assert most + windows.count("what orbits") + windows.special(pair=True) <= LENGTH
+        most = max(splitter.count(passage) for batch in runtime.batches for passage in batch)
+        assert most + splitter.count("what orbits") + splitter.count_special(pair=True) <= LENGTH
 
-    def test_pairs_are_batched_by_length(self, windows: Windows) -> None:
-        """Longest first, `batch_size` at a time, and the answer in the order of the question."""
-        runtime = Scripted(windows, lambda _, passage: len(passage.split()))
+    def test_pairs_are_batched_by_length(self, splitter: TextSplitter) -> None:
+        runtime = Scripted(splitter, lambda _, passage: len(passage.split()))
         verifier = CrossEncoderVerifier(runtime, name="scripted", batch_size=2)
         passages = ["cat " * n for n in (2, 5, 1, 4, 3)]
         assert verifier.raw_scores("moon", passages).tolist() == [2, 5, 1, 4, 3]
         assert [[len(p.split()) for p in batch] for batch in runtime.batches] == [[5, 4], [3, 2], [1]]
 
-    def test_a_query_may_take_half_of_the_window(self, torch_verifier: CrossEncoderVerifier) -> None:
-        """24 of 48 tokens are fine; one more is refused, with the numbers."""
+    def test_query_over_half_of_window_raises(self, torch_verifier: CrossEncoderVerifier) -> None:
+        """24 of 48 tokens fit; 25 raise."""
         torch_verifier.raw_scores("moon " * 24, ["harbour " * 60])
         with pytest.raises(QueryError, match=r"25 tokens and leaves 20 .* of the 48"):
             torch_verifier.raw_scores("moon " * 25, ["cat"])
 
-    def test_the_window_can_be_made_smaller_but_not_larger(self, folder: Path) -> None:
-        """`max_length` up to what the model reads."""
+    def test_max_length_above_window_raises(self, folder: Path) -> None:
         assert CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=32).window == 32
-        with pytest.raises(ConfigurationError, match=r"max_length is 49.*8 to 48"):
+        with pytest.raises(ConfigurationError, match=r"max_length must be between 8 and 48 .*got 49"):
             CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=49)
 
-    def test_nan_is_an_error(self, windows: Windows) -> None:
-        """A model that gives NaN has failed, and says for how many pairs."""
-        verifier = CrossEncoderVerifier(Scripted(windows, lambda *_: float("nan")), name="broken")
-        with pytest.raises(ModelError, match="broken gave NaN or infinity for 2 of 2"):
+    def test_nan_scores_raise(self, splitter: TextSplitter) -> None:
+        verifier = CrossEncoderVerifier(Scripted(splitter, lambda *_: float("nan")), name="broken")
+        with pytest.raises(ModelError, match="broken returned NaN or infinity for 2 of 2"):
             verifier.score("moon", ["a", "b"])
 
-    def test_what_is_no_text_is_refused(self, torch_verifier: CrossEncoderVerifier) -> None:
+    def test_non_text_input_raises(self, torch_verifier: CrossEncoderVerifier) -> None:
         """A single text would be read letter by letter."""
         with pytest.raises(PassageError, match="in a list"):
             torch_verifier.score("moon", "text")
         with pytest.raises(QueryError, match="NoneType"):
             torch_verifier.score(None, ["text"])  # type: ignore[arg-type]
 
-    def test_the_calibration_beside_the_model_is_used(self, exported: Path, tmp_path: Path) -> None:
-        """calibration.json is read; one given by hand goes before it; without either, the plain sigmoid."""
+    def test_calibration_in_model_folder_is_used(self, exported: Path, tmp_path: Path) -> None:
         home = tmp_path / "model"
         shutil.copytree(exported, home)
         assert CrossEncoderVerifier.from_name(str(home), backend="onnx").calibration == PlattCalibration()
@@ -239,28 +229,26 @@ class TestCrossEncoder:
     @pytest.mark.parametrize(
         ("options", "says"),
         [
-            ({"backend": "tpu"}, "backend is 'tpu'"),
-            ({"backend": "onnx", "device": "cuda"}, "runs on the CPU"),
+            ({"backend": "tpu"}, "backend must be one of torch, onnx, got 'tpu'"),
+            ({"backend": "onnx", "device": "cuda"}, "for the ONNX backend, got 'cuda'"),
             ({"threads": 2}, "set_num_threads"),
-            ({"backend": "onnx", "threads": 0}, "threads is 0"),
-            ({"batch_size": 0, "backend": "onnx"}, "batch_size is 0"),
+            ({"backend": "onnx", "threads": 0}, "threads must be at least 1, got 0"),
+            ({"batch_size": 0, "backend": "onnx"}, "batch_size must be at least 1, got 0"),
         ],
     )
-    def test_options_that_a_backend_lacks_are_refused(self, exported: Path, options: Any, says: str) -> None:
-        """Never ignored."""
+    def test_unsupported_backend_options_raise(self, exported: Path, options: Any, says: str) -> None:
         with pytest.raises(ConfigurationError, match=says):
             CrossEncoderVerifier.from_name(str(exported), **options)
 
 
 @pytest.mark.parametrize("backend", ["torch", "onnx"])
 class TestBrokenModels:
-    def test_a_missing_folder(self, backend: Any) -> None:
-        """A name that isn't there is a ModelNotFoundError that names it and the choices."""
+    def test_missing_folder_raises(self, backend: Any) -> None:
         with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*cosine"):
             CrossEncoderVerifier.from_name("no/such-model", backend=backend, local_files_only=True)
 
-    def test_no_tokenizer(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
-        """Without a tokenizer, transformers would make up an empty one."""
+    def test_missing_tokenizer_raises(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
+        """transformers would create an empty tokenizer."""
         home = tmp_path / "model"
         shutil.copytree(exported if backend == "onnx" else folder, home)
         for file in ("tokenizer.json", "vocab.txt"):
@@ -269,17 +257,16 @@ class TestBrokenModels:
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
     @pytest.mark.parametrize(("labels", "kind", "says"), [(3, "classifier", "3 labels"), (1, "encoder", "BertModel")])
-    def test_no_single_score(
+    def test_model_without_single_score_raises(
         self, backend: Any, labels: int, kind: str, says: str, exported: Path, tmp_path: Path
     ) -> None:
-        """Several labels, or no head at all (which transformers would make up at random), can't verify."""
-        home = tiny_model(tmp_path / "model", labels=labels, kind=kind)
+        """transformers would fill a missing head at random."""
+        home = save_tiny_model(tmp_path / "model", labels=labels, kind=kind)
         shutil.copytree(exported / "onnx", home / "onnx")
         with pytest.raises(ModelError, match=says):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
-    def test_cut_weights(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
-        """A file that was cut short is a ModelError, whatever the library underneath raises."""
+    def test_truncated_weights_raise(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
         home = tmp_path / "model"
         shutil.copytree(exported if backend == "onnx" else folder, home)
         file = home / ("onnx/model.onnx" if backend == "onnx" else "model.safetensors")
@@ -287,8 +274,7 @@ class TestBrokenModels:
         with pytest.raises(ModelError, match="loading"):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
-    def test_no_config(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
-        """Without config.json nobody knows what the model is."""
+    def test_missing_config_raises(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
         home = tmp_path / "model"
         shutil.copytree(exported if backend == "onnx" else folder, home)
         (home / "config.json").unlink()
@@ -296,44 +282,38 @@ class TestBrokenModels:
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
 
-def test_torch_that_is_not_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error prints the pip line."""
+def test_missing_torch_error_names_pip_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'meve\[models\]'"):
         CrossEncoderVerifier.from_name(str(folder))
 
 
 class TestOnnxFiles:
-    def test_a_missing_graph_names_the_next_step(self, folder: Path) -> None:
-        """It says how to make one."""
+    def test_missing_graph_error_names_next_step(self, folder: Path) -> None:
         with pytest.raises(ModelNotFoundError, match=r"onnx/model\.onnx.*export_onnx"):
             CrossEncoderVerifier.from_name(str(folder), backend="onnx")
 
-    def test_a_graph_at_the_top_of_the_folder_is_found(self, exported: Path, tmp_path: Path) -> None:
-        """model.onnx does as well as onnx/model.onnx."""
+    def test_graph_at_top_of_folder_is_found(self, exported: Path, tmp_path: Path) -> None:
         home = tmp_path / "model"
         shutil.copytree(exported, home)
         (home / "onnx" / "model.onnx").rename(home / "model.onnx")
         assert CrossEncoderVerifier.from_name(str(home), backend="onnx").raw_scores("moon", ["cat"]).shape == (1,)
 
-    def test_a_graph_that_differs_from_the_model_is_not_left_behind(
+    def test_graph_with_different_scores_is_deleted(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The export proves its work, and removes what fails."""
         monkeypatch.setattr("meve.components.verifiers._onnx_export.TOLERANCE", -1.0)
         with pytest.raises(ModelError, match="differs from the model"):
             export_onnx(folder, tmp_path / "out")
         assert not list((tmp_path / "out" / "onnx").iterdir())
 
-    def test_several_labels_are_not_exported(self, tmp_path: Path) -> None:
-        """What can't verify isn't made into a graph."""
+    def test_exporting_several_labels_raises(self, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="3 labels"):
-            export_onnx(tiny_model(tmp_path / "three", labels=3), tmp_path / "out")
+            export_onnx(save_tiny_model(tmp_path / "three", labels=3), tmp_path / "out")
 
 
 class TestCosine:
-    def test_the_shipped_calibration_makes_sense(self) -> None:
-        """A cosine near 0 is no answer, one near 1 is; the file says where it comes from."""
+    def test_shipped_cosine_calibration_is_plausible(self) -> None:
         calibration = shipped_calibration()
         low, middle, high = calibration.apply(np.array([0.1, 0.5, 0.9], dtype=np.float32))
         assert low < 0.05 < middle < 0.5 < 0.9 < high
@@ -342,8 +322,7 @@ class TestCosine:
         assert "negatives" in data["fitted_on"]
         assert data["error"] < 0.05
 
-    def test_ranks_the_answer_first(self, bundled: SentenceTransformerEmbedder) -> None:
-        """With the real model: of ten passages, the one that answers leads, with the only high probability."""
+    def test_cosine_ranks_answer_first(self, bundled: SentenceTransformerEmbedder) -> None:
         passages = [
             "The Eiffel Tower is 330 metres tall.", "The Louvre is a museum in Paris.", "Bread is made from flour.",
             "Mount Everest is 8,849 metres high.", "Cats sleep most of the day.", "Python is a language.",
@@ -354,28 +333,24 @@ class TestCosine:
         assert scores[0] > 0.5
         assert scores[[2, 4, 5, 6, 9]].max() < 0.05
 
-    def test_it_takes_vectors(self, bundled: SentenceTransformerEmbedder) -> None:
-        """It is a VectorVerifier, refuses vectors of other shapes, and shows its embedder."""
+    def test_cosine_accepts_vectors(self, bundled: SentenceTransformerEmbedder) -> None:
         verifier = CosineVerifier.minilm(bundled)
         assert isinstance(verifier, VectorVerifier)
         assert verifier.embedder is bundled
         with pytest.raises(VectorError, match=r"\(3,\).*\(2, 4\)"):
             verifier.score_vectors(np.zeros(3, np.float32), np.zeros((2, 4), np.float32))
 
-    def test_lengths_do_not_matter(self) -> None:
-        """A cosine is taken, also of vectors that are longer than 1."""
+    def test_cosine_ignores_vector_length(self) -> None:
         verifier = CosineVerifier(WordEmbedder(), IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0)))
         query, passages = np.array([3.0, 0.0], np.float32), np.array([[5.0, 0.0], [3.0, 4.0], [0, 0]], np.float32)
         np.testing.assert_allclose(verifier.score_vectors(query, passages), [1.0, 0.6, 0.0], atol=1e-6)
 
-    def test_another_embedder_has_no_shipped_calibration(self) -> None:
-        """A cosine of another model means something else, so the error says what to give."""
+    def test_cosine_without_calibration_raises(self) -> None:
         with pytest.raises(ConfigurationError, match=r"words-by-initial.*cross-encoder.*fit_calibration"):
             resolve_verifier("cosine", WordEmbedder())
 
 
 def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder: Path) -> None:
-    """None means the one that ships, `cosine` the calibrated cosine, a folder that cross-encoder; objects pass."""
     assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED
     assert resolve_verifier("cosine", bundled).name == "cosine"
     by_path = resolve_verifier(str(folder), bundled)
@@ -389,14 +364,12 @@ def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder
     [(SimpleNamespace(name="x", score=0), "lacks calibration, raw_scores, with_calibration"),
      (OverlapVerifier, "is a class"), ("", "empty"), (3, "lacks name")],
 )  # fmt: skip
-def test_what_is_no_verifier_is_refused(given: object, says: str) -> None:
-    """The error names what is missing."""
+def test_resolving_a_non_verifier_raises(given: object, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         resolve_verifier(given, WordEmbedder())  # type: ignore[arg-type]
 
 
-def test_a_folder_with_nothing_but_a_graph_runs_on_onnx(exported: Path, folder: Path) -> None:
-    """Its name is enough to find it again, also from a saved index."""
+def test_folder_with_only_a_graph_runs_on_onnx(exported: Path, folder: Path) -> None:
     resolved = resolve_verifier(str(exported), WordEmbedder())
     on_torch = resolve_verifier(str(folder), WordEmbedder())
     passages = ["red moon", "a green sun and a red moon"]

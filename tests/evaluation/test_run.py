@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from meve import Passage, RetrieverConfig
-from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
+from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.errors import ConfigurationError, EvaluationError
 from meve.evaluation import EvaluationSet, Question, SharedComponents
 from meve.evaluation import results as results_module
@@ -310,7 +310,7 @@ def test_peer_query_is_embedded_once_a_question(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     counted = CountingEmbedder(WordEmbedder())
-    components = replace(COMPONENTS, embedder=counted, verifier=CosineVerifier(counted, shipped_calibration()))
+    components = replace(COMPONENTS, embedder=counted, verifier=CosineVerifier(counted, load_shipped_calibration()))
     system = load_peer("asking:make")(IndexedPassages([Passage(id="a", text=TEXTS[0])], components))
     for question in ("one moon", "two bees", "one moon"):
         system(question)

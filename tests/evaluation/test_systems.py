@@ -8,7 +8,7 @@ import pytest
 from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation import SharedComponents
-from meve.evaluation._embedding_cache import CachedEmbedder
+from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation.systems import (
     SYSTEMS,
     IndexedPassages,
@@ -97,9 +97,9 @@ class Counting(WordEmbedder):
 
 def test_cache_embeds_each_passage_once(tmp_path):
     inner = Counting()
-    one = CachedEmbedder(inner, tmp_path / "new" / "v.sqlite")
+    one = DiskCachedEmbedder(inner, tmp_path / "new" / "v.sqlite")
     first = one.embed_passages(["alpha", "beta", "alpha"])
-    again = CachedEmbedder(inner, tmp_path / "new" / "v.sqlite").embed_passages(["beta", "gamma", "alpha"])
+    again = DiskCachedEmbedder(inner, tmp_path / "new" / "v.sqlite").embed_passages(["beta", "gamma", "alpha"])
     assert inner.passages == ["alpha", "beta", "alpha", "gamma"]
     np.testing.assert_array_equal(first, WordEmbedder().embed_passages(["alpha", "beta", "alpha"]))
     np.testing.assert_array_equal(again, WordEmbedder().embed_passages(["beta", "gamma", "alpha"]))
@@ -112,7 +112,7 @@ def test_cache_separates_models(tmp_path):
 
     one, other = Counting(), Other()
     for inner in (one, other):
-        CachedEmbedder(inner, tmp_path / "v.sqlite").embed_passages(["alpha"])
+        DiskCachedEmbedder(inner, tmp_path / "v.sqlite").embed_passages(["alpha"])
     assert one.passages == other.passages == ["alpha"]
 
 
@@ -121,15 +121,15 @@ def test_cache_rejects_other_weights_of_the_same_name(tmp_path):
         def embed_query(self, text):
             return -super().embed_query(text)
 
-    CachedEmbedder(WordEmbedder(), tmp_path / "v.sqlite")
+    DiskCachedEmbedder(WordEmbedder(), tmp_path / "v.sqlite")
     with pytest.raises(EvaluationError, match="other weights"):
-        CachedEmbedder(Retrained(), tmp_path / "v.sqlite")
+        DiskCachedEmbedder(Retrained(), tmp_path / "v.sqlite")
 
 
 def test_unwritable_cache_is_rejected_by_name(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EvaluationError, match="file"):
-        CachedEmbedder(WordEmbedder(), tmp_path / "file" / "v.sqlite")
+        DiskCachedEmbedder(WordEmbedder(), tmp_path / "file" / "v.sqlite")
 
 
 def test_file_of_another_kind_is_rejected_and_unchanged(tmp_path):
@@ -137,7 +137,7 @@ def test_file_of_another_kind_is_rejected_and_unchanged(tmp_path):
     file.write_text("not a database, but long enough to be looked at as one " * 20)
     before = file.read_bytes()
     with pytest.raises(EvaluationError, match="no file of embeddings"):
-        CachedEmbedder(WordEmbedder(), file)
+        DiskCachedEmbedder(WordEmbedder(), file)
     assert file.read_bytes() == before
 
 

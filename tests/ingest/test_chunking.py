@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meve.errors import ConfigurationError
-from meve.ingest import Chunker, Chunking, cut
+from meve.ingest import Chunker, Chunking, split_file
 from meve.ingest import chunking as module
 from meve.ingest._file_kinds import LANGUAGES
 from meve.ingest._headings import markdown_outline, rst_as_markdown, rst_outline
@@ -32,8 +32,7 @@ Call it, with the name of the file that it should read, and look at what comes o
 """
 
 
-def test_markdown_is_cut_at_headings_which_become_titles():
-    """The heading's own line isn't said twice."""
+def test_markdown_is_split_at_headings_which_become_titles():
     chunks = chunker().split(GUIDE, "markdown", "guide.md")
     assert [(c.title, c.text.split()[0]) for c in chunks] == [
         ("Guide", "Intro"),
@@ -42,8 +41,7 @@ def test_markdown_is_cut_at_headings_which_become_titles():
     ]
 
 
-def test_a_chunk_over_several_sections_keeps_their_headings_in_its_text():
-    """Its title is what they have in common."""
+def test_chunk_of_several_sections_keeps_their_headings():
     (chunk,) = chunker(tokens=100).split(GUIDE, "markdown", "guide.md")
     assert chunk.title == "Guide"
     assert "## Install" in chunk.text
@@ -51,36 +49,31 @@ def test_a_chunk_over_several_sections_keeps_their_headings_in_its_text():
     assert chunk.text.startswith("Intro")
 
 
-def test_sections_side_by_side_in_one_chunk_keep_both_headings():
-    """Neither stands in the title, since the other is not under it."""
+def test_sibling_sections_in_one_chunk_keep_both_headings():
     text = f"# Top\n\n{'intro ' * 30}\n\n## One\n\nFirst words.\n\n## Two\n\nSecond words.\n"
     last = chunker(tokens=35).split(text, "markdown", "f.md")[-1]
     assert (last.title, last.text) == ("Top", "## One\n\nFirst words.\n\n## Two\n\nSecond words.")
 
 
-def test_a_heading_without_a_text_is_not_lost():
-    """It may be all that is said."""
+def test_heading_without_text_is_kept():
     text = "# Rules\n\n## No refunds are given\n\n## Returns\n\n" + "Bring it back within a week. " * 8
     whole = " ".join(f"{c.title} {c.text}" for c in chunker().split(text, "markdown", "rules.md"))
     for words in ("Rules", "No refunds are given", "Returns", "Bring it back"):
         assert words in whole
 
 
-def test_text_before_the_first_heading_is_titled_by_the_file():
-    """Or by what else is given, such as the title of an HTML page."""
+def test_text_before_first_heading_is_titled_by_file():
     text = "Words first.\n\n# Then\n\n" + "More words follow here. " * 5
     assert chunker().split(text, "markdown", "docs/a.md")[0].title == "a.md"
     assert chunker().split(text, "markdown", "docs/a.md", "Page")[0].title == "Page"
 
 
-def test_what_only_looks_like_a_heading_is_none():
-    """Code, front matter, quotations and lists."""
+def test_heading_lookalikes_are_ignored():
     text = "---\nname: x\n---\n\n# Real *one*\n\n```\n# code\n```\n\n> # quoted\n\n- # listed\n\nSecond\n------\n"
     assert [(h.level, h.title) for h in markdown_outline(text).headings] == [(1, "Real one"), (2, "Second")]
 
 
-def test_rst_headings_have_the_levels_in_which_their_adornments_turn_up():
-    """With and without an overline are two; what is indented, or a table, is none."""
+def test_rst_levels_follow_order_of_adornments():
     text = (
         "=====\nTitle\n=====\n\nPart\n====\n\nSection\n~~~~~~~\n\ncode::\n\n   Not\n   ===\n\n"
         "===  ===\n a    b\n===  ===\n\nNext\n====\n"
@@ -90,8 +83,7 @@ def test_rst_headings_have_the_levels_in_which_their_adornments_turn_up():
     assert text[headings[0].start : headings[0].body] == "=====\nTitle\n=====\n"
 
 
-def test_rst_is_cut_at_headings_which_become_titles():
-    """On the language reference that Python carries."""
+def test_rst_is_split_at_headings_which_become_titles():
     text = pydoc_data.topics.topics["assignment"]
     chunks = chunker(tokens=120).split(text, "rst", "assignment.rst")
     titles = list(dict.fromkeys(c.title for c in chunks))
@@ -100,8 +92,7 @@ def test_rst_is_cut_at_headings_which_become_titles():
     assert not any("****" in c.text or "====" in c.text for c in chunks)
 
 
-def test_offsets_and_sizes_hold_on_real_text():
-    """`text[start:end]` is the chunk, no chunk is too large, and no word is lost but those of headings in titles."""
+def test_offsets_and_sizes_are_exact_on_real_text():
     for name, text in pydoc_data.topics.topics.items():
         chunks = chunker(tokens=50).split(text, "rst", name)
         for chunk in chunks:
@@ -117,8 +108,7 @@ def test_offsets_and_sizes_hold_on_real_text():
 @given(
     st.lists(st.sampled_from(["# A", "## B", "text here", "", "```", "* x", "====", "---", "> q", "    code", "| a |"]))
 )
-def test_offsets_hold_on_any_markdown_and_rst(lines):
-    """Whatever stands beside whatever."""
+def test_offsets_are_exact_on_random_markdown_and_rst(lines):
     text = "\n".join(lines)
     for kind in ("markdown", "rst"):
         for chunk in chunker(tokens=16).split(text, kind, "f"):
@@ -127,8 +117,7 @@ def test_offsets_hold_on_any_markdown_and_rst(lines):
     assert len(rst_as_markdown(text)) == len(text)
 
 
-def test_python_is_cut_between_statements():
-    """Each chunk parses by itself, as long as functions fit."""
+def test_python_is_split_between_statements():
     text = "import os\n\n\n" + "\n\n".join(f"def f{n}(x):\n    y = x + {n}\n    return y\n" for n in range(20))
     chunks = chunker(tokens=25).split(text, "code", "pkg/m.py")
     assert len(chunks) > 5
@@ -154,55 +143,49 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("suffix", LANGUAGES)
-def test_every_language_is_cut_by_its_grammar(suffix):
-    """The grammars load with the splitter as they are installed here; no function is torn."""
+def test_every_language_is_split_by_its_grammar(suffix):
     piece = SOURCES[LANGUAGES[suffix]]
-    result = cut(piece * 12, f"a{suffix}", chunker(tokens=16))
-    assert result.lacked == ""
+    result = split_file(piece * 12, f"a{suffix}", chunker(tokens=16))
+    assert result.missing_grammar == ""
     assert len(result.passages) > 2
     for passage in result.passages:
         assert passage.text.count(piece.strip()) * len(piece.split()) == len(passage.text.split())
 
 
-def test_a_language_without_its_grammar_is_cut_as_text(monkeypatch):
-    """And said so."""
-    monkeypatch.setattr(module, "grammar", lambda _: None)
-    monkeypatch.setattr("meve.ingest._passages.grammar", lambda _: None)
-    result = cut("fn f() {}\n", "a.rs", chunker())
-    assert (result.lacked, result.passages[0].text) == ("rust", "fn f() {}")
+def test_language_without_grammar_is_split_as_text(monkeypatch):
+    monkeypatch.setattr(module, "load_grammar", lambda _: None)
+    monkeypatch.setattr("meve.ingest._passages.load_grammar", lambda _: None)
+    result = split_file("fn f() {}\n", "a.rs", chunker())
+    assert (result.missing_grammar, result.passages[0].text) == ("rust", "fn f() {}")
 
 
-def test_passages_know_where_they_come_from():
-    """Ids count from 1; the same file gives the same ids."""
-    first = cut(GUIDE, "docs/guide.md", chunker()).passages
+def test_passages_carry_source_metadata():
+    first = split_file(GUIDE, "docs/guide.md", chunker()).passages
     assert [p.id for p in first] == ["docs/guide.md#1", "docs/guide.md#2", "docs/guide.md#3"]
-    assert first == cut(GUIDE, "docs/guide.md", chunker()).passages
+    assert first == split_file(GUIDE, "docs/guide.md", chunker()).passages
     about = first[1].metadata
     assert GUIDE[about["start"] : about["end"]] == first[1].text
     assert (about["source"], about["chunk"], about["kind"]) == ("docs/guide.md", 2, "markdown")
 
 
-def test_encoded_data_and_blanks_are_cut_although_they_count_as_no_tokens():
-    """A word of a hundred thousand letters is one token to WordPiece, and more than a passage should hold."""
+def test_encoded_data_and_blanks_are_split_despite_few_tokens():
+    """WordPiece counts a word of a hundred thousand letters as one token."""
     chunks = chunker(tokens=20).split("a" * 10_000, "text", "blob")
     assert max(len(c.text) for c in chunks) <= 21 * module.CHARS_PER_TOKEN
 
 
-def test_long_titles_lose_their_outer_parts():
-    """The innermost heading says most."""
+def test_long_title_loses_outer_headings():
     text = f"# {'outer ' * 50}\n\n## Inner\n\n{'Words stand here. ' * 30}\n"
     assert chunker(tokens=100).split(text, "markdown", "f.md")[-1].title == "Inner"
 
 
-def test_overlap_repeats_what_stood_before():
-    """Neighbours share text."""
+def test_overlap_repeats_end_of_previous_chunk():
     text = " ".join(f"word{n}." for n in range(100))
     chunks = chunker(tokens=20, overlap=5).split(text, "text", "f")
     assert all(b.start < a.end for a, b in itertools.pairwise(chunks))
 
 
 @pytest.mark.parametrize("values", [{"tokens": 15}, {"tokens": True}, {"overlap": -1}, {"tokens": 20, "overlap": 20}])
-def test_sizes_out_of_range_are_refused(values):
-    """The message names the option."""
-    with pytest.raises(ConfigurationError, match=r"chunk_(tokens|overlap) is"):
+def test_sizes_out_of_range_raise(values):
+    with pytest.raises(ConfigurationError, match=r"chunk_(tokens|overlap) must be a whole number"):
         Chunking(**values)

@@ -9,7 +9,7 @@ from meve.errors import ConfigurationError, IngestError
 from meve.ingest import Chunking, folder, ingest
 from meve.ingest.report import KEY
 from meve.retrieval.retriever import Retriever
-from meve.testing.fakes import CountedEmbedder, FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 LATER = FakeClock(datetime.now(UTC) + timedelta(hours=1))
 """A time at which every file of the test is old."""
@@ -17,7 +17,7 @@ LATER = FakeClock(datetime.now(UTC) + timedelta(hours=1))
 
 @pytest.fixture
 def docs(tmp_path):
-    """One file of every kind, and some that are passed over."""
+    """Return a folder with one file of every kind, and some to skip."""
     root = tmp_path / "docs"
     files = {
         "a.txt": "Plain words about apples.",
@@ -41,7 +41,7 @@ def docs(tmp_path):
 
 @pytest.fixture
 def embedder():
-    return CountedEmbedder(WordEmbedder())
+    return CountingEmbedder(WordEmbedder())
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def retriever(embedder):
 
 
 def again(retriever, folder, embedder):
-    """As a second run of the command: saved, loaded, and the counts of the first run forgotten."""
+    """Save and load the retriever and reset its counts, as a second run of the command."""
     retriever.save(folder)
     embedder.calls.passages.clear()
     return Retriever.load(folder, embedder=embedder, verifier=OverlapVerifier(), tokens=WordCounter())
@@ -63,8 +63,7 @@ def ids(retriever):
 ALL = ["a.txt#1", "b.md#1", "c/d.rst#1", "c/page.html#1", "e.py#1", "f.jsonl#1", "g"]
 
 
-def test_every_kind_of_file_is_read_and_hidden_ones_are_passed_over(docs, retriever):
-    """Titles are headings, or names."""
+def test_every_kind_of_file_is_read_except_hidden(docs, retriever):
     report = ingest(docs, retriever)
     assert report.read == ("a.txt", "b.md", "c/d.rst", "c/page.html", "e.py", "f.jsonl")
     assert (report.passages_added, report.skipped, report.warnings) == (7, (), ())
@@ -75,14 +74,12 @@ def test_every_kind_of_file_is_read_and_hidden_ones_are_passed_over(docs, retrie
     assert retriever.retrieve("cherries", where={"kind": "html"}).passages[0].passage.id == "c/page.html#1"
 
 
-def test_a_single_file_will_do(docs, retriever):
-    """Its source is its name."""
+def test_single_file_is_ingested(docs, retriever):
     assert ingest(docs / "b.md", retriever).read == ("b.md",)
     assert ids(retriever) == ["b.md#1"]
 
 
-def test_a_second_run_reads_only_what_changed(docs, retriever, embedder, tmp_path, monkeypatch):
-    """Not a file is opened, not a passage embedded, that didn't change."""
+def test_second_run_reads_only_changed_files(docs, retriever, embedder, tmp_path, monkeypatch):
     ingest(docs, retriever, clock=LATER)
     retriever = again(retriever, tmp_path / "index", embedder)
     embedder.calls.passages.clear()
@@ -98,8 +95,7 @@ def test_a_second_run_reads_only_what_changed(docs, retriever, embedder, tmp_pat
     assert ids(retriever) == ALL
 
 
-def test_a_touched_file_is_hashed_and_not_embedded(docs, retriever, embedder):
-    """What counts is what stands in it."""
+def test_touched_file_is_not_embedded_again(docs, retriever, embedder):
     ingest(docs, retriever, clock=LATER)
     embedder.calls.passages.clear()
     os.utime(docs / "a.txt", (1, 1))
@@ -107,8 +103,7 @@ def test_a_touched_file_is_hashed_and_not_embedded(docs, retriever, embedder):
     assert (report.read, report.unchanged, embedder.calls.passages) == ((), 6, [])
 
 
-def test_a_change_within_the_clocks_grain_is_seen(docs, retriever):
-    """A file that was fresh when it was read is compared by its hash, since its time may not tell."""
+def test_change_within_clock_resolution_is_detected(docs, retriever):
     now = datetime(2026, 1, 1, tzinfo=UTC)
     stamp = int(now.timestamp() * 1e9)
     os.utime(docs / "a.txt", ns=(stamp, stamp))
@@ -119,8 +114,7 @@ def test_a_change_within_the_clocks_grain_is_seen(docs, retriever):
     assert report.read == ("a.txt",)
 
 
-def test_passages_of_a_vanished_file_go(docs, retriever, embedder):
-    """And those of no other."""
+def test_passages_of_deleted_file_are_removed(docs, retriever, embedder):
     ingest(docs, retriever, clock=LATER)
     embedder.calls.passages.clear()
     (docs / "c" / "d.rst").unlink()
@@ -129,8 +123,7 @@ def test_passages_of_a_vanished_file_go(docs, retriever, embedder):
     assert ids(retriever) == [i for i in ALL if i != "c/d.rst#1"]
 
 
-def test_a_moved_file_is_found_under_its_new_name(docs, retriever):
-    """Its passages have new ids."""
+def test_moved_file_is_found_under_new_name(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").rename(docs / "c" / "z.txt")
     report = ingest(docs, retriever, clock=LATER)
@@ -138,8 +131,7 @@ def test_a_moved_file_is_found_under_its_new_name(docs, retriever):
     assert ids(retriever) == sorted([*ALL[1:], "c/z.txt#1"])
 
 
-def test_files_that_cannot_be_read_lose_nothing_of_the_others(docs, retriever):
-    """Each is named with its reason."""
+def test_unreadable_files_do_not_affect_others(docs, retriever):
     (docs / "binary.txt").write_bytes(b"a\0b")
     (docs / "latin.txt").write_bytes(b"caf\xe9")
     (docs / "empty.txt").write_text(" \n")
@@ -158,22 +150,20 @@ def test_files_that_cannot_be_read_lose_nothing_of_the_others(docs, retriever):
         "huge.txt": "too large",
         "link.txt": "a broken link, to nowhere.txt",
         "linked": "a link to a folder",
-        "bad.jsonl": "no line of it is a passage",
+        "bad.jsonl": "no line is a valid passage",
         "pipe": "not a regular file (a pipe, a socket or a device)",
     }
     assert ids(retriever) == ALL
 
 
-def test_a_name_that_is_not_utf8_is_refused(docs, retriever):
-    """It could be neither an id nor saved."""
+def test_file_name_not_in_utf8_is_skipped(docs, retriever):
     with open(os.fsencode(docs) + b"/caf\xe9.txt", "w") as out:
         out.write("words")
     (skipped,) = ingest(docs, retriever).skipped
     assert (skipped.path, skipped.reason) == ("caf\\udce9.txt", "its name is not UTF-8; rename it")
 
 
-def test_what_was_read_of_a_file_stays_when_it_can_no_longer_be_read(docs, retriever):
-    """And the report says so; when it can be read again, it is."""
+def test_passages_stay_when_file_becomes_unreadable(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").write_bytes(b"caf\xe9")
     report = ingest(docs, retriever, clock=LATER)
@@ -184,8 +174,7 @@ def test_what_was_read_of_a_file_stays_when_it_can_no_longer_be_read(docs, retri
     assert retriever.get("a.txt#1").text == "Plain words about apricots."
 
 
-def test_an_emptied_file_loses_its_passages(docs, retriever):
-    """It was read: nothing stands in it any more."""
+def test_emptied_file_loses_its_passages(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").write_text("")
     report = ingest(docs, retriever, clock=LATER)
@@ -193,8 +182,8 @@ def test_an_emptied_file_loses_its_passages(docs, retriever):
     assert ids(retriever) == ALL[1:]
 
 
-def test_a_folder_that_cannot_be_listed_keeps_its_passages(docs, retriever, monkeypatch):
-    """Files that can't be seen aren't gone. Root may list everything, so the system's answer is played."""
+def test_unlistable_folder_keeps_its_passages(docs, retriever, monkeypatch):
+    """Root may list every folder, so the error is simulated."""
     ingest(docs, retriever, clock=LATER)
     scandir = os.scandir
 
@@ -211,8 +200,7 @@ def test_a_folder_that_cannot_be_listed_keeps_its_passages(docs, retriever, monk
     assert ids(retriever) == ALL
 
 
-def test_bad_lines_are_named_and_the_good_ones_are_read(docs, retriever):
-    """At most twenty a file, then their number."""
+def test_invalid_lines_are_reported_and_valid_ones_read(docs, retriever):
     (docs / "f.jsonl").write_text('{"text": "good"}\n' + "bad\n" * 25)
     report = ingest(docs, retriever)
     assert report.warnings[0].startswith("f.jsonl: line 2: not JSON")
@@ -220,8 +208,7 @@ def test_bad_lines_are_named_and_the_good_ones_are_read(docs, retriever):
     assert retriever.get("f.jsonl#1").text == "good"
 
 
-def test_an_id_that_another_file_has_is_left_out_and_said_so(docs, retriever):
-    """Whichever was there first stays; when it goes, the other takes its place."""
+def test_duplicate_id_is_left_out_with_warning(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.jsonl").write_text('{"id": "g", "text": "Another."}\n{"id": "h", "text": "Own."}\n')
     report = ingest(docs, retriever, clock=LATER)
@@ -233,8 +220,7 @@ def test_an_id_that_another_file_has_is_left_out_and_said_so(docs, retriever):
     assert retriever.get("g").text == "Another."
 
 
-def test_ids_made_of_a_files_path_go_before_those_that_rows_bring(docs, retriever):
-    """Whichever file is read first; and a row that is masked is said so."""
+def test_path_ids_take_precedence_over_row_ids(docs, retriever):
     (docs / "a.jsonl").write_text('{"id": "b.md#1", "text": "Another."}\n{"id": "h", "text": "Own."}\n')
     report = ingest(docs, retriever, clock=LATER)
     assert retriever.get("b.md#1").text == "Words about bananas."
@@ -245,8 +231,7 @@ def test_ids_made_of_a_files_path_go_before_those_that_rows_bring(docs, retrieve
     assert retriever.get("b.md#1").text == "Another."
 
 
-def test_a_row_of_an_earlier_run_makes_way_for_a_file_whose_id_it_has(docs, retriever):
-    """It is said so in that run and in the next."""
+def test_earlier_row_yields_its_id_to_a_new_file(docs, retriever):
     (docs / "z.jsonl").write_text('{"id": "new.txt#1", "text": "Another."}\n{"id": "h", "text": "Own."}\n')
     ingest(docs, retriever, clock=LATER)
     (docs / "new.txt").write_text("Words about nuts.")
@@ -259,8 +244,7 @@ def test_a_row_of_an_earlier_run_makes_way_for_a_file_whose_id_it_has(docs, retr
     assert ids(retriever) == sorted([*ALL, "h", "new.txt#1"])
 
 
-def test_another_index_in_the_folder_is_passed_over(docs, retriever, embedder):
-    """Its files are copies of texts; a file that is merely called like a manifest changes nothing."""
+def test_other_index_in_folder_is_skipped(docs, retriever, embedder):
     ingest(docs, retriever)
     retriever.save(docs / "index")
     (docs / "c" / "meve.json").write_text('{"text": "no manifest"}')
@@ -268,12 +252,11 @@ def test_another_index_in_the_folder_is_passed_over(docs, retriever, embedder):
     report = ingest(docs, other)
     assert ids(other) == sorted([*ALL, "c/meve.json#1"])
     assert report.skipped == ()
-    with pytest.raises(IngestError, match="is an index that meve made: name the folder of the texts"):
+    with pytest.raises(IngestError, match="is an index of MeVe: give the folder of the texts"):
         ingest(docs / "index", other)
 
 
-def test_the_record_leaves_the_users_own_keys_alone(docs, retriever):
-    """Whatever stands in them."""
+def test_record_keeps_user_keys(docs, retriever):
     mine = {"sources": ["mine"], "ingest": 3}
     retriever.extra.update(mine)
     ingest(docs, retriever, clock=LATER)
@@ -295,27 +278,24 @@ def test_the_record_leaves_the_users_own_keys_alone(docs, retriever):
         {"root": "", "settings": {"chunk_tokens": 200, "chunk_overlap": 0}, "sources": {"a.txt": {"size": 1}}},
     ],
 )
-def test_a_record_of_another_shape_is_refused(docs, retriever, record):
-    """With its key and the next step; nothing is changed."""
+def test_invalid_record_raises(docs, retriever, record):
     retriever.extra[KEY] = record
-    with pytest.raises(IngestError, match=r"under 'meve.ingest' than the record .* index into a new folder"):
+    with pytest.raises(IngestError, match=r"than an ingest record under 'meve.ingest' .* index into a new folder"):
         ingest(docs, retriever)
     assert len(retriever) == 0
 
 
-def test_an_index_without_its_record_is_not_brought_up_to_date(docs, retriever):
-    """What changed can't be told; nothing is changed."""
+def test_index_without_record_raises(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     del retriever.extra[KEY]
     (docs / "b.md").write_text("# Guide\n\nWords about blueberries.")
-    with pytest.raises(IngestError, match=r"no record of what was read.*index into a new folder"):
+    with pytest.raises(IngestError, match=r"no record of the files read.*index into a new folder"):
         ingest(docs, retriever, clock=LATER)
     assert ids(retriever) == ALL
     assert retriever.get("b.md#1").text == "Words about bananas."
 
 
-def test_passages_that_came_by_code_are_left_alone(docs, retriever):
-    """They belong to no file; one that was removed by code doesn't stop the next run."""
+def test_passages_added_by_code_are_kept(docs, retriever):
     retriever.add(["By hand."])
     ingest(docs, retriever, clock=LATER)
     retriever.remove(["b.md#1"])
@@ -324,48 +304,45 @@ def test_passages_that_came_by_code_are_left_alone(docs, retriever):
     assert retriever.get("p0000000").text == "By hand."
 
 
-def test_other_settings_make_everything_be_read_again_and_say_so(docs, retriever, embedder):
-    """Without settings, those of the last run stand."""
+def test_changed_settings_read_everything_again_with_warning(docs, retriever, embedder):
     ingest(docs, retriever, chunking=Chunking(tokens=64), clock=LATER)
     assert ingest(docs, retriever, clock=LATER).unchanged == 6
     embedder.calls.passages.clear()
     report = ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER)
     assert (len(report.read), report.unchanged, len(embedder.calls.passages)) == (6, 0, 7)
-    assert report.warnings == ("passages are cut in another way than in the last run: every file was read again",)
+    assert report.warnings == ("passages are split differently from the last run: every file was read again",)
     assert ids(retriever) == ALL
 
 
-def test_a_grammar_that_is_not_installed_is_named_and_used_once_it_is(docs, retriever, monkeypatch):
-    """The file is read again then, although it didn't change."""
+def test_missing_grammar_is_reported_and_used_once_installed(docs, retriever, monkeypatch):
     with monkeypatch.context() as patch:
-        for module in ("chunking", "passages", "folder"):
-            patch.setattr(f"meve.ingest.{module}.grammar", lambda _: None)
+        for module in ("chunking", "_passages", "folder"):
+            patch.setattr(f"meve.ingest.{module}.load_grammar", lambda _: None)
         report = ingest(docs, retriever, clock=LATER)
         assert report.warnings == ("1 python file was split as plain text: for its grammar, pip install 'meve[code]'",)
         assert ingest(docs, retriever, clock=LATER).read == ()
     assert ingest(docs, retriever, clock=LATER).read == ("e.py",)
 
 
-def test_another_folder_is_refused(docs, retriever, tmp_path):
-    """With the next step; nothing is changed."""
+def test_another_folder_raises(docs, retriever, tmp_path):
     ingest(docs, retriever)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "x.txt").write_text("x")
-    with pytest.raises(ConfigurationError, match=r"this index was made from .*docs, not from .*other: name that one"):
+    with pytest.raises(
+        ConfigurationError, match=r"this index was made from .*docs, not from .*other: give that folder"
+    ):
         ingest(tmp_path / "other", retriever)
     assert ids(retriever) == ALL
 
 
-def test_the_index_itself_is_not_indexed(docs, retriever, embedder):
-    """It may stand in the folder that it is made from."""
+def test_index_folder_is_not_ingested(docs, retriever, embedder):
     ingest(docs, retriever, exclude=[docs / "index"], clock=LATER)
     retriever = again(retriever, docs / "index", embedder)
     report = ingest(docs, retriever, exclude=[docs / "index"], clock=LATER)
     assert (report.read, report.unchanged) == ((), 6)
 
 
-def test_nothing_to_read_is_an_error(docs, retriever, tmp_path):
-    """The message says what was looked at, and why it was refused."""
+def test_nothing_to_read_raises(docs, retriever, tmp_path):
     with pytest.raises(IngestError, match=r"there is nothing at .*/missing"):
         ingest(tmp_path / "missing", retriever)
     (tmp_path / "empty").mkdir()
@@ -377,8 +354,7 @@ def test_nothing_to_read_is_an_error(docs, retriever, tmp_path):
     assert len(retriever) == 0
 
 
-def test_a_folder_whose_files_are_all_gone_changes_nothing(docs, retriever):
-    """It may be a disk that isn't mounted."""
+def test_emptied_folder_raises_and_changes_nothing(docs, retriever):
     ingest(docs, retriever)
     docs.rename(docs.with_name("away"))
     docs.mkdir()
@@ -387,8 +363,7 @@ def test_a_folder_whose_files_are_all_gone_changes_nothing(docs, retriever):
     assert ids(retriever) == ALL
 
 
-def test_a_failing_embedder_changes_nothing(docs, retriever, embedder, monkeypatch):
-    """Neither the passages nor the record: the next run tries again."""
+def test_failing_embedder_changes_nothing(docs, retriever, embedder, monkeypatch):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").write_text("Changed words.")
 
@@ -403,22 +378,19 @@ def test_a_failing_embedder_changes_nothing(docs, retriever, embedder, monkeypat
     assert ingest(docs, retriever, clock=LATER).read == ("a.txt",)
 
 
-def test_progress_is_told_for_both_stages(docs, retriever):
-    """Files, then passages."""
+def test_progress_is_reported_for_both_stages(docs, retriever):
     told = []
     ingest(docs, retriever, progress=lambda *args: told.append(args))
     assert told == [*(("reading", n, 6) for n in range(1, 7)), ("embedding", 0, 7), ("embedding", 7, 7)]
 
 
-def test_max_bytes_out_of_range_is_refused(docs, retriever):
-    """The message names it."""
-    with pytest.raises(ConfigurationError, match=r"max_bytes is 0"):
+def test_max_bytes_out_of_range_raises(docs, retriever):
+    with pytest.raises(ConfigurationError, match=r"max_bytes must be a whole number of at least 1, got 0"):
         ingest(docs, retriever, max_bytes=0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_story_of_changes_ends_where_a_fresh_index_would(tmp_path, embedder, seed):
-    """Write, change, delete, move, at random; after each run the index holds what a first run would make."""
+def test_random_changes_match_a_fresh_index(tmp_path, embedder, seed):
     rng = random.Random(seed)
     root = tmp_path / "docs"
     root.mkdir()

@@ -28,8 +28,7 @@ def file(folder: Path, data: bytes, name: str = "file.txt") -> Path:
         "\n <!-- drawn by hand --> <SVG\n>",
     ],
 )
-def test_a_drawing_is_no_text(head):
-    """Its words are commands, whatever the file is called; a page that holds one is a page."""
+def test_svg_raises(head):
     with pytest.raises(IngestError, match="SVG"):
         decode(f"{head}<path d='M 0 0'/></svg>".encode())
     assert decode(b"<p>See <svg></svg></p>")
@@ -37,15 +36,13 @@ def test_a_drawing_is_no_text(head):
     assert decode(b" " * 20_000) == " " * 20_000
 
 
-def test_text_is_read_as_it_is(tmp_path):
-    """Size and hash are those of the bytes."""
+def test_text_is_read_unchanged(tmp_path):
     read = read_text(file(tmp_path, "Grüße\n".encode()))
     assert (read.text, read.size) == ("Grüße\n", 8)
     assert read.sha256 == hashlib.sha256("Grüße\n".encode()).hexdigest()
 
 
-def test_a_byte_order_mark_is_dropped_and_newlines_are_line_feeds(tmp_path):
-    """Offsets count the characters that `Path.read_text(encoding="utf-8-sig")` gives."""
+def test_byte_order_mark_is_dropped_and_newlines_are_normalised(tmp_path):
     path = file(tmp_path, b"\xef\xbb\xbfone\r\ntwo\rthree\n")
     assert read_text(path).text == "one\ntwo\nthree\n" == path.read_text(encoding="utf-8-sig")
 
@@ -59,22 +56,19 @@ def test_a_byte_order_mark_is_dropped_and_newlines_are_line_feeds(tmp_path):
         (b"%PDF-1.7 ...", "binary: a PDF; convert it to text first"),
     ],
 )
-def test_what_is_not_utf8_text_is_refused_with_the_place(tmp_path, data, reason):
-    """No encoding is guessed."""
+def test_non_utf8_error_names_offset(tmp_path, data, reason):
     with pytest.raises(IngestError) as caught:
         read_text(file(tmp_path, data))
     assert str(caught.value) == reason
 
 
 @pytest.mark.parametrize("magic", MAGIC)
-def test_well_known_binary_files_are_named(magic):
-    """The reason says what it seems to be."""
+def test_binary_file_error_names_format(magic):
     with pytest.raises(IngestError, match=r"^binary: an? "):
         decode(magic + b"rest")
 
 
-def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
-    """A sparse file of a terabyte takes no time."""
+def test_huge_file_raises_before_it_is_read(tmp_path):
     path = tmp_path / "huge.txt"
     with path.open("wb") as out:
         out.truncate(10**12)
@@ -82,8 +76,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
         read_text(path)
 
 
-def test_the_limit_is_inclusive(tmp_path):
-    """A file of exactly max_bytes is read."""
+def test_size_limit_is_inclusive(tmp_path):
     path = file(tmp_path, b"12345")
     assert read_text(path, max_bytes=5).text == "12345"
     with pytest.raises(IngestError, match=r"5 bytes, over the limit of 4"):
@@ -91,16 +84,15 @@ def test_the_limit_is_inclusive(tmp_path):
 
 
 @needs_permissions
-def test_a_forbidden_file_is_refused(tmp_path):
-    """It doesn't crash."""
+def test_forbidden_file_raises(tmp_path):
     path = file(tmp_path, b"secret")
     path.chmod(0)
     with pytest.raises(IngestError, match=r"permission denied"):
         read_text(path)
 
 
-def test_a_forbidden_file_is_refused_whoever_runs_the_test(tmp_path, monkeypatch):
-    """Root may read everything, so here the system's answer is played."""
+def test_permission_error_raises_for_any_user(tmp_path, monkeypatch):
+    """Root may read every file, so the error is simulated."""
     path = file(tmp_path, b"secret")
 
     def refuse(*_, **__):
@@ -111,8 +103,7 @@ def test_a_forbidden_file_is_refused_whoever_runs_the_test(tmp_path, monkeypatch
         read_text(path)
 
 
-def test_a_broken_link_is_named_with_its_target(tmp_path):
-    """And a missing file is said to be gone."""
+def test_broken_link_error_names_target(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(IngestError, match=r"a broken link, to nowhere"):
         read_text(tmp_path / "link")
@@ -120,15 +111,13 @@ def test_a_broken_link_is_named_with_its_target(tmp_path):
         read_text(tmp_path / "missing")
 
 
-def test_a_link_to_itself_is_refused(tmp_path):
-    """It doesn't go round for ever."""
+def test_link_to_itself_raises(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(IngestError):
         read_text(tmp_path / "loop")
 
 
-def test_pipes_and_sockets_are_refused_unopened(tmp_path, monkeypatch):
-    """Opening a pipe would wait for ever."""
+def test_pipes_and_sockets_raise_unopened(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as server:
@@ -138,16 +127,14 @@ def test_pipes_and_sockets_are_refused_unopened(tmp_path, monkeypatch):
                 read_text(tmp_path / name)
 
 
-def test_kinds_go_by_the_suffix():
-    """Case doesn't matter; what is unknown is text."""
+def test_kind_follows_suffix():
     names = ["A.MD", "a.html", "a.rst", "a.py", "a.tsx", "a.jsonl", "a.json", "Makefile", "a.b/c"]
     assert [kind_of(n) for n in names] == [
         "markdown", "html", "rst", "code", "code", "jsonl", "text", "text", "text",
     ]  # fmt: skip
 
 
-def test_html_gives_what_a_reader_sees():
-    """Headings, lists, tables and link texts; no scripts, styles, navigation, comments or addresses."""
+def test_html_yields_visible_text():
     page = html_to_markdown(
         """<?xml version="1.0"?><!DOCTYPE html><!-- remark --><html><head><title> The
         page </title><style>p {}</style><script>alert(1)</script><body><nav>Home</nav>
@@ -161,14 +148,12 @@ def test_html_gives_what_a_reader_sees():
         assert hidden not in page.markdown
 
 
-def test_html_nested_too_deeply_is_refused():
-    """It doesn't crash."""
+def test_html_nested_too_deeply_raises():
     with pytest.raises(IngestError, match=r"nested too deeply"):
         html_to_markdown("<div>" * 100_000 + "x")
 
 
 def test_jsonl_rows_become_passages():
-    """`content` does for `text`; ids may be numbers; what else stands there is metadata."""
     rows = read_rows(
         '{"text": "Ice floats.", "id": 7, "title": "Ice", "lang": "en", "metadata": {"year": 1999}}\n\n'
         '{"content": "Iron sinks."}\n',
@@ -181,8 +166,7 @@ def test_jsonl_rows_become_passages():
     assert (second.id, second.title, second.metadata["line"]) == ("a/facts.jsonl#3", "", 3)
 
 
-def test_a_row_keeps_its_own_source():
-    """A corpus may say where its rows come from."""
+def test_row_keeps_its_own_source():
     (passage,) = read_rows('{"text": "x", "source": "http://x"}', "f.jsonl").passages
     assert passage.metadata["source"] == "http://x"
 
@@ -191,23 +175,22 @@ def test_a_row_keeps_its_own_source():
     ("line", "complaint"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes at column 2"),
-        ("[1]", "a JSON object is wanted, not list"),
-        ('{"body": "x"}', "neither 'text' nor 'content' among its keys (body)"),
+        ("[1]", "expected a JSON object, got list"),
+        ('{"body": "x"}', "neither 'text' nor 'content' among the keys (body)"),
         ('{"text": " "}', "'text' is blank: give it some text"),
         ('{"text": 3}', "'text' is int: give it some text"),
         ('{"text": "x", "id": true}', "'id' is True: give some text or a whole number"),
         ('{"text": "x", "id": ""}', "'id' is '': give some text or a whole number"),
         ('{"text": "x", "title": 3}', "'title' is int: give text"),
         ('{"text": "x", "metadata": [1]}', "'metadata' is list: give an object"),
-        ('{"text": "x", "n": NaN}', "NaN is no JSON value"),
+        ('{"text": "x", "n": NaN}', "NaN is not valid JSON"),
         ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),
-        ('{"text": "\\ud800"}', "half of a surrogate pair, which no UTF-8 text can hold"),
+        ('{"text": "\\ud800"}', "a lone surrogate, which is invalid in UTF-8"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"text": "again", "id": "first"}', "the id 'first' stands on an earlier line too"),
+        ('{"text": "again", "id": "first"}', "the id 'first' is already used on an earlier line"),
     ],
 )
-def test_a_bad_row_is_named_by_its_line_and_the_others_stand(line, complaint):
-    """Nothing else is lost."""
+def test_invalid_row_is_reported_and_others_read(line, complaint):
     rows = read_rows(f'{{"text": "a", "id": "first"}}\n{line}\n{{"text": "b", "id": "last"}}', "f.jsonl")
     assert [p.id for p in rows.passages] == ["first", "last"]
     assert rows.complaints[0].startswith(f"line 2: {complaint}")

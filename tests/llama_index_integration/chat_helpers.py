@@ -1,6 +1,7 @@
 """A scripted language model, and factories for LlamaIndex chat engines and agents."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
@@ -20,9 +21,7 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.multi_modal_condense_plus_context import (
-    MultiModalCondensePlusContextChatEngine,
-)
+from llama_index.core.chat_engine.multi_modal_condense_plus_context import MultiModalCondensePlusContextChatEngine
 from llama_index.core.chat_engine.multi_modal_context import MultiModalContextChatEngine
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
@@ -227,8 +226,7 @@ async def run_agent(agent, memory, text, **options):
 
 def tool_call(name, call_id="1", **arguments):
     return ChatMessage(
-        role=MessageRole.ASSISTANT,
-        blocks=[ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)],
+        role=MessageRole.ASSISTANT, blocks=[ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)]
     )
 
 
@@ -259,3 +257,18 @@ def outcomes(memory):
 
 def remember_cat(memory, *, ttl=None):
     return memory.add(CAT, user_id="alice", source="chat_user", policy_class="factual", id="cat", ttl=ttl)
+
+
+def run_in_threads(*calls):
+    """Run each call in its own thread, starting together."""
+    ready = threading.Barrier(len(calls))
+
+    def run(call):
+        ready.wait()
+        call()
+
+    threads = [threading.Thread(target=run, args=[call]) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

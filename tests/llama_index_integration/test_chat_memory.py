@@ -10,11 +10,7 @@ from llama_index.core.schema import QueryBundle
 
 from llama_index_meve import MeVeMemory
 from llama_index_meve._message_counter import MessageCounter
-from meve.errors import (
-    ConfigurationError,
-    QueryError,
-    ValidationError,
-)
+from meve.errors import ConfigurationError, QueryError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._recall.formatting import HEADER, OPENING
 from meve.memory.turns import TurnRules

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import threading
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -16,6 +15,7 @@ from llama_index_meve import MeVeMemory
 from llama_index_meve._turn_recall import ANSWER_TIMEOUT
 from meve.errors import HoldError, MemoryLostWarning, StorageError
 from meve.memory import GovernedMemory
+from meve.memory.messages.messages import Messages
 from meve.memory.turns import TurnRules
 from tests.llama_index_integration.chat_helpers import (
     CAT,
@@ -29,6 +29,7 @@ from tests.llama_index_integration.chat_helpers import (
     outcomes,
     remember_cat,
     run_agent,
+    run_in_threads,
     texts,
     user,
 )
@@ -50,21 +51,6 @@ def memory_with_pets(memory):
     remember_cat(memory)
     memory.add(DOG, user_id="alice", source="chat_user", policy_class="factual", id="dog")
     return memory
-
-
-def run_in_threads(*calls):
-    """Run each call in its own thread, starting together."""
-    ready = threading.Barrier(len(calls))
-
-    def run(call):
-        ready.wait()
-        call()
-
-    threads = [threading.Thread(target=run, args=[call]) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def judgements(memory):
@@ -125,18 +111,17 @@ def test_reset_erases_summaries_of_the_session(memory, chat, clock):
     assert memory.list(user_id="alice") == []
 
 
-def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat):
+def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat, monkeypatch):
     """The reset comes when the message is stored and its facts are not."""
     other = MeVeMemory(memory, user_id="alice", session_id="s")
-    add = memory.messages.add
+    add = Messages.add
 
-    class Resetting(type(memory.messages)):
-        def add(self, *args, **kwargs):
-            ids = add(*args, **kwargs)
-            other.reset()
-            return ids
+    def add_and_reset(self, *args, **kwargs):
+        ids = add(self, *args, **kwargs)
+        other.reset()
+        return ids
 
-    memory.messages = Resetting(memory.messages._kit)
+    monkeypatch.setattr(Messages, "add", add_and_reset)
     chat.put(user(CAT))
     assert memory.list(user_id="alice") == []
 
@@ -153,7 +138,7 @@ def test_erased_or_expired_message_is_not_remembered_later(tmp_path, clock, way)
         if way == "forget":
             memory.forget_user(user_id="alice")
         elif way == "delete":
-            memory.messages.pop("s", user_id="alice")
+            memory.messages.take("s", user_id="alice")
         else:
             clock.advance(timedelta(days=7))
         chat.put(user(DOG))

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,19 @@ from meve.errors import (
     ValidationError,
 )
 from meve.memory import GovernedMemory, Policy
+from meve.memory.messages.messages import Messages
 from meve.memory.turns import TurnRules
-from tests.llama_index_integration.chat_helpers import CAT, QUESTION, Unplugged, facts, model, remember_cat, texts, user
+from tests.llama_index_integration.chat_helpers import (
+    CAT,
+    QUESTION,
+    Unplugged,
+    facts,
+    model,
+    remember_cat,
+    run_in_threads,
+    texts,
+    user,
+)
 
 
 @pytest.fixture
@@ -113,19 +125,18 @@ def test_messages_round_trip_and_are_visible_to_the_chat_store(memory, chat):
     assert len(chat.get_all()) == 4
 
 
-def test_long_conversation_is_read_from_its_end(memory, chat):
+def test_long_conversation_is_read_from_its_end(memory, chat, monkeypatch):
     turns = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
     chat.put_messages([ChatMessage("Be brief.", role="system"), *turns])
     read = []
-    page = memory.messages.page
+    page = Messages.page
 
-    class Watched(type(memory.messages)):
-        def page(self, *args, **kwargs):
-            messages_read = page(*args, **kwargs)
-            read.extend(messages_read)
-            return messages_read
+    def recording_page(self, *args, **kwargs):
+        messages = page(self, *args, **kwargs)
+        read.extend(messages)
+        return messages
 
-    memory.messages = Watched(memory.messages._kit)
+    monkeypatch.setattr(Messages, "page", recording_page)
     short = MeVeMemory(memory, user_id="alice", session_id="s1", token_limit=300)
     shown = short.get()
     assert (shown[0].content, shown[-1].content) == ("Be brief.", "Answer 399.")
@@ -238,22 +249,22 @@ def test_session_continues_in_another_process(tmp_path):
         assert texts(chat.get_all()) == [CAT, "Nice."]
 
 
-async def test_async_calls_do_not_block_the_event_loop(memory):
+async def test_async_calls_do_not_block_the_event_loop(memory, monkeypatch):
     chat = MeVeMemory(memory, user_id="alice", session_id="s")
     here, elsewhere = threading.get_ident(), set()
-    add, page, reads = memory.messages.add, memory.messages.page, set()
+    add, page, reads = Messages.add, Messages.page, set()
 
-    class Watched(type(memory.messages)):
-        def add(self, *args, **kwargs):
-            elsewhere.add(threading.get_ident())
-            time.sleep(0.005)
-            return add(*args, **kwargs)
+    def slow_add(self, *args, **kwargs):
+        elsewhere.add(threading.get_ident())
+        time.sleep(0.005)
+        return add(self, *args, **kwargs)
 
-        def page(self, *args, **kwargs):
-            reads.add(threading.get_ident())
-            return page(*args, **kwargs)
+    def recording_page(self, *args, **kwargs):
+        reads.add(threading.get_ident())
+        return page(self, *args, **kwargs)
 
-    memory.messages = Watched(memory.messages._kit)
+    monkeypatch.setattr(Messages, "add", slow_add)
+    monkeypatch.setattr(Messages, "page", recording_page)
     rounds = 0
 
     async def going_round():
@@ -283,11 +294,7 @@ def test_threads_share_a_session_and_lose_nothing(memory, chat):
             chat.get(QUESTION)
             chat.put_messages([user(f"Thing {n} {i} is mine."), model("Fine.")])
 
-    threads = [threading.Thread(target=talk, args=[n]) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*(partial(talk, n) for n in range(6)))
     assert len(chat.get_all()) == 60
     assert len(facts(memory)) == 30
     shown = texts(chat.get_all())

@@ -4,7 +4,7 @@ import asyncio
 import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -14,15 +14,10 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from llama_index_meve import MeVeChatStore
 from meve.errors import ConfigurationError, HoldError, PassageError, ValidationError
 from meve.memory import GovernedMemory
-from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
+from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.llama_index_integration.chat_store_contract.helpers import stored_texts, texts_of, user_messages
 
 SECRET = "zyxomma petiolatum"
-
-
-@pytest.fixture
-def clock():
-    return FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
 
 
 @pytest.fixture

@@ -19,11 +19,7 @@ def make_block(**options):
 
 def test_messages_become_turns_without_system_messages():
     turns = dialogue_from_messages(
-        [
-            message("system", "Be kind."),
-            message("user", "I live in Oslo."),
-            message("assistant", "Noted."),
-        ]
+        [message("system", "Be kind."), message("user", "I live in Oslo."), message("assistant", "Noted.")]
     ).turns
     assert [(t.speaker, t.text) for t in turns] == [("user", "I live in Oslo."), ("assistant", "Noted.")]
     with pytest.raises(ValidationError, match="must be LlamaIndex ChatMessage objects"):
@@ -44,11 +40,7 @@ def test_every_role_maps_to_a_speaker():
 async def test_block_returns_relevant_turns_in_order():
     block = make_block()
     await block.aput(
-        [
-            message("user", "the zoo opened in 2001"),
-            message("assistant", "cats"),
-            message("user", "zebra 1999"),
-        ]
+        [message("user", "the zoo opened in 2001"), message("assistant", "cats"), message("user", "zebra 1999")]
     )
     question = [message("user", "cats"), message("assistant", "?"), message("user", "the zebra zoo")]
     assert await block.aget(question) == "user: the zoo opened in 2001\nuser: zebra 1999"
@@ -117,8 +109,7 @@ def test_negative_window_is_rejected():
 
 
 @pytest.mark.parametrize(
-    ("options", "messages"),
-    [({"maxtokens": 3}, "maxtokens"), ({"threshold": 7}, "between 0 and 1, got 7")],
+    ("options", "messages"), [({"maxtokens": 3}, "maxtokens"), ({"threshold": 7}, "between 0 and 1, got 7")]
 )
 def test_unknown_or_invalid_option_is_rejected(options, messages):
     with pytest.raises(ValueError, match=messages):

@@ -1,8 +1,8 @@
 """Chat engines and agents over several conversations with MeVeMemory."""
 
 import json
-import threading
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent
@@ -22,6 +22,7 @@ from tests.llama_index_integration.chat_helpers import (
     function_agent,
     multi_modal_condense_plus_context_engine,
     run_agent,
+    run_in_threads,
     simple_engine,
     tool_call,
 )
@@ -227,11 +228,7 @@ def test_concurrent_conversations_are_isolated_by_user(memory):
         chat_sync(context_engine(llm, MeVeMemory(memory, user_id=place, session_id="2")), "Which city do I live in?")
         shown[place] = llm.prompt_text()
 
-    threads = [threading.Thread(target=talk, args=[place]) for place in places]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*(partial(talk, place) for place in places))
     for place in places:
         assert [other for other in places if other in shown[place]] == [place]
 

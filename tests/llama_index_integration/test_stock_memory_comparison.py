@@ -4,13 +4,7 @@ import asyncio
 import json
 
 import pytest
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    CitableBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-)
+from llama_index.core.base.llms.types import ChatMessage, CitableBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.memory import BaseMemoryBlock, ChatMemoryBuffer, Memory, StaticMemoryBlock, VectorMemoryBlock
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from pydantic import PrivateAttr

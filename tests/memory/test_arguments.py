@@ -61,7 +61,7 @@ def test_what_can_not_be_is_one_of_our_errors_and_changes_nothing(words, call):
 @pytest.mark.parametrize("option", ["include_private", "verify"])
 def test_what_is_neither_yes_nor_no_is_refused(words, option):
     """A text that is no empty one would let private memories out, whatever it says."""
-    with pytest.raises(ValidationError, match=f"{option} is 'no': give True or False"):
+    with pytest.raises(ValidationError, match=f"{option} must be True or False, got 'no'"):
         words.search("tomatoes need sun", user_id="alice", **{option: "no"})
 
 

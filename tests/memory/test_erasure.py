@@ -178,7 +178,7 @@ def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     memory.add(SENTINEL, user_id="bob")
     hashes = {e.detail["content"] for e in memory.audit.events(action="add")}
     assert len(hashes) == 1
-    assert hashes != {AuditChain().content(one.text)}
+    assert hashes != {AuditChain().hash_content(one.text)}
 
 
 def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
@@ -190,7 +190,7 @@ def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(
         memory.search("Is my code 4711?", user_id="alice")
         memory.delete("s", user_id="alice")
         told = str([e.to_dict() for e in memory.audit.events()])
-        assert not any(AuditChain().content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
+        assert not any(AuditChain().hash_content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
         assert "factual" in told or "intent_bound" in told
 
 

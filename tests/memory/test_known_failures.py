@@ -29,7 +29,7 @@ def open_memory(file, **components):
 def rows(memory, user):
     """Return all rows of a user."""
     store = memory._kit.store
-    with store._connections.reading() as connection:
+    with store.backend._connections.reading() as connection:
         cursors = [
             connection.execute(f"SELECT * FROM {table} WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
             for table in ("memories", "archive", "opinions", "gone")
@@ -158,10 +158,10 @@ def test_forget_user_erases_thousands_and_keeps_other_users(file):
         for user in ("alice", "bob"):
             kit = memory._kit
             with kit.store.writing() as transaction:
-                from meve.memory._write.record_factory import drafted
+                from meve.memory._write.record_factory import make_record
 
                 for n in range(2_000):
-                    record = drafted(
+                    record = make_record(
                         f"fact {n}", user_id=user, source="doc", policy=kit.policy, now=kit.clock.now(),
                         classifier=kit.classifier, tagger=kit.tagger, id=str(n),
                     )  # fmt: skip

@@ -54,7 +54,7 @@ def test_an_origin_whose_life_is_cut_takes_it_along(memory, note, clock, packed)
 def test_an_origin_must_be_there_and_the_user_s_own(memory, note, clock):
     memory.add_shared("The office opens at 9.", id="office")
     for user, origin in (("ann", "nothing"), ("bob", "note"), ("ann", "office")):
-        with pytest.raises(UnknownIdError, match=f"no memory '{origin}' of this user"):
+        with pytest.raises(UnknownIdError, match=f"derived_from names '{origin}', which this user doesn't have"):
             memory.add(FACT, user_id=user, id="fact", derived_from=[origin])
         assert "fact" not in [r.id for r in memory.list(user_id=user)]
     clock.advance(timedelta(days=2))

@@ -162,7 +162,7 @@ def test_thousands_alike_are_not_compared_all_with_all(file, clock):
                 text = "thanks a lot" if n % 2 else f"tomato {n} needs sun"
                 record = replace(model.record, id=f"r{n:04}", text=text)
                 transaction.insert("s:alice", replace(kit.stored(record), record=record))
-        planned = Round(kit, ExtractiveSummariser(kit.embedder.embed_passages), "s:alice")
+        planned = Round(kit, "s:alice")
         assert len(planned.done.merged["alice"]) == 599
         assert len(planned._near(planned._records, 0.9)) <= NEIGHBOURS * 700
         assert memory.maintain().counts() == planned.done.counts()

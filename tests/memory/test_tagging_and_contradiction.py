@@ -114,9 +114,8 @@ class TestInference:
 
     def test_unsuitable_model_or_threshold_raises(self, tmp_path):
         pytest.importorskip("sentence_transformers")
-        from meve.testing.tiny_models import save_tiny_model
-
         from meve.memory import NliContradiction
+        from meve.testing.tiny_models import save_tiny_model
 
         with pytest.raises(ModelError, match="none is 'contradiction'"):
             NliContradiction.load(str(save_tiny_model(tmp_path / "one")))

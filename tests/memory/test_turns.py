@@ -197,7 +197,7 @@ def test_cache_distinguishes_what_was_shown(memory):
 
 @pytest.mark.parametrize("invalid", ["t", [3], [None]])
 def test_invalid_without_raises(memory, invalid):
-    with pytest.raises(ValidationError, match="without is"):
+    with pytest.raises(ValidationError, match="without must be a list"):
         memory.search("What do tomatoes need?", user_id="ann", without=invalid)
 
 

@@ -8,7 +8,7 @@ import pytest
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError
 from meve.pipeline.phases.cascade import BATCH
-from meve.pipeline.phases.follow import follow, extend_query
+from meve.pipeline.phases.follow import extend_query, follow
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Candidate, Query
 

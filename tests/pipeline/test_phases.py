@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from meve.errors import ModelError
 from meve.pipeline.phases import budget, fallback, prioritize, reconsider, retrieve, verify
-from meve.testing.fakes import CountedTokens, WordCounter
+from meve.testing.fakes import CountingTokens, WordCounter
 from meve.types import Candidate, Passage, Query
 
 QUERY = Query(text="q")
@@ -272,7 +272,7 @@ class TestBudget:
         assert reasons(composed.selection) == {"c": "over_limit"}
 
     def test_stored_counts_avoid_counting_each_passage(self):
-        counter = CountedTokens(WordCounter())
+        counter = CountingTokens(WordCounter())
         pack([candidate("a", "one two", tokens=2), candidate("b", "three", tokens=1)], 10, counter)
         assert counter.calls.passages == ["\n\n", "one two\n\nthree"]
 
@@ -283,7 +283,7 @@ class TestBudget:
         assert composed.tokens == len(composed.text.split()) <= 10
 
     def test_additive_counter_counts_only_the_final_text(self):
-        counter = CountedTokens(WordCounter())
+        counter = CountingTokens(WordCounter())
         counter.adds_up = True
         many = [candidate(i, "one two three", tokens=3) for i in "abcdef"]
         composed = pack(many, 14, counter, citations=True, separator="\n")

@@ -9,8 +9,8 @@ from meve import Passage
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.pipeline.engine import Engine
 from meve.retrieval.external_store import StoreRetriever
-from meve.testing.fakes import CountedEmbedder, OverlapVerifier, WordCounter, WordEmbedder
-from meve.testing.store_contract import Attached, StoreContract
+from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.store_contract import AttachedStore, StoreContract
 
 
 class FakeStore:
@@ -58,7 +58,7 @@ class TestFakeStore(StoreContract):
     def attach(self):
         def attached():
             shelf = FakeStore()
-            return Attached(
+            return AttachedStore(
                 store=shelf,
                 put=lambda passages: shelf.passages_by_id.update({p.id: p for p in passages}),
                 drop=lambda ids: [shelf.passages_by_id.pop(i) for i in ids],
@@ -88,9 +88,9 @@ def make_retriever(store, *, read=True):
 
 
 def test_from_store_indexes_listed_or_given_passages():
-    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    components = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
-        retriever = StoreRetriever.from_store(FakeStore(TEXTS, counts=False), **options, **parts)
+        retriever = StoreRetriever.from_store(FakeStore(TEXTS, counts=False), **options, **components)
         if known:
             context = retriever.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
             assert candidates(context) == {each.id for each in known}
@@ -279,7 +279,7 @@ def test_failing_store_is_named_in_the_error():
 
 def test_known_passages_are_embedded_once():
     store = FakeStore(TEXTS)
-    counted = CountedEmbedder(WordEmbedder())
+    counted = CountingEmbedder(WordEmbedder())
     retriever = StoreRetriever(store, Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter()))
     retriever.refresh()
     for question in ("blue sky", "zebra facts", "blue sky"):
@@ -292,14 +292,14 @@ def test_known_passages_are_embedded_once():
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_only_accepted_passages_are_embedded(hops):
-    counted = CountedEmbedder(WordEmbedder())
+    counted = CountingEmbedder(WordEmbedder())
     engine = Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter())
     retriever = StoreRetriever(FakeStore(TEXTS), engine)
     retriever.refresh()
     context = retriever.retrieve("the sky is blue", hops=hops, fallback_k=0)
     assert candidates(context) == {"sky", "sea", "zebra"}
     assert sorted(counted.calls.passages) == ["The sea is blue too.", "The sky is blue."]
-    every = CountedEmbedder(WordEmbedder())
+    every = CountingEmbedder(WordEmbedder())
     loose = Engine(embedder=every, verifier=OverlapVerifier(), tokens=WordCounter())
     loose.select("the sky is blue", TEXTS, exact=False)
     assert len(every.calls.passages) == 3

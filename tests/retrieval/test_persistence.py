@@ -32,7 +32,7 @@ from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 CHILD = Path(__file__).with_name("saving_child.py")
 
 
-def parts(**changed):
+def make_components(**changed):
     return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), **changed}
 
 
@@ -42,7 +42,7 @@ def small(**more):
         ids=["sky", "grass", "sea"],
         titles=["", "On grass", ""],
         metadatas=[{"n": 1}, {"ü": "ß\u2028"}, {}],
-        **parts(**more),
+        **make_components(**more),
     )
 
 
@@ -54,7 +54,7 @@ def test_loaded_index_equals_the_saved_one(tmp_path, dense, lexical):
     retriever = small(dense=dense, lexical=lexical, config=RetrieverConfig(threshold=0.4, fallback_floor=0.0))
     retriever.engine = replace(retriever.engine, verifier=OverlapVerifier(PlattCalibration(slope=5.0, intercept=-2.0)))
     retriever.save(tmp_path / "index", extra={"sources": {"a.md": [1, "ü"]}})
-    again = Retriever.load(tmp_path / "index", **parts(verifier=retriever.verifier))
+    again = Retriever.load(tmp_path / "index", **make_components(verifier=retriever.verifier))
     assert again.passages() == retriever.passages()
     assert again.info() == retriever.info()
     assert again.extra == {"sources": {"a.md": [1, "ü"]}}
@@ -64,14 +64,21 @@ def test_loaded_index_equals_the_saved_one(tmp_path, dense, lexical):
         assert one.trace.candidates == two.trace.candidates
 
 
+def test_index_saved_by_an_earlier_version_opens(tmp_path):
+    shutil.unpack_archive(Path(__file__).parents[1] / "files" / "before_rooms.zip", tmp_path)
+    retriever = Retriever.load(tmp_path / "index")
+    assert len(retriever) == 4
+    assert retriever.retrieve("Which colour is the sky?", limit=1).passages[0].passage.text == "The sky is blue."
+
+
 def test_loaded_index_can_be_changed_and_saved_without_reusing_rows(tmp_path):
     retriever = small()
     retriever.remove(["sea"])
     retriever.save(tmp_path / "index", extra={"kept": True})
-    again = Retriever.load(tmp_path / "index", **parts())
+    again = Retriever.load(tmp_path / "index", **make_components())
     assert again.add(["Yellow zebra."]) == ["p0000003"]
     again.save(tmp_path / "index")
-    third = Retriever.load(tmp_path / "index", **parts())
+    third = Retriever.load(tmp_path / "index", **make_components())
     assert third.retrieve("yellow zebra").sufficient
     assert "sea" not in third
     assert third.extra == {"kept": True}
@@ -106,7 +113,7 @@ def saving(folder, *arguments):
 
 def load_generation(folder) -> int:
     """Load the index, check that all of it is of one generation, and say of which."""
-    retriever = Retriever.load(folder, **parts())
+    retriever = Retriever.load(folder, **make_components())
     generations = {p.metadata["generation"] for p in retriever.passages()}
     assert len(generations) == 1
     generation = generations.pop()
@@ -133,7 +140,7 @@ def test_process_killed_at_any_step_of_a_save_leaves_a_whole_index(tmp_path):
         if child.returncode == 0:
             break
         assert child.returncode == -signal.SIGKILL
-        Retriever.load(folder, **parts()).save(folder)
+        Retriever.load(folder, **make_components()).save(folder)
         assert len([p for p in folder.iterdir() if p.is_dir()]) == 1, "the next save clears away what was left"
     else:
         raise AssertionError("the save never came to an end")
@@ -169,24 +176,24 @@ def test_load_during_a_save_reads_one_whole_generation(tmp_path):
 
 def test_second_writer_of_an_index_gets_an_error(tmp_path):
     small().save(tmp_path / "index")
-    one, two = (Retriever.load(tmp_path / "index", **parts()) for _ in range(2))
+    one, two = (Retriever.load(tmp_path / "index", **make_components()) for _ in range(2))
     two.add([Passage(id="two", text="second thoughts")])
     two.save(tmp_path / "index")
     one.add([Passage(id="one", text="first thoughts")])
     with pytest.raises(IndexBusyError, match="load it again"):
         one.save(tmp_path / "index")
-    assert "two" in Retriever.load(tmp_path / "index", **parts())
+    assert "two" in Retriever.load(tmp_path / "index", **make_components())
     one.save(tmp_path / "elsewhere")
     two.add([Passage(id="three", text="third thoughts")])
     two.save(tmp_path / "index")
-    assert "three" in Retriever.load(tmp_path / "index", **parts())
+    assert "three" in Retriever.load(tmp_path / "index", **make_components())
 
 
 def test_given_verifier_keeps_its_own_calibration(tmp_path):
     retriever = small()
     retriever.save(tmp_path / "index")
     own = PlattCalibration(slope=9.0, intercept=-1.0)
-    again = Retriever.load(tmp_path / "index", **parts(verifier=OverlapVerifier(own)))
+    again = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier(own)))
     assert again.verifier.calibration == own
 
 
@@ -200,9 +207,9 @@ def test_custom_index_is_loaded_by_the_given_reader(tmp_path):
 
     small(lexical=Bm25Index(analyzer=letters)).save(tmp_path / "index")
     with pytest.raises(ConfigurationError, match="pass it again"):
-        Retriever.load(tmp_path / "index", **parts())
+        Retriever.load(tmp_path / "index", **make_components())
     read = partial(Bm25Index.load, analyzer=letters)
-    assert len(Retriever.load(tmp_path / "index", lexical=read, **parts())) == 3
+    assert len(Retriever.load(tmp_path / "index", lexical=read, **make_components())) == 3
 
 
 @pytest.mark.parametrize("target", ["dense", "lexical"])
@@ -228,7 +235,7 @@ def test_interrupted_change_is_whole_or_undone(tmp_path, target, method):
         assert retriever.get("sky").text == ("Clouds everywhere." if done else "The sky is blue.")
         folder = tmp_path / f"{target}-{method}-{when}"
         retriever.save(folder)
-        for each in (retriever, Retriever.load(folder, **parts())):
+        for each in (retriever, Retriever.load(folder, **make_components())):
             context = each.retrieve("clouds everywhere zebra suns blue", threshold=0.2, fallback_floor=0.0)
             found = {p.passage.text for p in context.passages}
             assert ("Clouds everywhere." in found, "Yellow zebra suns." in found) == (done, done)
@@ -251,9 +258,9 @@ class TestBadIndexes:
 
     def test_missing_index_names_the_command_that_makes_one(self, tmp_path):
         with pytest.raises(IndexNotFoundError, match="meve index"):
-            Retriever.load(tmp_path, **parts())
+            Retriever.load(tmp_path, **make_components())
         with pytest.raises(IndexNotFoundError):
-            Retriever.load(tmp_path / "nowhere", **parts())
+            Retriever.load(tmp_path / "nowhere", **make_components())
 
     @pytest.mark.parametrize("number", range(4))
     def test_missing_truncated_or_altered_file_is_named(self, index, number):
@@ -261,13 +268,13 @@ class TestBadIndexes:
         content = victim.read_bytes()
         victim.write_bytes(content[:-1])
         with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
         victim.write_bytes(bytes([content[0] ^ 1]) + content[1:])
         with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
         victim.unlink()
         with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
 
     @pytest.mark.parametrize(
         "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "generation": 3}', "\x00"]
@@ -275,7 +282,7 @@ class TestBadIndexes:
     def test_unreadable_manifest_raises_corrupt_error(self, index, content):
         (index / MANIFEST).write_text(content)
         with pytest.raises(IndexCorruptError):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
 
     @pytest.mark.parametrize(
         "change",
@@ -298,7 +305,7 @@ class TestBadIndexes:
         manifest = json.loads((index / MANIFEST).read_text())
         (index / MANIFEST).write_text(json.dumps({**manifest, **change}))
         with pytest.raises(MeveError):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
 
     def test_file_without_a_checksum_is_not_read(self, index):
         manifest = json.loads((index / MANIFEST).read_text())
@@ -306,13 +313,13 @@ class TestBadIndexes:
             files = {n: f for n, f in manifest["files"].items() if n != name}
             (index / MANIFEST).write_text(json.dumps({**manifest, "files": files}))
             with pytest.raises(IndexCorruptError):
-                Retriever.load(index, **parts())
+                Retriever.load(index, **make_components())
 
     def test_other_format_raises_mismatch_error(self, index):
         manifest = json.loads((index / MANIFEST).read_text())
         (index / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
         with pytest.raises(IndexMismatchError, match="99"):
-            Retriever.load(index, **parts())
+            Retriever.load(index, **make_components())
 
     def test_other_embedder_raises_mismatch_error(self, index):
         class Other(WordEmbedder):
@@ -323,16 +330,16 @@ class TestBadIndexes:
                 return super().embed_passages(texts)[:, ::-1].copy()
 
         with pytest.raises(IndexMismatchError, match="'words-by-initial' of 27"):
-            Retriever.load(index, **parts(embedder=Other()))
+            Retriever.load(index, **make_components(embedder=Other()))
         with pytest.raises(IndexMismatchError, match="has other weights"):
-            Retriever.load(index, **parts(embedder=Retrained()))
+            Retriever.load(index, **make_components(embedder=Retrained()))
 
     def test_other_tokenizer_raises_mismatch_error(self, index):
         class Other(WordCounter):
             name = "other"
 
         with pytest.raises(IndexMismatchError, match="'words'"):
-            Retriever.load(index, **parts(tokens=Other()))
+            Retriever.load(index, **make_components(tokens=Other()))
 
     def test_custom_components_must_be_given_on_load(self, index):
         with pytest.raises((ModelError, ConfigurationError)):
@@ -353,7 +360,7 @@ class TestBadIndexes:
     def test_damaged_index_can_be_overwritten(self, index):
         (index / MANIFEST).write_text("{")
         small().save(index)
-        assert len(Retriever.load(index, **parts())) == 3
+        assert len(Retriever.load(index, **make_components())) == 3
 
     def test_file_at_the_path_raises_storage_error(self, tmp_path):
         (tmp_path / "file").write_text("x")
@@ -361,8 +368,8 @@ class TestBadIndexes:
             small().save(tmp_path / "file")
 
     def test_invalid_extra_data_keeps_the_old_index(self, index):
-        retriever = Retriever.load(index, **parts())
+        retriever = Retriever.load(index, **make_components())
         retriever.remove(["sky"])
         with pytest.raises(ValidationError):
             retriever.save(index, extra={"x": object()})
-        assert "sky" in Retriever.load(index, **parts())
+        assert "sky" in Retriever.load(index, **make_components())

@@ -3,7 +3,7 @@
 import pytest
 
 from meve import Retriever, RetrieverConfig
-from meve.cli._language_reference import QUESTIONS, read_language_reference
+from meve.cli.language_reference import QUESTIONS, read_language_reference
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import QueryError
 

@@ -24,18 +24,18 @@ from meve.errors import (
     VectorError,
 )
 from meve.pipeline._preparation import embed_texts
-from meve.testing.fakes import CountedEmbedder, CountedTokens, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, CountingTokens, OverlapVerifier, WordCounter, WordEmbedder
 
 SKY, GRASS, SEA = "The sky is blue.", "Grass is green.", "Deep water looks blue as well."
 
 
-def parts(**changed):
+def make_components(**changed):
     return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), **changed}
 
 
 @pytest.fixture
 def retriever():
-    return Retriever.from_texts([SKY, GRASS, SEA], ids=["sky", "grass", "sea"], **parts())
+    return Retriever.from_texts([SKY, GRASS, SEA], ids=["sky", "grass", "sea"], **make_components())
 
 
 def passage_ids(context):
@@ -83,8 +83,8 @@ class TestModes:
         assert fates(full)["sky"] == ("dropped", "prioritize", "redundant_with:copy")
 
     def test_no_rag_mode_is_empty_and_calls_no_model(self):
-        embedder = CountedEmbedder(WordEmbedder())
-        retriever = Retriever.from_texts([SKY], **parts(embedder=embedder))
+        embedder = CountingEmbedder(WordEmbedder())
+        retriever = Retriever.from_texts([SKY], **make_components(embedder=embedder))
         context = retriever.retrieve("blue sky", mode="no_rag")
         assert (context.text, context.tokens, context.passages) == ("", 0, ())
         assert embedder.calls.queries == []
@@ -152,14 +152,14 @@ class TestTies:
         orders = [ids, ids[::-1], ids[1::2] + ids[::2]]
         seen = set()
         for order in orders:
-            retriever = Retriever.from_texts(texts, ids=order, **parts())
+            retriever = Retriever.from_texts(texts, ids=order, **make_components())
             context = retriever.retrieve("same words", candidates=5, redundancy=1.0, fallback_k=2)
             seen.add(tuple(passage_ids(context)))
         assert seen == {("00", "01", "02", "03", "04")}
 
     def test_fallback_ties_are_broken_by_id(self):
         order = [f"{n:02d}" for n in range(30)][::-1]
-        retriever = Retriever.from_texts(["alpha beta gamma"] * 30, ids=order, **parts())
+        retriever = Retriever.from_texts(["alpha beta gamma"] * 30, ids=order, **make_components())
         context = retriever.retrieve(
             "alpha x y z", candidates=1, threshold=0.9, fallback_k=3, redundancy=1.0, min_verified=9
         )
@@ -167,7 +167,7 @@ class TestTies:
 
     @pytest.mark.parametrize("n", [3, 5, 7, 9, 13, 21, 39])
     def test_equal_texts_get_equal_scores_from_the_default_verifier(self, n):
-        from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
+        from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 
         class Long(WordEmbedder):
             dimension = 384
@@ -178,9 +178,9 @@ class TestTies:
 
         ids = [f"{i:02d}" for i in np.random.default_rng(n).permutation(n)]
         embedder = Long()
-        verifier = CosineVerifier(embedder, shipped_calibration())
+        verifier = CosineVerifier(embedder, load_shipped_calibration())
         texts = ["alpha beta gamma delta"] * n
-        retriever = Retriever.from_texts(texts, ids=ids, **parts(embedder=embedder, verifier=verifier))
+        retriever = Retriever.from_texts(texts, ids=ids, **make_components(embedder=embedder, verifier=verifier))
         for mode in ("full", "no_verification"):
             context = retriever.retrieve("alpha beta zeta", candidates=n, redundancy=1.0, threshold=0.0, mode=mode)
             assert passage_ids(context) == sorted(ids)
@@ -189,16 +189,16 @@ class TestTies:
 class TestWork:
     def test_texts_are_embedded_in_batches_by_length(self):
         texts = [f"{'long ' * (n % 50)}text number {n}" for n in range(200)]
-        embedder = CountedEmbedder(WordEmbedder())
+        embedder = CountingEmbedder(WordEmbedder())
         vectors = embed_texts(texts, embedder)
         assert (vectors == WordEmbedder().embed_passages(texts)).all()
         lengths = [len(text) for text in embedder.calls.passages]
         assert lengths == sorted(lengths, reverse=True)
 
     def test_query_is_embedded_once_and_no_passage_is_scored_twice(self):
-        embedder, tokens = CountedEmbedder(WordEmbedder()), CountedTokens(WordCounter())
+        embedder, tokens = CountingEmbedder(WordEmbedder()), CountingTokens(WordCounter())
         texts = [SKY, GRASS, SEA, SKY]
-        retriever = Retriever.from_texts(texts, **parts(embedder=embedder, tokens=tokens))
+        retriever = Retriever.from_texts(texts, **make_components(embedder=embedder, tokens=tokens))
         assert sorted(embedder.calls.passages) == sorted(texts)
         assert tokens.calls.passages == texts
         for _ in range(3):
@@ -214,17 +214,17 @@ class TestWork:
         from meve.components.verifiers.cosine import CosineVerifier
         from meve.testing.fakes import IDENTITY
 
-        embedder = CountedEmbedder(WordEmbedder())
+        embedder = CountingEmbedder(WordEmbedder())
         verifier = CosineVerifier(embedder, IDENTITY)
-        retriever = Retriever.from_texts([SKY, SEA], **parts(embedder=embedder, verifier=verifier))
+        retriever = Retriever.from_texts([SKY, SEA], **make_components(embedder=embedder, verifier=verifier))
         retriever.retrieve("blue sky")
         assert embedder.calls.queries == ["blue sky"]
         assert sorted(embedder.calls.passages) == sorted([SKY, SEA])
 
     def test_load_embeds_one_passage_and_counts_none(self, tmp_path):
-        Retriever.from_texts([SKY, GRASS, SEA], **parts()).save(tmp_path / "index")
-        embedder, tokens = CountedEmbedder(WordEmbedder()), CountedTokens(WordCounter())
-        Retriever.load(tmp_path / "index", **parts(embedder=embedder, tokens=tokens))
+        Retriever.from_texts([SKY, GRASS, SEA], **make_components()).save(tmp_path / "index")
+        embedder, tokens = CountingEmbedder(WordEmbedder()), CountingTokens(WordCounter())
+        Retriever.load(tmp_path / "index", **make_components(embedder=embedder, tokens=tokens))
         assert embedder.calls.passages == [SKY]
         assert tokens.calls.passages == []
 
@@ -233,7 +233,7 @@ class TestSources:
     TEXTS = ("blue sky blue sky", "blue sea blue sky", "zebra facts", "blue sky birds", "trees and blue sky")
 
     def found(self, sources, **overrides):
-        retriever = Retriever.from_texts(self.TEXTS, **parts())
+        retriever = Retriever.from_texts(self.TEXTS, **make_components())
         context = retriever.retrieve(
             "blue sky zebra", sources=sources, candidates=1, mode="no_fallback", threshold=0.3, **overrides
         )
@@ -244,8 +244,8 @@ class TestSources:
         assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
 
     def test_given_query_vector_is_not_embedded_again(self):
-        embedder = CountedEmbedder(WordEmbedder())
-        retriever = Retriever.from_texts(self.TEXTS, **parts(embedder=embedder))
+        embedder = CountingEmbedder(WordEmbedder())
+        retriever = Retriever.from_texts(self.TEXTS, **make_components(embedder=embedder))
         vector = WordEmbedder().embed_query("zebra facts")
         context = retriever.retrieve("blue sky", vector=vector, sources="dense", candidates=1, fallback_k=0)
         assert {c.id: c.scores["verifier"] for c in context.trace.candidates} == {"p0000002": 0.0}
@@ -263,13 +263,15 @@ class TestSources:
 
     def test_filter_applies_to_both_sources(self):
         retriever = Retriever.from_texts(
-            self.TEXTS, metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS], **parts()
+            self.TEXTS,
+            metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS],
+            **make_components(),
         )
         context = retriever.retrieve("blue sky zebra", sources="hybrid", where={"lang": "en"}, fallback_floor=0.0)
         assert "p0000002" not in {c.id for c in context.trace.candidates}
 
     def test_fallback_after_keyword_search_reconsiders_rejected_candidates(self):
-        retriever = Retriever.from_texts(self.TEXTS, **parts())
+        retriever = Retriever.from_texts(self.TEXTS, **make_components())
         asked = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
         both = retriever.retrieve("blue sky zebra", sources="hybrid", **asked)
         assert both.trace.phases[2].settings["source"] == "rejected"
@@ -282,7 +284,9 @@ class TestSources:
     def test_filter_may_be_a_function_that_is_called_each_time(self):
         langs = {"de"}
         retriever = Retriever.from_texts(
-            self.TEXTS, metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS], **parts()
+            self.TEXTS,
+            metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS],
+            **make_components(),
         )
         asked = {"where": lambda metadata: metadata["lang"] in langs, "fallback_floor": 0.0}
         assert {c.id for c in retriever.retrieve("blue sky zebra", **asked).trace.candidates} == {"p0000002"}
@@ -319,12 +323,12 @@ class TestChanges:
         assert passage_ids(retriever.retrieve("clouds everywhere")) == ["sky"]
 
     def test_generated_ids_are_never_reused(self):
-        retriever = Retriever.from_texts([SKY, GRASS], **parts())
+        retriever = Retriever.from_texts([SKY, GRASS], **make_components())
         retriever.remove(["p0000001"])
         assert retriever.add([SEA]) == ["p0000002"]
 
     def test_empty_retriever_can_be_added_to(self):
-        retriever = Retriever.empty(**parts())
+        retriever = Retriever.empty(**make_components())
         with pytest.raises(EmptyCorpusError, match="add passages"):
             retriever.retrieve("blue sky")
         retriever.add([SKY])
@@ -332,10 +336,10 @@ class TestChanges:
 
     def test_auto_index_kind_depends_on_the_first_passages(self, monkeypatch):
         monkeypatch.setattr("meve.components.dense.FLAT_UP_TO", 2)
-        retriever = Retriever.empty(**parts())
+        retriever = Retriever.empty(**make_components())
         retriever.add([SKY, GRASS, SEA])
         assert retriever.info()["dense"] == "hnsw"
-        assert Retriever.from_texts([SKY, GRASS], **parts()).info()["dense"] == "flat"
+        assert Retriever.from_texts([SKY, GRASS], **make_components()).info()["dense"] == "flat"
 
     def test_given_index_must_be_empty(self):
         from meve.components.dense.flat import FlatIndex
@@ -343,7 +347,7 @@ class TestChanges:
         full = FlatIndex(27)
         full.add(np.array([0]), np.ones((1, 27), dtype=np.float32))
         with pytest.raises(ConfigurationError, match="empty one"):
-            Retriever.empty(**parts(dense=full))
+            Retriever.empty(**make_components(dense=full))
 
     def test_given_components_are_used_whatever_the_config_names(self):
         pytest.importorskip("rank_bm25")
@@ -351,7 +355,7 @@ class TestChanges:
         from meve.components.lexical.bm25 import Bm25Index
         from meve.components.lexical.rank_bm25 import RankBm25Index
 
-        dense, lexical, given = FlatIndex(27), RankBm25Index(), parts()
+        dense, lexical, given = FlatIndex(27), RankBm25Index(), make_components()
         config = RetrieverConfig(tokens="gpt2", lexical="bm25")
         retriever = Retriever.from_texts([SKY], dense=dense, lexical=lexical, config=config, **given)
         assert retriever._corpus.dense is dense
@@ -360,10 +364,10 @@ class TestChanges:
         context = retriever.retrieve("blue cheese recipe")
         assert context.trace.tokens == "words"
         assert retriever.info()["lexical"] == ["rank_bm25"]
-        assert Retriever.empty(lexical=Bm25Index(k1=9), **parts())._corpus.primary_lexical._k1 == 9
+        assert Retriever.empty(lexical=Bm25Index(k1=9), **make_components())._corpus.primary_lexical._k1 == 9
 
     def test_concurrent_adds_get_distinct_ids(self):
-        retriever = Retriever.from_texts(["one"], ids=["p0000001"], **parts())
+        retriever = Retriever.from_texts(["one"], ids=["p0000001"], **make_components())
         with ThreadPoolExecutor(8) as pool:
             ids = [
                 i for added in pool.map(lambda n: retriever.add([f"text {n}", f"more {n}"]), range(40)) for i in added
@@ -372,7 +376,7 @@ class TestChanges:
         assert len(retriever) == 81
 
     def test_calibration_and_threshold_change_together(self):
-        retriever = Retriever.from_texts([SKY, GRASS], **parts())
+        retriever = Retriever.from_texts([SKY, GRASS], **make_components())
         pairs = [
             LabelledPair(query="blue sky", passage=text, relevant=text == SKY)
             for text in [SKY, GRASS]
@@ -398,7 +402,7 @@ class TestChanges:
         assert (report.threshold, after) in seen
 
     def test_trace_names_verifier_and_calibration(self):
-        retriever = Retriever.from_texts([SKY, GRASS], **parts())
+        retriever = Retriever.from_texts([SKY, GRASS], **make_components())
         told = retriever.retrieve("blue sky").trace.phases[1].settings
         assert told["verifier"] == "word-overlap"
         assert told["calibration"] == summarize_calibration(OverlapVerifier().calibration.to_dict())
@@ -412,7 +416,9 @@ class TestChanges:
 
     def test_progress_is_reported_per_batch(self):
         told = []
-        Retriever.from_texts(["a text"] * 300, **parts(), progress=lambda done, total: told.append((done, total)))
+        Retriever.from_texts(
+            ["a text"] * 300, **make_components(), progress=lambda done, total: told.append((done, total))
+        )
         assert told == [(64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
 
 
@@ -423,7 +429,7 @@ class TestFilters:
             [SKY, GRASS, SEA],
             ids=["sky", "grass", "sea"],
             metadatas=[{"lang": "en", "year": 2020}, {"lang": "de"}, {"lang": "fr", "tags": ["water", "blue"]}],
-            **parts(),
+            **make_components(),
         )
 
     @pytest.mark.parametrize(
@@ -452,7 +458,7 @@ class TestFilters:
     def test_filter_distinguishes_value_types(self):
         values = [1, True, "1", 1.0, None, "null"]
         retriever = Retriever.from_texts(
-            ["blue sky"] * 6, ids=list("abcdef"), metadatas=[{"v": v} for v in values], **parts()
+            ["blue sky"] * 6, ids=list("abcdef"), metadatas=[{"v": v} for v in values], **make_components()
         )
 
         def found(value):
@@ -514,7 +520,7 @@ class TestBadInput:
 
     def test_no_passages_raise_error_that_names_empty(self):
         with pytest.raises(EmptyCorpusError, match=r"Retriever\.empty"):
-            Retriever.from_texts([], **parts())
+            Retriever.from_texts([], **make_components())
 
     def test_duplicate_id_changes_nothing(self, retriever):
         with pytest.raises(DuplicateIdError, match="'x'"):
@@ -552,10 +558,10 @@ class TestBadInput:
 
     def test_lists_of_different_lengths_raise_error(self):
         with pytest.raises(ValidationError, match="ids must have as many items as texts, got 1 ids for 2 texts"):
-            Retriever.from_texts([SKY, SEA], ids=["one"], **parts())
+            Retriever.from_texts([SKY, SEA], ids=["one"], **make_components())
         with pytest.raises(ValidationError, match="list of texts"):
-            Retriever.from_texts(SKY, **parts())
-        assert len(Retriever.from_texts([SKY, SEA], metadatas=[None, {"n": 1}], **parts())) == 2
+            Retriever.from_texts(SKY, **make_components())
+        assert len(Retriever.from_texts([SKY, SEA], metadatas=[None, {"n": 1}], **make_components())) == 2
 
     @pytest.mark.parametrize(
         "call",
@@ -571,7 +577,7 @@ class TestBadInput:
             lambda r: r.calibrate(None),
             lambda r: r.calibrate([("q", "p", True)]),
             lambda r: r.retrieve("lone \ud800"),
-            lambda r: Retriever.from_texts([SKY], config={}, **parts()),
+            lambda r: Retriever.from_texts([SKY], config={}, **make_components()),
         ],
     )
     def test_wrong_type_raises_meve_error_and_changes_nothing(self, retriever, call, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""From pairs to a verdict: nothing that is tested on was learned from, and the verdict is earned."""
+"""Test the building of verifiers from labelled pairs."""
 
 import json
 
@@ -8,10 +8,10 @@ from meve.calibration.maps import PlattCalibration
 from meve.components.verifiers import resolve_verifier
 from meve.errors import TrainingError
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
-from meve.testing.models import tiny_model
+from meve.testing.tiny_models import save_tiny_model
 from meve.training import TrainingConfig, build_verifier
-from meve.training.mining import with_negatives
-from meve.training.verdict import judged, split
+from meve.training.mining import add_negatives
+from meve.training.verdict import compare_verifiers, split_pairs
 from meve.types import LabelledPair
 
 NAMES = [f"thing{n}" for n in range(120)]
@@ -21,7 +21,7 @@ ANSWERED = [
 
 
 class Fixed:
-    """Scores by a rule."""
+    """A verifier that scores by a rule."""
 
     name = "fixed"
     calibration = PlattCalibration()
@@ -46,56 +46,58 @@ def blind(query, passage):
     return float(len(passage) % 7)
 
 
-def test_every_query_gets_negatives_and_none_that_answers_it():
-    made = with_negatives(ANSWERED, count=3, seed=1)
+def test_every_query_gets_only_irrelevant_negatives():
+    made = add_negatives(ANSWERED, count=3, seed=1)
     assert made[: len(ANSWERED)] == ANSWERED
     for pair in ANSWERED:
         mine = [p for p in made if p.query == pair.query and not p.relevant]
         assert len({p.passage for p in mine}) == 3
         assert pair.passage not in {p.passage for p in mine}
-    assert with_negatives(ANSWERED, count=3, seed=1) == made
+    assert add_negatives(ANSWERED, count=3, seed=1) == made
 
 
-def test_negatives_that_are_given_are_counted_and_the_nearest_words_are_preferred():
+def test_given_negatives_count_and_similar_ones_are_preferred():
     query = "who feeds the owls at night?"
     given = LabelledPair(query=query, passage="nobody knows", relevant=False)
     near = [LabelledPair(query=f"other {n}", passage=f"the owls sleep in tree {n}", relevant=True) for n in range(4)]
     far = [LabelledPair(query=f"else {n}", passage=f"bread costs {n}", relevant=True) for n in range(60)]
     answer = LabelledPair(query=query, passage="a keeper feeds them", relevant=True)
-    made = with_negatives([answer, given, *near, *far], count=3)
+    made = add_negatives([answer, given, *near, *far], count=3)
     fresh = [p.passage for p in made[len(near) + len(far) + 2 :] if p.query == query]
     assert len(fresh) == 2
     assert all("owls" in passage for passage in fresh)
 
 
-def test_the_parts_share_no_query_and_lose_none():
-    parts = split(with_negatives(ANSWERED), share=0.2, seed=3)
+def test_parts_are_disjoint_and_complete():
+    parts = split_pairs(add_negatives(ANSWERED), share=0.2, seed=3)
     queries = [{p.query for p in part} for part in (parts.train, parts.fit, parts.test)]
     assert sum(map(len, queries)) == len(set().union(*queries)) == len(NAMES)
     assert len(queries[1]) == len(queries[2]) == 12
     with pytest.raises(TrainingError, match="label 100 or more"):
-        split(ANSWERED[:20])
+        split_pairs(ANSWERED[:20])
 
 
-def test_the_verdict_is_earned():
-    parts = split(with_negatives(ANSWERED))
-    better = judged(Fixed(right), Fixed(blind), parts, fitted_on="x")
+def test_verdict_needs_a_significant_gain():
+    parts = split_pairs(add_negatives(ANSWERED))
+    better = compare_verifiers(Fixed(right), Fixed(blind), parts, fitted_on="x")
     assert better.better
     assert better.new.auc.value == 1.0
     assert better.new.error < 0.1
-    worse = judged(Fixed(lambda q, p: right(q, p) if "1" in q else blind(q, p)), Fixed(right), parts, fitted_on="x")
+    worse = compare_verifiers(
+        Fixed(lambda q, p: right(q, p) if "1" in q else blind(q, p)), Fixed(right), parts, fitted_on="x"
+    )
     assert not worse.better
     assert worse.gain.high < 0
-    same = judged(Fixed(right), Fixed(right), parts, fitted_on="x")
+    same = compare_verifiers(Fixed(right), Fixed(right), parts, fitted_on="x")
     assert not same.better
     assert (same.gain.low, same.gain.high) == (0, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_verifier_is_built_calibrated_and_loaded_by_its_folder(tmp_path):
+def test_built_verifier_is_calibrated_and_loadable(tmp_path):
     pytest.importorskip("accelerate")
-    base = tiny_model(tmp_path / "base", kind="encoder", words=tuple(NAMES))
+    base = save_tiny_model(tmp_path / "base", kind="encoder", words=tuple(NAMES))
     stages = []
     verdict = build_verifier(
         ANSWERED, tmp_path / "mine", base=base, replaces=OverlapVerifier(), fitted_on="things.jsonl",

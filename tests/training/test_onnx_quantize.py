@@ -1,4 +1,4 @@
-"""A quantised graph: smaller, ordering as the whole one does, and refused where it doesn't."""
+"""Test the quantisation of ONNX graphs."""
 
 import copy
 import json
@@ -17,9 +17,9 @@ from meve.components.verifiers import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ModelError, ModelNotFoundError
-from meve.testing.models import tiny_model
+from meve.testing.tiny_models import save_tiny_model
 from meve.training import onnx_quantize
-from meve.training.onnx_graph import APART, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
+from meve.training.onnx_graph import APART, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
 from meve.training.onnx_quantize import quantize_onnx
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -29,11 +29,11 @@ PROBES = [("what orbits the earth", "the moon"), ("what is bread", "the cat is b
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+    return save_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
-def test_it_is_smaller_and_orders_as_the_whole_model_does(folder, tmp_path):
-    """Random weights are too wild for nearness; a trained model's scores are held against it where it is made."""
+def test_quantised_model_is_smaller_and_ranks_alike(folder, tmp_path):
+    """Only ranks are compared: random weights quantise badly."""
     agreement = quantize_onnx(folder, tmp_path / "small", PROBES)
     assert agreement >= onnx_quantize.LEAST_AGREEMENT
     stored = onnx.load(tmp_path / "small" / "onnx" / "model.onnx").graph.initializer
@@ -47,7 +47,7 @@ def test_it_is_smaller_and_orders_as_the_whole_model_does(folder, tmp_path):
     assert orders[0] == orders[1]
 
 
-def test_one_that_orders_otherwise_is_refused_and_nothing_written(folder, tmp_path, monkeypatch):
+def test_different_ranking_raises_and_writes_nothing(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_quantize, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(ModelError, match="orders 3 probes otherwise"):
         quantize_onnx(folder, tmp_path / "small", PROBES)
@@ -56,7 +56,7 @@ def test_one_that_orders_otherwise_is_refused_and_nothing_written(folder, tmp_pa
 
 @pytest.fixture(scope="module")
 def fused(folder, tmp_path_factory):
-    """The graph with its operators fused, and what runs a graph beside the same tokenizer."""
+    """Return the graph with fused operators, and a function that runs a graph."""
     place = export_onnx(folder, tmp_path_factory.mktemp("whole") / "model")
     options = FusionOptions("bert")
     options.use_multi_head_attention = True
@@ -72,29 +72,26 @@ def said(model, place, tmp_path):
     return OnnxRuntime.from_folder(home).logits([PROBES])[0]
 
 
-def test_the_last_layer_need_not_read_what_the_head_does_not_take(fused, tmp_path):
-    """The scores stay, padding and all."""
+def test_last_layer_keeps_first_token_only(fused, tmp_path):
     model, place = copy.deepcopy(fused[0]), fused[1]
     before = len(model.graph.node)
-    assert first_token_only(model)
+    assert keep_first_token(model)
     assert len(model.graph.node) == before + 1
     np.testing.assert_allclose(said(model, place, tmp_path), said(fused[0], place, tmp_path), atol=1e-5)
 
 
-def test_where_the_head_takes_more_nothing_is_left_out(fused):
-    """Here another output asks for every token."""
+def test_head_using_more_tokens_keeps_all(fused):
     model = copy.deepcopy(fused[0])
     last = [n for n in model.graph.node if n.op_type == "SkipLayerNormalization"][-1]
     model.graph.output.append(onnx.helper.make_tensor_value_info(last.output[0], onnx.TensorProto.FLOAT, None))
     whole = copy.deepcopy(model)
-    assert not first_token_only(model)
+    assert not keep_first_token(model)
     assert model == whole
 
 
-def test_a_token_of_large_activations_does_not_set_the_step_for_all_others(fused, tmp_path):
-    """Each is divided by its own largest before every product; the scores stay, padding and all."""
+def test_large_token_does_not_set_quantisation_step(fused, tmp_path):
     model, place = copy.deepcopy(fused[0]), fused[1]
-    tokens_by_scale(model)
+    scale_tokens(model)
     products = [n for n in model.graph.node if n.op_type == "MatMul"]
     assert products
     assert all(n.input[0].endswith("_scaled") for n in products)
@@ -103,8 +100,7 @@ def test_a_token_of_large_activations_does_not_set_the_step_for_all_others(fused
     np.testing.assert_allclose(said(model, place, tmp_path), said(fused[0], place, tmp_path), atol=1e-4)
 
 
-def test_the_loudest_channels_stand_apart_and_no_score_changes(fused, tmp_path):
-    """One channel that is thirty times as large as the others isn't among those that are quantised together."""
+def test_splitting_outliers_changes_no_score(fused, tmp_path):
     model, place = copy.deepcopy(fused[0]), fused[1]
     product = next(n for n in model.graph.node if n.op_type == "MatMul" and "intermediate" in n.name)
     norm = next(n for n in model.graph.node if product.input[0] in n.output)
@@ -113,7 +109,7 @@ def test_the_loudest_channels_stand_apart_and_no_score_changes(fused, tmp_path):
     loud = np.array([1.0] * 5 + [30.0] + [1.0] * 26, np.float32)
     model.graph.initializer.append(numpy_helper.from_array(loud, "loud"))
     before = said(model, place, tmp_path)
-    outliers_apart(model, [OnnxRuntime.from_folder(place).feed([pair]) for pair in PROBES])
+    split_outliers(model, [OnnxRuntime.from_folder(place).build_inputs([pair]) for pair in PROBES])
     np.testing.assert_allclose(said(model, place, tmp_path), before, atol=2e-3)
     for tokens in watched(model, {product.input[0]}, place):
         silent = np.flatnonzero(np.abs(tokens).reshape(-1, 32).max(axis=0) == 0)
@@ -121,8 +117,7 @@ def test_the_loudest_channels_stand_apart_and_no_score_changes(fused, tmp_path):
         assert len(silent) == APART
 
 
-def test_the_vectors_of_words_keep_a_scale_each(fused, tmp_path):
-    """A word whose vector is a thousand times as large as the others' costs them none of their eight bits."""
+def test_each_word_vector_has_its_own_scale(fused, tmp_path):
     model, place = copy.deepcopy(fused[0]), fused[1]
     node = next(n for n in model.graph.node if n.op_type == "EmbedLayerNormalization")
     table = next(c for c in model.graph.initializer if c.name == node.input[2])
@@ -130,64 +125,63 @@ def test_the_vectors_of_words_keep_a_scale_each(fused, tmp_path):
     rows[-1] *= 1000
     table.CopyFrom(numpy_helper.from_array(rows, table.name))
     before = said(model, place, tmp_path)
-    embeddings_by_row(model)
+    quantize_embeddings(model)
     assert table.data_type == onnx.TensorProto.INT8
     np.testing.assert_allclose(said(model, place, tmp_path), before, atol=0.15)  # random weights are wild
 
 
 def watched(model, names, place):
-    """These activations, as the graph makes them of the probes."""
+    """Return these activations of the graph for the probes."""
     shown = copy.deepcopy(model)
     shown.graph.output.extend(helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in sorted(names))
     session = onnxruntime.InferenceSession(shown.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(sorted(names), OnnxRuntime.from_folder(place).feed(PROBES))
+    return session.run(sorted(names), OnnxRuntime.from_folder(place).build_inputs(PROBES))
 
 
-def test_a_model_that_is_not_there_is_named(tmp_path):
+def test_missing_model_error_names_it(tmp_path):
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         quantize_onnx(tmp_path / "nowhere", tmp_path / "small")
 
 
-def test_a_token_of_zeros_is_no_division_by_zero(fused, tmp_path):
-    """A layer may be silent."""
+def test_zero_token_causes_no_division_by_zero(fused, tmp_path):
     model, place = copy.deepcopy(fused[0]), fused[1]
     norm = next(n for n in model.graph.node if n.op_type == "SkipLayerNormalization")
     for name in norm.input[2:4]:
         weight = next(c for c in model.graph.initializer if c.name == name)
         weight.CopyFrom(numpy_helper.from_array(np.zeros_like(numpy_helper.to_array(weight)), name))
     before = said(model, place, tmp_path)
-    tokens_by_scale(model)
+    scale_tokens(model)
     np.testing.assert_allclose(said(model, place, tmp_path), before, atol=1e-4)
 
 
-def test_what_says_no_number_is_refused(folder, tmp_path, monkeypatch):
+def test_nan_output_raises(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_quantize, "_agreement", lambda *_: float("nan"))
     with pytest.raises(ModelError, match="orders 3 probes otherwise"):
         quantize_onnx(folder, tmp_path / "small", PROBES)
     assert not (tmp_path / "small").exists()
 
 
-def test_without_probes_the_small_graph_is_run_before_it_is_written(folder, tmp_path, monkeypatch):
+def test_graph_is_run_before_writing_without_probes(folder, tmp_path, monkeypatch):
     def silenced(model):
         for each in model.graph.initializer:
             if len(each.dims) == 1:
                 each.CopyFrom(numpy_helper.from_array(np.full(each.dims[0], np.nan, np.float32), each.name))
 
-    monkeypatch.setattr(onnx_quantize, "first_token_only", silenced)
+    monkeypatch.setattr(onnx_quantize, "keep_first_token", silenced)
     with pytest.raises(ModelError, match="no number for 1 of 1 pairs"):
         quantize_onnx(folder, tmp_path / "small")
     assert not (tmp_path / "small").exists()
 
 
 @pytest.mark.parametrize("opset", [14, 18])
-def test_graphs_in_an_older_or_newer_dialect_are_converted(folder, tmp_path, monkeypatch, opset):
+def test_other_opsets_are_converted(folder, tmp_path, monkeypatch, opset):
     monkeypatch.setattr(onnx_export, "OPSET", opset)
     place = export_onnx(folder, tmp_path / "whole")
     assert onnx.load(place / "onnx" / "model.onnx").opset_import[0].version == opset
     assert quantize_onnx(place, tmp_path / "small", PROBES) >= onnx_quantize.LEAST_AGREEMENT
 
 
-def test_a_model_of_another_plan_is_told_apart(fused, tmp_path):
+def test_other_architecture_raises(fused, tmp_path):
     place = shutil.copytree(fused[1], tmp_path / "whole")
     said = json.loads((place / "config.json").read_text())
     (place / "config.json").write_text(json.dumps({**said, "num_attention_heads": None, "model_type": "distilbert"}))
@@ -195,6 +189,6 @@ def test_a_model_of_another_plan_is_told_apart(fused, tmp_path):
         quantize_onnx(place, tmp_path / "small")
 
 
-def test_samples_that_are_all_too_long_are_said_to_be(folder, tmp_path):
+def test_too_long_samples_raise(folder, tmp_path):
     with pytest.raises(ModelError, match="none of 1 samples fits"):
         quantize_onnx(folder, tmp_path / "small", samples=[("what", "moon " * 2_000)])

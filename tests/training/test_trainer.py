@@ -1,4 +1,4 @@
-"""Training: it learns, goes on where it was killed, and refuses what it can't learn from."""
+"""Test the training of cross-encoders."""
 
 import json
 import os
@@ -15,9 +15,9 @@ import pytest
 from meve.calibration.thresholds import area_under_curve
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError, ModelNotFoundError, TrainingError
-from meve.testing.models import tiny_model
+from meve.testing.tiny_models import save_tiny_model
 from meve.training import TrainingConfig, fine_tune
-from meve.training._batch_order import in_order
+from meve.training._batch_order import order_batches
 from meve.types import LabelledPair
 
 pytest.importorskip("accelerate")
@@ -32,7 +32,7 @@ WORDS = tuple(["apple", "river", "stone", "cloud", "tiger", "lemon", "wagon", "p
 
 
 def pairs(queries: int, seed: int = 0) -> list[LabelledPair]:
-    """A passage answers where it holds the query's word."""
+    """Return pairs; a passage is relevant if it holds the query's word."""
     rng = random.Random(seed)
     made = []
     for _ in range(queries):
@@ -46,7 +46,7 @@ def pairs(queries: int, seed: int = 0) -> list[LabelledPair]:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
+    return save_tiny_model(tmp_path_factory.mktemp("base") / "tiny", kind="encoder", words=WORDS)
 
 
 QUICK = TrainingConfig(epochs=1, batch_size=8, learning_rate=3e-3, max_length=32, save_every=5)
@@ -64,7 +64,7 @@ def weights(folder: Path) -> np.ndarray:
     return np.concatenate([w.reshape(-1) for _, w in sorted(load_file(folder / "model.safetensors").items())])
 
 
-def test_it_learns_what_answers(base, tmp_path):
+def test_training_learns_relevance(base, tmp_path):
     steps = []
     config = TrainingConfig(epochs=5, batch_size=16, learning_rate=1e-3, max_length=32, save_every=500)
     fine_tune(base, pairs(300), tmp_path / "model", config, lambda done, total: steps.append((done, total)))
@@ -72,15 +72,14 @@ def test_it_learns_what_answers(base, tmp_path):
     assert steps[-1] == (375, 375)
 
 
-def test_the_same_seed_gives_the_same_model_and_another_seed_another(base, tmp_path):
+def test_seed_determines_the_model(base, tmp_path):
     made = [fine_tune(base, pairs(16), tmp_path / str(n), QUICK) for n in range(2)]
     assert (weights(made[0]) == weights(made[1])).all()
     other = replace(QUICK, seed=7)
     assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(made[0])).any()
 
 
-def test_dropout_is_the_models_own_unless_told(base, tmp_path):
-    """What was set stands in the configuration that is saved, and learns otherwise."""
+def test_dropout_defaults_to_the_models_own(base, tmp_path):
     own = fine_tune(base, pairs(4), tmp_path / "own", QUICK)
     none = fine_tune(base, pairs(4), tmp_path / "none", replace(QUICK, dropout=0.0))
     names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
@@ -106,8 +105,7 @@ fine_tune(base, pairs, to, config, told)
 """
 
 
-def test_killed_and_run_again_it_ends_where_an_unbroken_run_ends(base, tmp_path):
-    """No pair twice, none left out, optimiser and all."""
+def test_resumed_training_equals_uninterrupted_training(base, tmp_path):
     rows = pairs(32)
     (tmp_path / "pairs.json").write_text(
         json.dumps([{"query": p.query, "passage": p.passage, "relevant": p.relevant} for p in rows])
@@ -137,7 +135,7 @@ def test_killed_and_run_again_it_ends_where_an_unbroken_run_ends(base, tmp_path)
     assert (weights(again) == weights(whole)).all()
 
 
-def test_another_training_in_the_same_folder_is_refused(base, tmp_path):
+def test_another_training_in_same_folder_raises(base, tmp_path):
     fine_tune(base, pairs(4), tmp_path / "model", QUICK)
     with pytest.raises(TrainingError, match="another data, pairs"):
         fine_tune(base, pairs(5), tmp_path / "model", QUICK)
@@ -150,7 +148,7 @@ def test_another_training_in_the_same_folder_is_refused(base, tmp_path):
         )
 
 
-def test_what_cannot_be_learned_from_is_refused(base, tmp_path):
+def test_pairs_of_one_label_raise(base, tmp_path):
     with pytest.raises(TrainingError, match="one label"):
         fine_tune(base, [p for p in pairs(4) if p.relevant], tmp_path / "model")
     with pytest.raises(ModelNotFoundError):
@@ -160,11 +158,11 @@ def test_what_cannot_be_learned_from_is_refused(base, tmp_path):
             TrainingConfig(**wrong)
 
 
-def test_every_row_comes_once_a_pass_and_like_lengths_come_together():
+def test_every_row_comes_once_per_epoch_sorted_by_length():
     lengths = [random.Random(n).randrange(1000) for n in range(1003)]
-    order = in_order(lengths, batch_size=16, epochs=2, seed=3)
+    order = order_batches(lengths, batch_size=16, epochs=2, seed=3)
     assert sorted(order[:1003]) == sorted(order[1003:]) == list(range(1003))
     assert order[:1003] != order[1003:]
     spread = [np.ptp([lengths[i] for i in order[at : at + 16]]) for at in range(0, 992, 16)]
     assert np.median(spread) < 60, "of 1,000"
-    assert in_order(lengths, batch_size=16, epochs=2, seed=3) == order
+    assert order_batches(lengths, batch_size=16, epochs=2, seed=3) == order

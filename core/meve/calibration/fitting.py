@@ -1,4 +1,4 @@
-"""Turns labelled pairs into a calibration and a threshold, and says how good they are."""
+"""Fits a calibration and a threshold to labelled pairs, and measures their quality."""
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +16,8 @@ from meve.calibration.thresholds import (
     Scores,
     ThresholdChoice,
     area_under_curve,
+    check_scores,
     choose_threshold,
-    score_arrays,
 )
 from meve.errors import CalibrationError, missing_extra
 from meve.ports import Calibration, Verifier
@@ -37,30 +37,30 @@ __all__ = [
 Method = Literal["platt", "isotonic"]
 
 LEAST_PAIRS = {"platt": 20, "isotonic": 100}
-"""Fewer pairs than this would be fitted to their noise."""
+"""The minimum number of pairs for each method; fewer would be overfitted."""
 LEAST_OF_A_LABEL = 5
 HELD_OUT = 0.3
-"""The share of pairs that a first fit doesn't see, so that its error can be stated."""
+"""The share of pairs held out of a first fit, to measure its error."""
 
 _Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """What `calibrate` found: give `calibration` to `verifier.with_calibration`, `threshold` to the configuration."""
+    """The result of `calibrate`, for `verifier.with_calibration` and the configuration's threshold."""
 
     calibration: AnyCalibration
     threshold: float
     precision: float
-    """At that threshold, on these pairs."""
+    """Precision at that threshold, on these pairs."""
     recall: float
-    """At that threshold, on these pairs."""
+    """Recall at that threshold, on these pairs."""
     error_before: float
-    """Expected calibration error, in [0, 1], of the calibration that the verifier had, on pairs kept out of the fit."""
+    """Expected calibration error, in [0, 1], of the verifier's previous calibration, on held-out pairs."""
     error_after: float
-    """The same of the new one, on the same pairs."""
+    """Expected calibration error, in [0, 1], of the new calibration, on the same pairs."""
     auc: float
-    """How often a relevant pair outscores another one, in [0, 1]; 0.5 is chance. No calibration changes it."""
+    """The probability that a relevant pair outscores another one, in [0, 1]; 0.5 is chance."""
     pairs: int
 
 
@@ -72,26 +72,26 @@ def fit_calibration(
     fitted_on: str = "",
     seed: int = 0,
 ) -> AnyCalibration:
-    """Fit raw scores to labels: first on a part, to state the error on the rest; then on all.
+    """Fit raw scores to labels: first on a part, to measure the error on the rest; then on all.
 
     Args:
         raw: a model's raw scores, shape (n,).
         relevant: whether each pair is relevant, shape (n,).
-        method: `platt`, two numbers; or `isotonic`, free in shape, which wants a thousand pairs or more.
-        fitted_on: where the pairs came from, to be saved with the calibration.
-        seed: of the split.
+        method: `platt`, with two parameters; or `isotonic`, any rising curve, for a thousand pairs or more.
+        fitted_on: where the pairs came from, saved with the calibration.
+        seed: the seed of the split.
 
     Raises:
-        CalibrationError: too few pairs, one label only, NaN, lengths that differ, or scores that
-            don't rise with relevance.
+        CalibrationError: too few pairs, one label only, NaN, lengths that differ, or scores that don't rise with
+            relevance.
         MissingExtraError: scikit-learn isn't installed.
 
     Source: Platt (1999), with his smoothed targets; Zadrozny and Elkan (2002).
     """
-    x, y = _checked(raw, relevant, method)
-    held = _held_out(y, seed)
-    trial = _fit(x[~held], y[~held], method)
-    error = expected_calibration_error(trial.apply(np.asarray(x[held], dtype=np.float32)), y[held])
+    x, y = _check_pairs(raw, relevant, method)
+    held_out = _split_held_out(y, seed)
+    partial_fit = _fit(x[~held_out], y[~held_out], method)
+    error = expected_calibration_error(partial_fit.apply(np.asarray(x[held_out], dtype=np.float32)), y[held_out])
     return replace(_fit(x, y, method), fitted_on=fitted_on, pairs=int(x.size), error=error)
 
 
@@ -110,39 +110,39 @@ def calibrate(
 
     Args:
         verifier: gives the raw scores.
-        pairs: queries with passages that answer them and passages that don't, in the proportion that a retrieval
-            brings them in: a calibration learns that proportion too.
+        pairs: queries with relevant and irrelevant passages, in the proportion that retrieval returns them; the
+            calibration depends on that proportion.
         method: `platt` or `isotonic`.
         precision: see `choose_threshold`.
         recall: see `choose_threshold`.
-        fitted_on: where the pairs came from, to be saved with the calibration.
-        seed: of the split that the errors are measured on.
-        progress: told after each query how many pairs are done, and of how many.
+        fitted_on: where the pairs came from, saved with the calibration.
+        seed: the seed of the split on which errors are measured.
+        progress: called after each query with the number of scored pairs and their total.
 
     Raises:
-        CalibrationError: too few pairs, one label only, or a target out of reach.
+        CalibrationError: too few pairs, one label only, or an unreachable target.
         MissingExtraError: scikit-learn isn't installed.
-        QueryError: a query longer than the verifier's window.
+        QueryError: a query exceeds the verifier's window.
         ModelError: the verifier failed.
     """
     pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]
-    strange = [pair for pair in pairs if not isinstance(pair, LabelledPair)]
-    if strange:
+    invalid = [pair for pair in pairs if not isinstance(pair, LabelledPair)]
+    if invalid:
         wanted = "LabelledPair(query=…, passage=…, relevant=…)"
-        raise CalibrationError(f"{strange[0]!r:.80} is no labelled pair: give {wanted}")
+        raise CalibrationError(f"pairs must be of the form {wanted}, got {invalid[0]!r:.80}")
     y = np.asarray([pair.relevant for pair in pairs], dtype=np.bool_)
-    _checked(np.zeros(len(pairs)), y, method)  # before the costly part
+    _check_pairs(np.zeros(len(pairs)), y, method)  # before the costly part
     raw = raw_scores(verifier, pairs, progress)
     calibration = fit_calibration(raw, y, method=method, fitted_on=fitted_on, seed=seed)
     choice = choose_threshold(calibration.apply(raw), y, precision=precision, recall=recall)
-    held = _held_out(y, seed)
+    held_out = _split_held_out(y, seed)
     old: Calibration = verifier.calibration
     return CalibrationReport(
         calibration=calibration,
         threshold=choice.threshold,
         precision=choice.precision,
         recall=choice.recall,
-        error_before=expected_calibration_error(old.apply(raw[held]), y[held]),
+        error_before=expected_calibration_error(old.apply(raw[held_out]), y[held_out]),
         error_after=calibration.error if calibration.error is not None else float("nan"),
         auc=area_under_curve(raw, y),
         pairs=len(pairs),
@@ -152,23 +152,23 @@ def calibrate(
 def raw_scores(
     verifier: Verifier, pairs: Sequence[LabelledPair], progress: Callable[[int, int], None] | None = None
 ) -> FloatArray:
-    """A verifier's raw scores of pairs, shape (n,), in the order given; each query's pairs are scored together.
+    """Return a verifier's raw scores of pairs, shape (n,), in the order given; pairs of one query are scored together.
 
     Args:
-        verifier: gives them.
+        verifier: gives the raw scores.
         pairs: in any order.
-        progress: told after each query how many pairs are done, and of how many.
+        progress: called after each query with the number of scored pairs and their total.
     """
     by_query: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         by_query.setdefault(pair.query, []).append(i)
     raw = np.empty(len(pairs), dtype=np.float32)
-    done = 0
+    scored = 0
     for query, rows in by_query.items():
         raw[rows] = verifier.raw_scores(query, [pairs[i].passage for i in rows])
-        done += len(rows)
+        scored += len(rows)
         if progress is not None:
-            progress(done, len(pairs))
+            progress(scored, len(pairs))
     return raw
 
 
@@ -177,11 +177,11 @@ def _fit(x: npt.NDArray[np.float64], y: _Bools, method: Method) -> AnyCalibratio
 
 
 def _fit_platt(x: npt.NDArray[np.float64], y: _Bools) -> PlattCalibration:
-    """A logistic fit; each label counts a little as the other one (Platt's targets), so a clean split stays finite."""
+    """Fit a logistic curve with Platt's smoothed targets, so that separable labels give finite parameters."""
     linear_model = _sklearn("linear_model")
     spread = float(x.std())
     if np.ptp(x) == 0:
-        raise CalibrationError(f"all {x.size} raw scores are {x[0]:.6g}: this verifier doesn't tell these pairs apart")
+        raise CalibrationError(f"all {x.size} raw scores are {x[0]:.6g}: this verifier can't separate these pairs")
     z = (x - x.mean()) / spread
     n, positives = y.size, int(y.sum())
     high, low = (positives + 1) / (positives + 2), 1 / (n - positives + 2)
@@ -215,20 +215,20 @@ def _sklearn(module: str) -> ModuleType:
         raise missing_extra("scikit-learn", "models", "fitting a calibration") from cause
 
 
-def _held_out(y: _Bools, seed: int) -> _Bools:
-    """Which pairs to keep out of a first fit: the same share of each label."""
-    held = np.zeros(y.size, dtype=np.bool_)
+def _split_held_out(y: _Bools, seed: int) -> _Bools:
+    """Return which pairs to hold out of a first fit: the same share of each label."""
+    held_out = np.zeros(y.size, dtype=np.bool_)
     rng = np.random.default_rng(seed)
     for label in (True, False):
         rows = rng.permutation(np.flatnonzero(y == label))
-        held[rows[: max(1, round(HELD_OUT * rows.size))]] = True
-    return held
+        held_out[rows[: max(1, round(HELD_OUT * rows.size))]] = True
+    return held_out
 
 
-def _checked(raw: Scores, relevant: Labels, method: Method) -> tuple[npt.NDArray[np.float64], _Bools]:
+def _check_pairs(raw: Scores, relevant: Labels, method: Method) -> tuple[npt.NDArray[np.float64], _Bools]:
     if method not in LEAST_PAIRS:
-        raise CalibrationError(f"method is {method!r}: choose one of {', '.join(LEAST_PAIRS)}")
-    x, y = score_arrays(raw, relevant)
+        raise CalibrationError(f"method must be one of {', '.join(LEAST_PAIRS)}, got {method!r}")
+    x, y = check_scores(raw, relevant)
     least, few = LEAST_PAIRS[method], min(int(y.sum()), int((~y).sum()))
     if x.size < least or few < LEAST_OF_A_LABEL:
         raise CalibrationError(

@@ -1,4 +1,4 @@
-"""How raw scores become probabilities: frozen maps, saved as plain data. Fitting them is `meve.calibration.fitting`."""
+"""Calibration maps from raw scores to probabilities, saved as plain data; `meve.calibration.fitting` fits them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from meve.types import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlattCalibration:
-    """p = sigmoid(slope · raw + intercept). With 1 and 0, the plain sigmoid of a logit.
+    """The map p = sigmoid(slope · raw + intercept). With 1 and 0, the plain sigmoid of a logit.
 
     Source: Platt, Probabilistic Outputs for Support Vector Machines (1999).
 
@@ -26,37 +26,37 @@ class PlattCalibration:
     fitted_on: str = ""
     """Where the labelled pairs came from; empty for the plain sigmoid."""
     pairs: int = 0
-    """How many labelled pairs it was fitted on."""
+    """The number of labelled pairs it was fitted on."""
     error: float | None = None
-    """Expected calibration error on pairs kept out of the fit, in [0, 1]."""
+    """Expected calibration error on held-out pairs, in [0, 1]."""
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.slope) and np.isfinite(self.intercept)) or self.slope <= 0:
             raise CalibrationError(
-                f"a Platt calibration of slope {self.slope} and intercept {self.intercept} can't order anything: "
-                "the slope must be positive and both finite; fit it again on pairs of both labels"
+                f"the slope must be positive and both slope and intercept finite, "
+                f"got {self.slope} and {self.intercept}; fit the calibration again on pairs of both labels"
             )
 
     def apply(self, raw: FloatArray) -> FloatArray:
-        """Raw scores (n,) as probabilities (n,)."""
+        """Map raw scores (n,) to probabilities (n,)."""
         return sigmoid(self.slope * np.asarray(raw, dtype=np.float64) + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready."""
+        """Return plain data, JSON-ready."""
         return {"method": "platt", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsotonicCalibration:
-    """Linear between fitted points, flat beyond them; free in shape, so it wants a thousand pairs or more.
+    """A piecewise linear map between fitted points, constant beyond them; needs a thousand pairs or more.
 
     Source: Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability Estimates (2002).
     """
 
     raw: tuple[float, ...]
-    """Raw scores, rising."""
+    """Raw scores, strictly increasing."""
     probability: tuple[float, ...]
-    """Their probabilities, never falling, in [0, 1]."""
+    """Their probabilities in [0, 1], never decreasing."""
     fitted_on: str = ""
     pairs: int = 0
     error: float | None = None
@@ -67,24 +67,21 @@ class IsotonicCalibration:
         if not sound or (np.diff(x) <= 0).any() or (np.diff(p) < 0).any() or p.min() < 0 or p.max() > 1:
             raise CalibrationError(
                 f"an isotonic calibration needs rising raw scores and probabilities in [0, 1] that never fall, "
-                f"as many of the one as of the other: got {x.size} and {p.size}; fit it again"
+                f"equally many, got {x.size} and {p.size}; fit it again"
             )
 
     def apply(self, raw: FloatArray) -> FloatArray:
-        """Raw scores (n,) as probabilities (n,)."""
+        """Map raw scores (n,) to probabilities (n,)."""
         return np.asarray(np.interp(np.asarray(raw, dtype=np.float64), self.raw, self.probability), dtype=np.float32)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready."""
-        kept = {"fitted_on": self.fitted_on, "pairs": self.pairs, "error": self.error}
-        return {"method": "isotonic", "raw": list(self.raw), "probability": list(self.probability), **kept}
+        """Return plain data, JSON-ready."""
+        origin = {"fitted_on": self.fitted_on, "pairs": self.pairs, "error": self.error}
+        return {"method": "isotonic", "raw": list(self.raw), "probability": list(self.probability), **origin}
 
 
-def account(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a trace tells of a calibration's `to_dict`: method, numbers, and on what it was fitted.
-
-    The points of an isotonic one are left out.
-    """
+def summarize_calibration(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trace's summary of a calibration's `to_dict`: everything but isotonic points."""
     return {name: value for name, value in data.items() if isinstance(value, str | int | float)}
 
 
@@ -95,7 +92,7 @@ def calibration_from_dict(data: Mapping[str, Any]) -> AnyCalibration:
     """Read what `to_dict` wrote.
 
     Raises:
-        CalibrationError: another method, or values that are missing or can't be.
+        CalibrationError: an unknown method, or values that are missing or invalid.
     """
     values = dict(data)
     method = values.pop("method", None)
@@ -107,4 +104,4 @@ def calibration_from_dict(data: Mapping[str, Any]) -> AnyCalibration:
             return IsotonicCalibration(**values)
     except (TypeError, KeyError) as cause:
         raise CalibrationError(f"a {method} calibration with values {sorted(values)} can't be read: {cause}") from cause
-    raise CalibrationError(f"calibration method is {method!r}: known are 'platt' and 'isotonic'")
+    raise CalibrationError(f"calibration method must be 'platt' or 'isotonic', got {method!r}")

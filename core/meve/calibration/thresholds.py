@@ -1,4 +1,4 @@
-"""Chooses the threshold that reaches a precision or a recall on labelled pairs."""
+"""Chooses the threshold that reaches a given precision or recall on labelled pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ Labels: TypeAlias = Sequence[bool] | npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdChoice:
-    """A threshold on probabilities, and what it does to the pairs that it was chosen on."""
+    """A threshold on probabilities, with its precision and recall on the pairs it was chosen on."""
 
     threshold: float
-    """Keep a passage whose probability is this or more; in [0, 1]."""
+    """Passages with at least this probability are kept; in [0, 1]."""
     precision: float
     """The share of kept pairs that are relevant, in [0, 1]."""
     recall: float
@@ -36,24 +36,24 @@ def choose_threshold(
     precision: float | None = None,
     recall: float | None = None,
 ) -> ThresholdChoice:
-    """The threshold that reaches what is asked for; among those that do, the one with the best F1.
+    """Return the threshold with the best F1 among those that reach the targets.
 
     Args:
         probabilities: of pairs, shape (n,), in [0, 1].
         relevant: whether each pair is relevant, shape (n,).
-        precision: the least share of kept pairs that must be relevant, in (0, 1]; None for any.
-        recall: the least share of relevant pairs that must be kept, in (0, 1]; None for any.
+        precision: the minimum share of kept pairs that are relevant, in (0, 1]; None for any.
+        recall: the minimum share of relevant pairs that are kept, in (0, 1]; None for any.
 
     Raises:
-        CalibrationError: no pairs, one label only, NaN, lengths that differ, or a target that no threshold reaches;
-            the message names the best that can be reached.
+        CalibrationError: no pairs, one label only, NaN, lengths that differ, or an unreachable target; the message
+            names the best reachable value.
     """
-    p, y = score_arrays(probabilities, relevant)
+    p, y = check_scores(probabilities, relevant)
     if p.min() < 0 or p.max() > 1:
-        raise CalibrationError(f"probabilities lie between {p.min():.4g} and {p.max():.4g}: calibrate them into [0, 1]")
+        raise CalibrationError(f"probabilities must be in [0, 1], got {p.min():.4g} to {p.max():.4g}: calibrate first")
     for name, target in (("precision", precision), ("recall", recall)):
         if target is not None and not (isinstance(target, Real) and 0 < target <= 1):
-            raise CalibrationError(f"{name} is {target!r}: give a target above 0, and 1 at most")
+            raise CalibrationError(f"{name} must be above 0 and at most 1, got {target!r}")
     thresholds, kept = np.unique(-p, return_counts=True)
     kept = np.cumsum(kept)
     hits = np.cumsum(y[np.argsort(-p, kind="stable")])[kept - 1]
@@ -69,13 +69,13 @@ def choose_threshold(
 
 
 def choose_balanced(probabilities: Scores, relevant: Labels) -> float:
-    """The threshold with the highest balanced accuracy: the mean of the shares of both labels that it gets right.
+    """Return the threshold with the highest balanced accuracy, halfway between two probabilities.
 
-    Halfway between two probabilities, so that it doesn't hang on one of them.
+    Balanced accuracy is the mean of the shares of both labels that are classified correctly.
 
     Args:
         probabilities: shape (n,), in [0, 1].
-        relevant: the labels, shape (n,).
+        relevant: shape (n,).
 
     Raises:
         CalibrationError: no pairs, one label only, NaN, or lengths that differ.
@@ -83,18 +83,18 @@ def choose_balanced(probabilities: Scores, relevant: Labels) -> float:
     >>> choose_balanced([0.1, 0.2, 0.6, 0.8], [False, False, True, True])
     0.4
     """
-    p, y = score_arrays(probabilities, relevant)
+    p, y = check_scores(probabilities, relevant)
     order = np.argsort(p, kind="stable")
     p, y = p[order], y[order]
-    below = np.concatenate([[0], np.cumsum(~y)]) / (~y).sum()  # of the first n, rightly turned down
+    below = np.concatenate([[0], np.cumsum(~y)]) / (~y).sum()  # of the first n, correctly rejected
     above = 1 - np.concatenate([[0], np.cumsum(y)]) / y.sum()
     edges = np.concatenate([[0.0], (p[1:] + p[:-1]) / 2, [1.0]])
-    cuts = np.concatenate([[True], p[1:] > p[:-1], [True]])  # between equal ones nothing can be cut
+    cuts = np.concatenate([[True], p[1:] > p[:-1], [True]])  # no threshold separates equal probabilities
     return float(edges[int(np.argmax(np.where(cuts, below + above, -1.0)))])
 
 
 def area_under_curve(raw: Scores, relevant: Labels) -> float:
-    """How often a relevant pair outscores another one, ties counted half; in [0, 1], 0.5 is chance.
+    """Return the probability that a relevant pair outscores another one, ties counted half; in [0, 1], 0.5 is chance.
 
     Raises:
         CalibrationError: no pairs, one label only, NaN, or lengths that differ.
@@ -104,15 +104,15 @@ def area_under_curve(raw: Scores, relevant: Labels) -> float:
     >>> area_under_curve([0.1, 0.4, 0.4, 0.9], [False, False, True, True])
     0.875
     """
-    x, y = score_arrays(raw, relevant)
+    x, y = check_scores(raw, relevant)
     _, where, counts = np.unique(x, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[where]
     positives = int(y.sum())
     return float((ranks[y].sum() - positives * (positives + 1) / 2) / (positives * (y.size - positives)))
 
 
-def score_arrays(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Scores and labels as arrays (n,) that can be used.
+def check_scores(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return scores and labels as arrays (n,), after checking them.
 
     Raises:
         CalibrationError: no pairs, one label only, NaN, or lengths that differ.
@@ -123,11 +123,11 @@ def score_arrays(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float
     if not np.isfinite(x).all():
         raise CalibrationError(f"{int((~np.isfinite(x)).sum())} of {x.size} scores are NaN or infinite: leave them out")
     if not np.isin(y, (0, 1)).all():
-        raise CalibrationError("labels must be True or False, one for each score")
+        raise CalibrationError("labels must be True or False")
     y = y.astype(np.bool_)
     if y.all() or not y.any():
         only = "no pairs" if not y.size else f"{y.size} pairs, all {'relevant' if y.all() else 'not relevant'}"
-        raise CalibrationError(f"{only}: both relevant pairs and others are needed")
+        raise CalibrationError(f"relevant and irrelevant pairs are needed, got {only}")
     return x, y
 
 
@@ -140,4 +140,4 @@ def _unreachable(
         best = f"at recall {recall} the best precision is {precisions[rows].max():.4f}"
     else:
         best = f"the best precision is {precisions.max():.4f}"
-    return f"no threshold reaches {wanted} on these pairs: {best}; ask for less, or use a stronger verifier"
+    return f"no threshold reaches {wanted} on these pairs: {best}; lower the target, or use a stronger verifier"

@@ -204,7 +204,7 @@ def memory(
     seed: Seed = 42,
     embedder: Embedder = None,
 ) -> None:
-    """Measure what memory promises. Covers expiry, isolation, false facts, tags, contradictions, prompt size and sensitivity."""
+    """Measure what memory promises. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryOptions, run_memory

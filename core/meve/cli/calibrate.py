@@ -12,8 +12,8 @@ from meve.cli._requirements import require_for_calibrate
 from meve.errors import StorageError
 
 if TYPE_CHECKING:
-    from meve.cli._labelled_pairs import PairFile
     from meve.calibration.fitting import CalibrationReport
+    from meve.cli._labelled_pairs import PairFile
     from meve.cli._render import Advance
 
 Method = Literal["platt", "isotonic"]

@@ -79,7 +79,7 @@ def print_answer(number: int, question: "Question", context: "Context") -> None:
 def explain_abstention(question: "Question", context: "Context") -> str:
     """Return a message for a question without a verified context."""
     message = "No verified context: an application should say that it doesn't know."
-    if not question.answered:
+    if not question.answerable:
         message += " That is right: the language reference doesn't answer it."
     else:
         message += " That is wrong: the language reference answers it, but the verifier missed it."

@@ -1,1 +1,1 @@
-"""The parts that the phases are made of: one file a part, heavy imports inside."""
+"""Embedders, verifiers, indexes, token counters and entity detectors; heavy libraries are imported on first use."""

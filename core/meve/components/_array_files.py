@@ -1,4 +1,4 @@
-"""One file an index: named arrays and a header of plain data, in NumPy's own `.npz` format, checksummed."""
+"""Index files: named arrays and a header of plain data, in NumPy's checksummed `.npz` format."""
 
 import json
 import zipfile
@@ -13,13 +13,13 @@ import numpy.typing as npt
 from meve.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, MeveError, StorageError
 
 FORMAT = 1
-"""Counts the layouts of these files; a reader refuses those that it doesn't know."""
+"""The version of the file layout; readers refuse other versions."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write one new file. Writing under another name first, and renaming, is the caller's business.
+    """Write arrays and a header to one new file. The caller makes this atomic, by renaming a temporary file.
 
     Raises:
         StorageError: the file can't be written.
@@ -33,36 +33,36 @@ def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappi
 
 
 def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Read the header and the arrays back, checksums checked.
+    """Read the header and the arrays, and check the checksums.
 
     Raises:
-        IndexNotFoundError: no such file.
-        IndexCorruptError: a file that is cut short, altered, or no such file at all.
+        IndexNotFoundError: the file doesn't exist.
+        IndexCorruptError: the file is truncated, altered or not an index file.
         IndexMismatchError: an index of another kind, or of a later format.
     """
-    with corrupt(path):
+    with report_corruption(path):
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays: Arrays = {name: archive[name] for name in archive.files}
         except FileNotFoundError as cause:
             raise IndexNotFoundError(f"no index at {path}") from cause
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
-        found, layout = header.pop("meve"), header.pop("format")
-    if found != kind:
-        raise IndexMismatchError(f"{path} holds an index of kind {found!r}, and not {kind!r}")
-    if layout != FORMAT:
+        stored_kind, stored_format = header.pop("meve"), header.pop("format")
+    if stored_kind != kind:
+        raise IndexMismatchError(f"{path} holds an index of kind {stored_kind!r}, expected {kind!r}")
+    if stored_format != FORMAT:
         raise IndexMismatchError(
-            f"{path} has format {layout!r}; this version of MeVe reads {FORMAT}: upgrade or rebuild"
+            f"{path} has format {stored_format!r}; this version of MeVe reads {FORMAT}: upgrade or rebuild"
         )
     return header, arrays
 
 
 @contextmanager
-def corrupt(path: Path) -> Iterator[None]:
-    """Name the file in whatever goes wrong while its content is taken apart."""
+def report_corruption(path: Path) -> Iterator[None]:
+    """Raise any error of the block as an `IndexCorruptError` that names the file; errors of MeVe pass unchanged."""
     try:
         yield
     except MeveError:
         raise
     except (Exception, zipfile.BadZipFile) as cause:
-        raise IndexCorruptError(f"{path} is damaged or no index of MeVe ({type(cause).__name__}: {cause})") from cause
+        raise IndexCorruptError(f"{path} is damaged or not an index ({type(cause).__name__}: {cause})") from cause

@@ -160,7 +160,7 @@ def check_new_rows(rows: RowArray, existing: Mapping[int, object]) -> RowArray:
     return keys
 
 
-def check_known_rows(rows: RowArray, positions_by_row: Mapping[int, object]) -> RowArray:
+def check_known_rows(rows: RowArray, known: Mapping[int, object]) -> RowArray:
     """Return the keys as int64 of shape (n,), after checking that each exists and is unique.
 
     Raises:
@@ -170,9 +170,9 @@ def check_known_rows(rows: RowArray, positions_by_row: Mapping[int, object]) -> 
     keys = as_row_array(rows)
     seen: set[int] = set()
     for key in keys.tolist():
-        if key in seen or key not in positions_by_row:
+        if key in seen or key not in known:
             problem = "is given twice" if key in seen else "doesn't exist"
-            raise UnknownIdError(f"row {key} {problem} (the index holds {len(positions_by_row)} rows): nothing was removed")
+            raise UnknownIdError(f"row {key} {problem}: nothing was removed")
         seen.add(key)
     return keys
 

@@ -4,9 +4,7 @@ from meve.errors import ModelError, wrap_errors
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of an English text, in order; together they are all of it but white space between them.
-
-    Halves of characters, as streams that were cut leave them, are in none.
+    """Return the sentences of an English text, in order; only white space between them and lone surrogates are dropped.
 
     Raises:
         ModelError: the text can't be split.

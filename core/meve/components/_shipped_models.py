@@ -1,4 +1,4 @@
-"""What was fitted with the verifier that ships, and holds for it alone, under the calibration that it ships with."""
+"""Loads the sufficiency estimator and the prior that ship with the bundled verifier and hold for it alone."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SUFFICIENCY, PRIOR = "sufficiency.json", "prior.json"
 
 
 def find_shipped_estimator(verifier: Verifier) -> Estimator | None:
-    """The estimate of sufficiency for the verifier that ships; None for another, or other probabilities.
+    """Return the sufficiency estimator for the bundled verifier; None for another verifier or calibration.
 
     Raises:
         ModelError: the installed file can't be read.
@@ -26,7 +26,7 @@ def find_shipped_estimator(verifier: Verifier) -> Estimator | None:
 
 
 def load_estimator(name: str, calibration: Mapping[str, Any]) -> SufficiencyEstimator | None:
-    """The same for a verifier of that name and calibration, which needn't be loaded.
+    """Return the sufficiency estimator for a verifier's name and calibration, without loading the verifier.
 
     Raises:
         ModelError: the installed file can't be read.
@@ -37,7 +37,7 @@ def load_estimator(name: str, calibration: Mapping[str, Any]) -> SufficiencyEsti
 
 
 def find_shipped_prior(embedder: Embedder, verifier: Verifier) -> Prior | None:
-    """The prior for the embedder and the verifier that ship; None for others, or other probabilities.
+    """Return the prior for the bundled embedder and verifier; None for others, or another calibration.
 
     Raises:
         ModelError: the installed file can't be read.
@@ -54,8 +54,8 @@ def _as_shipped(name: str, calibration: Mapping[str, Any]) -> bool:
 
 @cache
 def _calibration() -> dict[str, Any] | None:
-    found = load_calibration_file(shipped_folder())
-    return found.to_dict() if found is not None else None
+    calibration = load_calibration_file(shipped_folder())
+    return calibration.to_dict() if calibration is not None else None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Where a text longer than a model's window may be split, so that nothing is ever cut unsaid."""
+"""Counts a text's tokens and splits texts that exceed a model's window, so that nothing is truncated."""
 
 import json
 from collections.abc import Sequence
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Spans = Sequence[tuple[int, int]]
-"""Where each token of a text stands in it: start and end, in characters."""
+"""The start and end of each token in the text, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPiece:
-    """A stretch of a text that fits a model's window."""
+    """A part of a text that fits a model's window."""
 
     text: str
     tokens: int
-    """Its tokens, without special ones; at least 1, so that it can be a weight."""
+    """The number of its tokens without special ones; at least 1, so that it can serve as a weight."""
 
 
 class TextSplitter:
-    """Counts a text's tokens, and splits it where it has too many. Safe to share between threads.
+    """Counts a text's tokens and splits it where it has too many. Threads may share it.
 
     Args:
-        tokenizer: a `tokenizers.Tokenizer` that neither cuts nor pads. It is never changed.
+        tokenizer: a `tokenizers.Tokenizer` without truncation and padding; never changed.
     """
 
     def __init__(self, tokenizer: "Tokenizer") -> None:
@@ -36,18 +36,18 @@ class TextSplitter:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: object) -> Self:
-        """From a tokenizer of `transformers` or `tokenizers`: a copy, with the cutting and padding of its file undone.
+        """Make a splitter from a copy of a `transformers` or `tokenizers` tokenizer, without truncation and padding.
 
         Raises:
-            ModelError: a tokenizer that can't tell where in the text its tokens stand.
+            ModelError: the tokenizer can't report the position of its tokens in the text.
         """
         from tokenizers import Tokenizer
 
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not isinstance(backend, Tokenizer):
             raise ModelError(
-                f"the tokenizer {type(tokenizer).__name__} can't tell where its tokens stand in a text, so long texts "
-                "could only be cut unsaid: use a model with a tokenizer.json (a 'fast' tokenizer)"
+                f"the tokenizer {type(tokenizer).__name__} can't report token positions, so long texts "
+                "would be truncated: use a model with a tokenizer.json (a 'fast' tokenizer)"
             )
         with wrap_errors(ModelError, f"copying the tokenizer {type(tokenizer).__name__}"):
             copy = Tokenizer.from_str(backend.to_str())
@@ -57,11 +57,11 @@ class TextSplitter:
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:
-        """From the tokenizer.json of a model's folder.
+        """Make a splitter from the tokenizer.json in a model's folder.
 
         Raises:
-            ModelNotFoundError: there is none.
-            ModelError: it can't be read.
+            ModelNotFoundError: the folder has no tokenizer.json.
+            ModelError: the file can't be read.
         """
         from tokenizers import Tokenizer
 
@@ -72,39 +72,40 @@ class TextSplitter:
             return cls.from_tokenizer(Tokenizer.from_file(str(file)))
 
     def count_special(self, *, pair: bool = False) -> int:
-        """How many special tokens the model adds around a text, or around a pair of texts."""
+        """Return how many special tokens the model adds to a text, or to a pair of texts."""
         return int(self.tokenizer.num_special_tokens_to_add(pair))
 
     def find_spans(self, text: str) -> Spans:
-        """Where each token stands in the text."""
+        """Return the start and end of each token in the text."""
         offsets: Spans = self.tokenizer.encode(text, add_special_tokens=False).offsets
         return offsets
 
     def count(self, text: str) -> int:
-        """The number of tokens, without special ones."""
+        """Return the number of tokens, without special ones."""
         return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The number of tokens of each text, without special ones, in the order given."""
+        """Return the number of tokens of each text, without special ones, in the order given."""
         return [len(e.ids) for e in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def split(self, text: str, limit: int, overlap: int = 0) -> list[TextPiece]:
-        """The text in stretches of at most `limit` tokens, cut between words where that costs under half a stretch.
+        """Split a text into pieces of at most `limit` tokens, between words where that costs less than half a piece.
 
-        Together they hold every word of the text. Each is counted by itself, since a tokenizer may see a stretch
-        otherwise than it saw the whole.
+        Together the pieces hold every word of the text. Tokens are counted per piece, since a tokenizer may split a
+        piece differently from the whole text.
 
         Args:
-            text: what to split; one that fits comes back whole, as it is.
-            limit: the most tokens of a stretch, without special ones; 1 or more.
-            overlap: about how many tokens a stretch repeats of the one before; below half of `limit`.
+            text: the text; one that fits is returned unchanged as one piece.
+            limit: the maximum number of tokens of a piece, without special ones; at least 1.
+            overlap: about how many tokens a piece repeats from the one before; less than half of `limit`.
 
         Raises:
-            ConfigurationError: a limit or an overlap out of range.
+            ConfigurationError: `limit` or `overlap` is out of range.
         """
         if limit < 1 or not 0 <= 2 * overlap < max(limit, 1):
-            raise ConfigurationError(f"windows of {limit} tokens that overlap by {overlap} can't be: the limit must be "
-                                     "1 or more, and the overlap under half of it")  # fmt: skip
+            raise ConfigurationError(
+                f"limit must be at least 1 and overlap less than half of it, got {limit} and {overlap}"
+            )
         token_spans = self.find_spans(text)
         if len(token_spans) <= limit:
             return [TextPiece(text=text, tokens=max(len(token_spans), 1))]
@@ -119,7 +120,7 @@ class TextSplitter:
         return pieces
 
     def _next_piece(self, text: str, token_spans: Spans, first: int, limit: int) -> tuple[int, TextPiece]:
-        """The longest stretch from token `first` on that fits, and the token that follows it."""
+        """Return the longest piece from token `first` on that fits, and the token after it."""
         last = min(first + limit, len(token_spans))
         while True:
             if last < len(token_spans):
@@ -132,7 +133,7 @@ class TextSplitter:
 
 
 def _find_word_start(token_spans: Spans, token: int, least: int) -> int:
-    """The last token at or before `token`, but not before `least`, that starts a word; `token` if none does."""
+    """Return the last token from `token` back to `least` that starts a word; `token` if none does."""
     for at in range(token, least - 1, -1):
         if token_spans[at][0] > token_spans[at - 1][1]:
             return at
@@ -140,20 +141,20 @@ def _find_word_start(token_spans: Spans, token: int, least: int) -> int:
 
 
 def read_window(folder: Path) -> int:
-    """How many tokens a model reads at once, special ones included, by config.json and tokenizer_config.json.
+    """Return how many tokens a model reads at once, special ones included, from its configuration files.
 
     Raises:
-        ModelError: a file that can't be read, or neither states it.
+        ModelError: a file can't be read, or neither states the length.
     """
     config, tokenizer = read_json(folder / "config.json"), read_json(folder / "tokenizer_config.json")
     return find_window(config, tokenizer.get("model_max_length"), str(folder))
 
 
 def find_window(config: dict[str, Any], tokenizer_length: object, name: str) -> int:
-    """The smaller of what the positions and the tokenizer allow; RoBERTa's positions start after its padding id.
+    """Return the smaller of what the model's positions and its tokenizer allow.
 
     Raises:
-        ModelError: neither states it.
+        ModelError: neither states a length.
     """
     sizes = []
     positions = config.get("max_position_embeddings")
@@ -163,12 +164,12 @@ def find_window(config: dict[str, Any], tokenizer_length: object, name: str) -> 
     if isinstance(tokenizer_length, int | float) and 0 < tokenizer_length < 1_000_000:
         sizes.append(int(tokenizer_length))
     if not sizes:
-        raise ModelError(f"{name} doesn't say how many tokens it reads at once: give max_length")
+        raise ModelError(f"{name} doesn't state how many tokens it reads at once: give max_length")
     return min(sizes)
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file; empty where there is no such file.
+    """Return the JSON object in a file; empty if the file doesn't exist.
 
     Raises:
         ModelError: the file can't be read, or holds no JSON object.

@@ -1,4 +1,4 @@
-"""Can a context carry an answer? A fitted estimate, from what the verifier said and which words are covered."""
+"""A fitted estimate of whether a context can carry an answer, from verifier scores and word coverage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,26 +12,25 @@ from meve.errors import CalibrationError, ConfigurationError, missing_extra
 from meve.types import ContextPassage
 
 EDGE = 1e-3
-"""Probabilities are kept so far from 0 and 1 before their logit is taken."""
+"""Probabilities are clipped to [EDGE, 1 - EDGE] before their logit is taken."""
 FEWEST = 40
-"""Contexts, half of each kind, below which nothing is fitted."""
+"""The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
 
 FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked")
 
 
-def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
-    """What the estimate goes by.
+def extract_features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
+    """Return the features of the estimate.
 
     Args:
         query: the question.
-        passages: of the context, with the verifier's probabilities as scores.
+        passages: the passages of the context, with the verifier's probabilities as scores.
 
     Returns:
-        `best`, `second`: the logits of the two highest probabilities (of none: that of 0.001). `verified`: the
-        logarithm of one and how many are verified. `sum`: that of one and the sum of probabilities. `coverage`,
-        `best_coverage`: the shares of the question's content words, in [0, 1], that stand in the verified passages,
-        and in the best passage. `asked`: the logarithm of one and how many content words the question has, since a long
-        one mostly asks for more than one thing.
+        `best`, `second`: the logits of the two highest probabilities (0.001 where there is none). `verified`: log(1 +
+        number of verified passages). `sum`: log(1 + sum of probabilities). `coverage`, `best_coverage`: the shares in
+        [0, 1] of the question's content words found in the verified passages, and in the best passage. `asked`: log(1 +
+        number of content words in the question), since a long question mostly asks for several things.
     """
     ranked = sorted(passages, key=lambda p: -(p.score or 0.0))
     scores = [min(max(p.score or 0.0, EDGE), 1 - EDGE) for p in ranked] + [EDGE, EDGE]
@@ -55,38 +54,40 @@ def features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SufficiencyEstimator:
-    """p = sigmoid(weights · features + intercept); for the verifier that it was fitted with, and no other."""
+    """A logistic estimate, sigmoid(weights · features + intercept), valid only for the verifier it was fitted with."""
 
     name: str
     verifier: str
-    """Whose probabilities it was fitted on."""
+    """The name of the verifier whose probabilities it was fitted on."""
     weights: Mapping[str, float]
-    """One for each of `FEATURES`."""
+    """One weight for each of `FEATURES`."""
     intercept: float
     threshold: float = 0.5
-    """From which on a context is called sufficient, in [0, 1]."""
+    """The estimate in [0, 1] from which a context counts as sufficient."""
     fitted_on: str = ""
     contexts: int = 0
     measured: Mapping[str, float] = field(default_factory=dict)
-    """Balanced accuracy on contexts kept out of the fit, by set."""
+    """Balanced accuracy on contexts held out of the fit, by data set."""
 
     def __post_init__(self) -> None:
         values = [*self.weights.values(), self.intercept]
         if set(self.weights) != set(FEATURES) or not np.isfinite(values).all() or not 0 <= self.threshold <= 1:
             raise ConfigurationError(
                 f"the sufficiency estimate {self.name!r} needs a finite weight for each of {', '.join(FEATURES)}, and "
-                f"a threshold from 0 to 1: got {sorted(self.weights)} and {self.threshold}; fit it again"
+                f"a threshold from 0 to 1, got {sorted(self.weights)} and {self.threshold}; fit it again"
             )
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
-        """The probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
+        """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
         if not passages:
             return 0.0
-        found = features(query, passages)
-        return float(1 / (1 + np.exp(-(sum(self.weights[name] * found[name] for name in FEATURES) + self.intercept))))
+        features = extract_features(query, passages)
+        return float(
+            1 / (1 + np.exp(-(sum(self.weights[name] * features[name] for name in FEATURES) + self.intercept)))
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready."""
+        """Return plain data, JSON-ready."""
         return asdict(self)
 
     @classmethod
@@ -94,7 +95,7 @@ class SufficiencyEstimator:
         """Read what `to_dict` wrote.
 
         Raises:
-            ConfigurationError: values that are missing, unknown or can't be.
+            ConfigurationError: values are missing, unknown or invalid.
         """
         try:
             return cls(**data)
@@ -110,23 +111,25 @@ def fit_sufficiency(
     verifier: str,
     fitted_on: str = "",
 ) -> SufficiencyEstimator:
-    """Fit the estimate to contexts of which it is known whether they carry an answer.
+    """Fit the estimate to contexts labelled as sufficient or not.
 
-    Empty ones teach it nothing, since it is never asked of them. But they count where the threshold is chosen, as what
-    they are called: insufficient.
+    Empty contexts are left out of the fit, since the estimate is 0 for them. They count as insufficient when the
+    threshold is chosen.
 
     Args:
         contexts: questions, each with the passages of its context.
-        sufficient: whether each context is.
-        name: what the estimate is called.
-        verifier: the name of the verifier that judged.
+        sufficient: whether each context is sufficient.
+        name: the name of the estimate.
+        verifier: the name of the verifier that scored the passages.
         fitted_on: where the contexts came from.
 
     Raises:
-        CalibrationError: too few contexts that aren't empty, or of one kind only.
+        CalibrationError: too few contexts that aren't empty, or too few of one kind.
         MissingExtraError: scikit-learn isn't installed.
     """
-    pairs = [(features(q, passages), y) for (q, passages), y in zip(contexts, sufficient, strict=True) if passages]
+    pairs = [
+        (extract_features(q, passages), y) for (q, passages), y in zip(contexts, sufficient, strict=True) if passages
+    ]
     y = np.array([label for _, label in pairs], dtype=np.bool_)
     if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:
         raise CalibrationError(
@@ -136,7 +139,7 @@ def fit_sufficiency(
         from sklearn.linear_model import LogisticRegression
     except ImportError as cause:
         raise missing_extra("scikit-learn", "models", "fitting a sufficiency estimate") from cause
-    x = np.array([[found[each] for each in FEATURES] for found, _ in pairs])
+    x = np.array([[features[each] for each in FEATURES] for features, _ in pairs])
     mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
     model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced").fit((x - mean) / spread, y)
     weights = model.coef_[0] / spread

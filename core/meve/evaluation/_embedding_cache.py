@@ -67,7 +67,7 @@ class QueryCachingEmbedder(WrappedEmbedder):
         return self._inner.embed_passages(texts)
 
 
-class CachedEmbedder(WrappedEmbedder):
+class DiskCachedEmbedder(WrappedEmbedder):
     """An embedder that caches passage vectors in a SQLite file; queries are embedded each time, so that they are timed.
 
     Evaluations can share the file, one at a time, and so can models: the key is the model's name with the text.

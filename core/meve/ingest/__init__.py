@@ -1,9 +1,9 @@
-"""Files into passages: read, cut by their structure, and kept in step with an index."""
+"""Ingestion: read files, split them into passages by structure, and keep an index up to date."""
 
 from meve.ingest._file_kinds import Kind, kind_of
 from meve.ingest._file_readers import MAX_BYTES, FileText, read_text
-from meve.ingest._file_walk import Found, find_files
-from meve.ingest._passages import Cut, cut
+from meve.ingest._file_walk import FolderListing, find_files
+from meve.ingest._passages import FilePassages, split_file
 from meve.ingest.chunking import Chunk, Chunker, Chunking
 from meve.ingest.folder import ingest, last_chunking
 from meve.ingest.report import IngestReport, SkippedFile
@@ -13,16 +13,16 @@ __all__ = [
     "Chunk",
     "Chunker",
     "Chunking",
-    "Cut",
+    "FilePassages",
     "FileText",
-    "Found",
+    "FolderListing",
     "IngestReport",
     "Kind",
     "SkippedFile",
-    "cut",
     "find_files",
     "ingest",
     "kind_of",
     "last_chunking",
     "read_text",
+    "split_file",
 ]

@@ -1,4 +1,4 @@
-"""Which kind of file is this? Told by its name alone; what it holds is checked when it is read."""
+"""Determines the kind of a file by its name; the content is checked when the file is read."""
 
 from pathlib import PurePosixPath
 from typing import Literal
@@ -17,7 +17,7 @@ SUFFIXES: dict[str, Kind] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-"""Suffixes of the kinds with a structure of their own."""
+"""The file kind of each suffix with a structure of its own."""
 
 LANGUAGES: dict[str, str] = {
     ".py": "python",
@@ -47,11 +47,11 @@ LANGUAGES: dict[str, str] = {
     ".ts": "typescript",
     ".tsx": "tsx",
 }
-"""Suffixes of source code that a tree-sitter grammar exists for here, with the grammar's name."""
+"""The tree-sitter grammar of each source code suffix."""
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a file, by its name. What nothing else is known of is plain text.
+    """Return the kind of a file by its name; plain text if the suffix is unknown.
 
     >>> kind_of("guide/install.md"), kind_of("setup.py"), kind_of("LICENSE")
     ('markdown', 'code', 'text')
@@ -61,5 +61,5 @@ def kind_of(name: str) -> Kind:
 
 
 def language_of(name: str) -> str | None:
-    """The grammar that fits a file's name, or None."""
+    """Return the grammar for a file's name, or None."""
     return LANGUAGES.get(PurePosixPath(name).suffix.lower())

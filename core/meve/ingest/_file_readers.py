@@ -1,4 +1,4 @@
-"""From a file to its text, or to the reason why not. Encodings are never guessed."""
+"""Reads a file's text, or reports why it can't be read. Encodings are never guessed."""
 
 import codecs
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from meve.errors import IngestError
 
 MAX_BYTES = 20_000_000
-"""A larger file is refused, unless the caller allows more."""
+"""The default size limit of a file, in bytes."""
 
 MAGIC: dict[bytes, str] = {
     b"%PDF-": "a PDF",
@@ -25,32 +25,32 @@ MAGIC: dict[bytes, str] = {
     b"MZ\x90\x00": "a Windows program",
     b"SQLite format 3\x00": "an SQLite database",
 }
-"""How well-known binary files begin."""
+"""The first bytes of well-known binary files."""
 
 SVG = re.compile(r"\ufeff?(?:<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|\s)*<svg[\s>]", re.DOTALL | re.IGNORECASE)
-"""How a drawing begins, whatever its name."""
+"""The beginning of an SVG drawing, whatever its file name."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText:
-    """A file that could be read."""
+    """The text of a file, with size, time and hash."""
 
     text: str
-    """Its text, without a byte order mark, newlines as line feeds: the characters that offsets count."""
+    """The text, without byte order mark, newlines as line feeds; offsets count its characters."""
     size: int
-    """Bytes."""
+    """The size in bytes."""
     mtime_ns: int
-    """When it was last changed, in nanoseconds, as the file system says; taken before it was read."""
+    """The modification time in nanoseconds, taken before the file was read."""
     sha256: str
-    """Of its bytes."""
+    """The digest of the bytes."""
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
     """Read a UTF-8 file.
 
     Raises:
-        IngestError: it is missing, a broken link, no regular file, forbidden, larger than `max_bytes`, binary,
+        IngestError: the file is missing, a broken link, not a regular file, forbidden, larger than `max_bytes`, binary,
             or not UTF-8.
     """
     import hashlib
@@ -66,17 +66,17 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """What the file system says of a file, without reading it."""
+    """The size and time of a file, from the file system."""
 
     size: int
     mtime_ns: int
 
 
-def state_of(path: Path) -> FileState:
-    """Size and time of a regular file; links are followed.
+def read_state(path: Path) -> FileState:
+    """Return the size and time of a regular file; links are followed.
 
     Raises:
-        IngestError: it is missing, a broken link, no regular file, or forbidden.
+        IngestError: the file is missing, a broken link, not a regular file, or forbidden.
     """
     try:
         info = path.stat()
@@ -84,36 +84,36 @@ def state_of(path: Path) -> FileState:
         reason = f"a broken link, to {path.readlink()}" if path.is_symlink() else "there is no such file"
         raise IngestError(reason) from cause
     except (OSError, ValueError) as cause:
-        raise IngestError(_because(cause)) from cause
+        raise IngestError(_describe_error(cause)) from cause
     if not stat.S_ISREG(info.st_mode):
         raise IngestError("not a regular file (a pipe, a socket or a device)")
     return FileState(size=info.st_size, mtime_ns=info.st_mtime_ns)
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileState]:
-    """A regular file's bytes, and its state from before they were read.
+    """Return a regular file's bytes, and its state before the read.
 
     Raises:
-        IngestError: see `state_of`; or larger than `max_bytes`.
+        IngestError: see `read_state`; or larger than `max_bytes`.
     """
-    info = state_of(path)
+    info = read_state(path)
     if info.size > max_bytes:
         raise IngestError(_too_large(f"{info.size:,}", max_bytes))
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as cause:
-        raise IngestError(_because(cause)) from cause
+        raise IngestError(_describe_error(cause)) from cause
     if len(data) > max_bytes:
         raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
     return data, info
 
 
 def decode(data: bytes) -> str:
-    """Bytes as text: UTF-8, with or without a byte order mark; all newlines become line feeds.
+    """Decode UTF-8, with or without a byte order mark; all newlines become line feeds.
 
     Raises:
-        IngestError: binary, a drawing, or not UTF-8; the message says at which byte.
+        IngestError: binary, SVG, or not UTF-8; the message names the byte.
     """
     for magic, name in MAGIC.items():
         if data.startswith(magic):
@@ -136,7 +136,7 @@ def _too_large(size: str, max_bytes: int) -> str:
     return f"too large: {size} bytes, over the limit of {max_bytes:,}; split it, or allow more with max_bytes"
 
 
-def _because(cause: Exception) -> str:
+def _describe_error(cause: Exception) -> str:
     if isinstance(cause, PermissionError):
         return "permission denied"
     return (getattr(cause, "strerror", None) or str(cause)).lower()

@@ -1,4 +1,4 @@
-"""Which files of a folder are looked at?"""
+"""Lists the files of a folder to ingest."""
 
 import json
 import os
@@ -10,52 +10,52 @@ from meve.errors import IngestError
 from meve.retrieval._snapshot import MANIFEST
 
 PASSED_OVER = frozenset({"__pycache__", "node_modules", "venv", "site-packages"})
-"""Folders that hold no documents. Hidden files and folders (`.git`, `.venv`, …) are passed over too."""
+"""Folders without documents. Hidden files and folders (`.git`, `.venv`, …) are skipped too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a folder holds."""
+class FolderListing:
+    """The files found in a folder."""
 
     root: Path
-    """The folder, or the folder of the single file; absolute."""
+    """The folder, or the parent folder of a single file; absolute."""
     files: dict[str, Path]
-    """Path by relative path, with forward slashes, in order."""
-    closed: dict[str, str]
-    """Folders, and names, that couldn't be looked into, with the reason."""
+    """The path of each file by its relative path, with forward slashes, sorted."""
+    unreadable: dict[str, str]
+    """Folders and names that couldn't be read, with the reason."""
 
     def hides(self, source: str) -> bool:
-        """Whether a file may still be there, in a folder that couldn't be looked into."""
-        return any(source.startswith(f"{folder}/") for folder in self.closed)
+        """Return whether a file may exist in a folder that couldn't be read."""
+        return any(source.startswith(f"{folder}/") for folder in self.unreadable)
 
 
-def find_files(path: Path, exclude: Collection[Path] = ()) -> Found:
-    """The files under a folder, sorted by relative path; or the one file that the path names.
+def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
+    """List the files under a folder, sorted by relative path; or the one file at the path.
 
-    Links to files are followed, links to folders aren't. Folders that hold an index of MeVe are passed over.
+    Links to files are followed, links to folders aren't. Folders that hold an index of MeVe are skipped.
 
     Args:
         path: a folder or a file.
-        exclude: more folders to pass over, such as one that an index is to be made in.
+        exclude: further folders to skip, such as the one for the new index.
 
     Raises:
-        IngestError: nothing is there, or an index of MeVe is.
+        IngestError: nothing exists at the path, or it is an index of MeVe.
     """
     root = Path(os.path.abspath(path))
     if not root.exists() and not root.is_symlink():
-        raise IngestError(f"there is nothing at {path}: name a folder or a file that exists")
+        raise IngestError(f"there is nothing at {path}: give an existing folder or file")
     if not root.is_dir():
-        return Found(root=root.parent, files={root.name: root}, closed={})
+        return FolderListing(root=root.parent, files={root.name: root}, unreadable={})
     if holds_index(root):
-        raise IngestError(f"{path} is an index that meve made: name the folder of the texts instead")
+        raise IngestError(f"{path} is an index of MeVe: give the folder of the texts instead")
     files: dict[str, Path] = {}
-    closed: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     for source, entry, reason in _walk(root, "", frozenset(Path(os.path.realpath(each)) for each in exclude)):
         if reason:
-            closed[source] = reason
+            unreadable[source] = reason
         else:
             files[source] = entry
-    return Found(root=root, files=dict(sorted(files.items())), closed=closed)
+    return FolderListing(root=root, files=dict(sorted(files.items())), unreadable=unreadable)
 
 
 def _walk(folder: Path, prefix: str, exclude: Collection[Path]) -> Iterator[tuple[str, Path, str]]:
@@ -80,13 +80,13 @@ def _walk(folder: Path, prefix: str, exclude: Collection[Path]) -> Iterator[tupl
             if entry.name not in PASSED_OVER and path.resolve() not in exclude and not holds_index(path):
                 yield from _walk(path, f"{source}/", exclude)
         elif entry.is_symlink() and path.is_dir():
-            yield source, path, "a link to a folder; name that folder itself"
+            yield source, path, "a link to a folder; give that folder itself"
         else:
             yield source, path, ""
 
 
 def holds_index(folder: Path) -> bool:
-    """Whether a folder's manifest is one of MeVe; its files are copies of texts that stand elsewhere."""
+    """Return whether a folder holds an index of MeVe, whose files are copies of other texts."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The tree-sitter grammars that source code is split by, loaded when the first file needs one."""
+"""Loads the tree-sitter grammars for splitting source code, on first use."""
 
 from functools import lru_cache
 from typing import Any
@@ -7,8 +7,8 @@ from meve.errors import IngestError, wrap_errors
 
 
 @lru_cache(maxsize=32)
-def grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, which has no type
-    """The grammar of a language, or None where it isn't installed.
+def load_grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, which has no type
+    """Return the grammar of a language, or None if it isn't installed.
 
     Args:
         language: as in `meve.ingest._file_kinds.LANGUAGES`.

@@ -1,4 +1,4 @@
-"""Under which headings does a place in a text stand?"""
+"""Finds the headings of a text, and the headings above each position."""
 
 import re
 from bisect import bisect_right
@@ -9,20 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
-"""A line of one punctuation mark, repeated: what underlines a reStructuredText title."""
+"""A line of one repeated punctuation mark: the underline of a reStructuredText title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """A heading, and where it stands."""
+    """A heading and its position."""
 
     level: int
-    """1 is the outermost."""
+    """The level; 1 is the outermost."""
     title: str
     start: int
-    """Offset of its first character, an overline included."""
+    """The offset of its first character, an overline included."""
     body: int
-    """Offset behind its last line."""
+    """The offset after its last line."""
 
 
 class Outline:
@@ -38,17 +38,17 @@ class Outline:
             self._paths.append(path)
 
     def path(self, offset: int) -> tuple[Heading, ...]:
-        """The headings above a place, outermost first; a heading stands under itself."""
+        """Return the headings above an offset, outermost first; a heading's own offset includes it."""
         place = bisect_right(self._starts, offset)
         return self._paths[place - 1] if place else ()
 
     def between(self, start: int, end: int) -> tuple[Heading, ...]:
-        """The headings that begin in [start, end)."""
+        """Return the headings that begin in [start, end)."""
         return self.headings[bisect_right(self._starts, start - 1) : bisect_right(self._starts, end - 1)]
 
 
 def markdown_outline(text: str) -> Outline:
-    """The headings of a Markdown text: not those in code, quotations and lists, nor what front matter looks like."""
+    """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
     lines, front = _line_starts(text), _front_matter(text)
     parser = _markdown_parser()
     headings = []
@@ -63,7 +63,7 @@ def markdown_outline(text: str) -> Outline:
 
 
 def rst_outline(text: str) -> Outline:
-    """The headings of a reStructuredText; the order in which adornments turn up says their levels."""
+    """Return the headings of a reStructuredText; levels follow the order in which adornments first appear."""
     starts = _line_starts(text)
     levels: dict[tuple[str, bool], int] = {}
     headings = []
@@ -75,7 +75,7 @@ def rst_outline(text: str) -> Outline:
 
 
 def rst_as_markdown(text: str) -> str:
-    r"""The same text, character for character as long, its headings adorned so that Markdown sees them too.
+    r"""Return the same text at the same length, with headings adorned so that Markdown recognises them.
 
     >>> rst_as_markdown("Part\n****\nText.")
     'Part\n====\nText.'
@@ -92,7 +92,7 @@ def rst_as_markdown(text: str) -> str:
 
 
 def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
-    """Of each title: the number of its overline, its own number and words, and its underline."""
+    """Yield for each title the number of its overline, its own number and text, and its underline."""
     for number in range(len(lines) - 1):
         title, under = lines[number].strip(), lines[number + 1].rstrip()
         if not title or not ADORNMENT.match(under) or ADORNMENT.match(title) or len(under) < len(title):
@@ -113,7 +113,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def _front_matter(text: str) -> int:
-    """How many lines of YAML stand before a Markdown text."""
+    """Return the number of lines of YAML front matter."""
     lines = text.split("\n", 200)[:200]
     if lines[0].rstrip() != "---":
         return 0
@@ -127,7 +127,7 @@ def _plain(markdown: str) -> str:
 
 @lru_cache(maxsize=1)
 def _markdown_parser() -> Any:  # noqa: ANN401 - imported late
-    """Blocks alone: what stands within a paragraph is of no interest here."""
+    """Return a parser of blocks alone, without the inline content of paragraphs."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").enable("table").disable("inline")

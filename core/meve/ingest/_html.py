@@ -1,27 +1,27 @@
-"""From HTML to Markdown: what a reader would see, without scripts, styles and navigation."""
+"""Converts HTML to Markdown, without scripts, styles and navigation."""
 
 from dataclasses import dataclass
 
 from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
-"""Elements that hold no text of the document."""
+"""Elements without text of the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """An HTML page, readable."""
+    """An HTML page as Markdown."""
 
     markdown: str
     title: str
-    """What stands in its `<title>`; may be empty."""
+    """The text of `<title>`; may be empty."""
 
 
 def html_to_markdown(html: str) -> Page:
-    """The text of a page as Markdown; of links and pictures only the words stay.
+    """Return the text of a page as Markdown; links keep only their words, and images are dropped.
 
     Raises:
-        IngestError: it is nested more deeply than the parser can follow.
+        IngestError: the page is nested too deeply for the parser.
     """
     import warnings
 
@@ -30,7 +30,7 @@ def html_to_markdown(html: str) -> Page:
 
     try:
         with warnings.catch_warnings():
-            # XHTML is read as HTML, and a page may be as short as a file name: both are meant.
+            # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.
             warnings.simplefilter("ignore")
             soup = BeautifulSoup(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""

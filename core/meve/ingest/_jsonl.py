@@ -1,4 +1,4 @@
-"""From a JSONL file to passages: one a line, and a complaint for each line that is none."""
+"""Reads passages from a JSONL file, one per line, and reports lines that are invalid."""
 
 import json
 from collections.abc import Mapping
@@ -8,73 +8,73 @@ from typing import Any
 from meve.types import Passage
 
 TEXT_KEYS = ("text", "content")
-"""Where a row's text is looked for, in this order."""
+"""Keys that may hold a row's text; the first one present is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What a JSONL file held."""
+    """The passages of a JSONL file."""
 
     passages: tuple[Passage, ...]
     complaints: tuple[str, ...]
-    """Of each line that was left out: its number, and why."""
+    """For each line that was left out, its number and the reason."""
 
 
 def read_rows(text: str, source: str) -> Rows:
-    """Passages from rows such as `{"text": …, "id": …, "title": …, "metadata": {…}}`; blank lines are passed over.
+    """Read passages from rows such as `{"text": …, "id": …, "title": …, "metadata": {…}}`; blank lines are skipped.
 
-    `content` does for `text`. Without an id, a row is called `source#line`. What else stands in a row becomes
-    metadata; so do `source`, `line` and `kind`, where the row has none of its own.
+    `content` is accepted for `text`. A row without an id is named `source#line`. Other keys become metadata, as do
+    `source`, `line` and `kind` unless the row sets them.
 
     >>> [p.id for p in read_rows('{"text": "Ice floats."}', "facts.jsonl").passages]
     ['facts.jsonl#1']
     """
     passages: list[Passage] = []
     complaints: list[str] = []
-    taken: set[str] = set()
+    split: set[str] = set()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
             passage = _passage(load_object(line), source, number)
-            if passage.id in taken:
-                raise ValueError(f"the id {passage.id!r} stands on an earlier line too")
+            if passage.id in split:
+                raise ValueError(f"the id {passage.id!r} is already used on an earlier line")
         except ValueError as cause:
             complaints.append(f"line {number}: {cause}")
             continue
-        taken.add(passage.id)
+        split.add(passage.id)
         passages.append(passage)
     return Rows(passages=tuple(passages), complaints=tuple(complaints))
 
 
 def load_object(line: str) -> dict[str, Any]:
-    """One JSON object.
+    """Load one JSON object.
 
     Raises:
-        ValueError: something else; the message says what, in a few words.
+        ValueError: the line isn't a JSON object; the message states why.
     """
     try:
         row = json.loads(line, parse_constant=_no_constant)
         json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as cause:
-        raise ValueError("half of a surrogate pair, which no UTF-8 text can hold") from cause
+        raise ValueError("a lone surrogate, which is invalid in UTF-8") from cause
     except json.JSONDecodeError as cause:
         raise ValueError(f"not JSON: {cause.msg} at column {cause.colno}") from cause
     except RecursionError as cause:
         raise ValueError("nested too deeply") from cause
     if not isinstance(row, dict):
-        raise ValueError(f"a JSON object is wanted, not {type(row).__name__}")
+        raise ValueError(f"expected a JSON object, got {type(row).__name__}")
     return row
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _passage(row: Mapping[str, Any], source: str, number: int) -> Passage:
     key = next((key for key in TEXT_KEYS if key in row), None)
     if key is None:
-        raise ValueError(f"neither 'text' nor 'content' among its keys ({', '.join(row) or 'none'})")
+        raise ValueError(f"neither 'text' nor 'content' among the keys ({', '.join(row) or 'none'})")
     text = row[key]
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{key!r} is {'blank' if isinstance(text, str) else type(text).__name__}: give it some text")

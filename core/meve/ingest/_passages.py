@@ -1,10 +1,10 @@
-"""From a file's text to passages: cut by its kind, named by its place, with where they came from."""
+"""Splits a file's text into passages with ids and metadata, by the kind of file."""
 
 from dataclasses import dataclass
 
 from meve.errors import IngestError
 from meve.ingest._file_kinds import kind_of, language_of
-from meve.ingest._grammars import grammar
+from meve.ingest._grammars import load_grammar
 from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_rows
 from meve.ingest.chunking import Chunker
@@ -12,43 +12,43 @@ from meve.types import Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """What a file gave."""
+class FilePassages:
+    """The passages of a file."""
 
     passages: tuple[Passage, ...]
     complaints: tuple[str, ...] = ()
-    """Of the lines that were left out."""
-    lacked: str = ""
-    """The language whose grammar isn't installed, so that the file was cut as plain text."""
+    """The invalid lines that were left out, each with the reason."""
+    missing_grammar: str = ""
+    """The language whose grammar isn't installed, so that the file was split as plain text."""
 
 
-def cut(text: str, source: str, chunker: Chunker) -> Cut:
-    """The passages of a file. Ids are `source#1`, `source#2`, …, unless a JSONL row brings its own.
+def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
+    """Return the passages of a file. Ids are `source#1`, `source#2`, …, unless a JSONL row sets its own.
 
-    Metadata: `source`; `kind`; `chunk`, from 1; `start` and `end`, character offsets into the file's text, or into
-    the Markdown that was made of HTML. For JSONL: `source`, `kind`, `line`, and what else the row holds.
+    Metadata: `source`; `kind`; `chunk`, from 1; `start` and `end`, character offsets into the file's text, or into the
+    Markdown made from HTML. For JSONL: `source`, `kind`, `line` and the row's other keys.
 
     Args:
-        text: as `read_text` gives it.
+        text: as `read_text` returns it.
         source: the file's relative path, with forward slashes.
-        chunker: says how large passages are.
+        chunker: splits the text.
 
     Raises:
-        IngestError: HTML that can't be parsed, or JSONL in which no line is a passage.
+        IngestError: the HTML can't be parsed, or no line of the JSONL is valid.
     """
     kind = kind_of(source)
     if kind == "jsonl":
         rows = read_rows(text, source)
         if rows.complaints and not rows.passages:
-            raise IngestError(f"no line of it is a passage: {rows.complaints[0]}")
-        return Cut(passages=rows.passages, complaints=rows.complaints)
+            raise IngestError(f"no line is a valid passage: {rows.complaints[0]}")
+        return FilePassages(passages=rows.passages, complaints=rows.complaints)
     title = ""
     if kind == "html":
         page = html_to_markdown(text)
         text, title = page.markdown, page.title
     chunks = chunker.split(text, kind, source, title)
     language = language_of(source) or ""
-    return Cut(
+    return FilePassages(
         passages=tuple(
             Passage(
                 id=f"{source}#{number}",
@@ -58,5 +58,5 @@ def cut(text: str, source: str, chunker: Chunker) -> Cut:
             )
             for number, chunk in enumerate(chunks, start=1)
         ),
-        lacked=language if language and grammar(language) is None else "",
+        missing_grammar=language if language and load_grammar(language) is None else "",
     )

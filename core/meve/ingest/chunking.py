@@ -1,4 +1,4 @@
-"""How is a text cut into passages? Where its structure allows, by semantic-text-splitter; headings become titles."""
+"""Splits a text into chunks along its structure, with semantic-text-splitter; headings become titles."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,55 +7,56 @@ from typing import Any
 
 from meve.errors import ConfigurationError
 from meve.ingest._file_kinds import Kind, language_of
-from meve.ingest._grammars import grammar
+from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
 
 CHARS_PER_TOKEN = 20
-"""A token stands for at most so many characters: WordPiece counts a word of a hundred letters or more, such as encoded
-data, as one; and blanks, such as a table's, as none."""
+"""A token is counted for at least every so many characters, since WordPiece counts a very long word as one token and
+blanks as none.
+"""
 TITLE_TOKENS = 40
-"""Outer headings are left off a title that is longer."""
+"""Outer headings are dropped from a title that exceeds this many tokens."""
 JOINT = " › "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunking:
-    """How passages are cut.
+    """The size of chunks.
 
     Raises:
-        ConfigurationError: `tokens` under 16, or an `overlap` that is negative or not under `tokens`.
+        ConfigurationError: `tokens` is below 16, or `overlap` is negative or not below `tokens`.
     """
 
     tokens: int = 200
-    """The most tokens of a passage's text. With its title it must fit the embedder's window."""
+    """The maximum number of tokens of a passage's text. With its title it must fit the embedder's window."""
     overlap: int = 0
-    """How many tokens neighbours may share."""
+    """The maximum number of tokens that neighbouring chunks share."""
 
     def __post_init__(self) -> None:
         if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 16:
-            raise ConfigurationError(f"chunk_tokens is {self.tokens!r}: give a whole number of at least 16")
+            raise ConfigurationError(f"chunk_tokens must be a whole number of at least 16, got {self.tokens!r}")
         if isinstance(self.overlap, bool) or not isinstance(self.overlap, int) or not 0 <= self.overlap < self.tokens:
             raise ConfigurationError(
-                f"chunk_overlap is {self.overlap!r}: give a whole number from 0 to under chunk_tokens ({self.tokens})"
+                f"chunk_overlap must be a whole number in [0, {self.tokens}), got {self.overlap!r}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A piece of a text."""
+    """A part of a text, with its title and position."""
 
     text: str
     title: str
     start: int
-    """Offset of its first character: `whole[start:end] == text`."""
+    """The offset of its first character: `whole[start:end] == text`."""
     end: int
 
 
 class Chunker:
-    """Cuts texts into chunks.
+    """Splits texts into chunks.
 
     Args:
-        chunking: how large.
+        chunking: the size of chunks.
         count: counts tokens.
     """
 
@@ -64,33 +65,33 @@ class Chunker:
         self.count = count
 
     def split(self, text: str, kind: Kind, name: str, title: str = "") -> list[Chunk]:
-        """Chunks in the order of the text.
+        """Return the chunks in the order of the text.
 
-        Left out are headings that stand in titles, and chunks that hold no letter and no digit.
+        Headings that become titles are left out, and so are chunks without a letter or digit.
 
         Args:
-            text: the whole; for HTML, the Markdown made of it.
-            kind: how to read it.
-            name: the file's name; tells the language of code.
-            title: stands where no heading does; the name, if empty.
+            text: the whole text; for HTML, the Markdown made from it.
+            kind: the kind of file.
+            name: the file's name, which gives the language of code.
+            title: the title where there is no heading; the name, if empty.
         """
         title = title or name.rpartition("/")[2]
         if kind in {"markdown", "html"}:
-            return self._outlined(
+            return self._make_chunks(
                 text, self._splitter("MarkdownSplitter").chunk_indices(text), markdown_outline(text), title
             )
         if kind == "rst":
             spans = self._splitter("MarkdownSplitter").chunk_indices(rst_as_markdown(text))
-            return self._outlined(text, spans, rst_outline(text), title)
+            return self._make_chunks(text, spans, rst_outline(text), title)
         language = language_of(name) if kind == "code" else None
-        if language is not None and (capsule := grammar(language)) is not None:
+        if language is not None and (capsule := load_grammar(language)) is not None:
             spans = self._splitter("CodeSplitter", capsule).chunk_indices(text)
         else:
             spans = self._splitter("TextSplitter").chunk_indices(text)
-        return self._outlined(text, spans, Outline(()), title)
+        return self._make_chunks(text, spans, Outline(()), title)
 
     def size(self, text: str) -> int:
-        """How much of the chunk size a text takes up."""
+        """Return how much of the chunk size a text takes, in tokens."""
         return max(self.count(text), len(text) // CHARS_PER_TOKEN)
 
     def _splitter(self, kind: str, *arguments: object) -> Any:  # noqa: ANN401 - three classes without a common one
@@ -99,13 +100,13 @@ class Chunker:
         make = getattr(semantic_text_splitter, kind).from_callback
         return make(*arguments, self.size, self.chunking.tokens, self.chunking.overlap)
 
-    def _outlined(self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str) -> list[Chunk]:
+    def _make_chunks(self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str) -> list[Chunk]:
         followings = [start for start, _ in spans[1:]] + [len(text)]
         chunks = []
         for (start, piece), following in zip(spans, followings, strict=False):
             shared, body = _shared(text, outline, start, start + len(piece))
             if not text[body : start + len(piece)].strip():
-                if _led_on(outline, shared, following):
+                if _continues(outline, shared, following):
                     continue
                 shared, body = shared[:-1], start
             raw = text[body : start + len(piece)]
@@ -125,7 +126,7 @@ class Chunker:
 
 
 def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[Heading, ...], int]:
-    """The headings that all of text[start:end] stands under, and where it begins behind those at its head."""
+    """Return the headings above all of text[start:end], and where its body begins after leading headings."""
     inside = outline.between(start, end)
     lead = start
     for heading in inside:
@@ -144,10 +145,10 @@ def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[He
 
 
 def _common(one: Sequence[Heading], other: Sequence[Heading]) -> tuple[Heading, ...]:
-    """How far two paths go together, from the outermost on."""
+    """Return the common beginning of two heading paths."""
     return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _led_on(outline: Outline, shared: Sequence[Heading], following: int) -> bool:
-    """Whether headings without text of their own stand above the text that follows, and so in its title."""
+def _continues(outline: Outline, shared: Sequence[Heading], following: int) -> bool:
+    """Return whether headings without text also stand above the following text, and so in its title."""
     return bool(shared) and outline.path(following)[: len(shared)] == tuple(shared)

@@ -1,4 +1,4 @@
-"""From a folder to an index, and on the next run only what changed."""
+"""Ingests a folder into an index, and on later runs only what changed."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
-from meve.ingest._file_readers import MAX_BYTES, FileText, read_text, state_of
-from meve.ingest._file_walk import Found, find_files
-from meve.ingest._grammars import grammar
-from meve.ingest._passages import cut
+from meve.ingest._file_readers import MAX_BYTES, FileText, read_state, read_text
+from meve.ingest._file_walk import FolderListing, find_files
+from meve.ingest._grammars import load_grammar
+from meve.ingest._passages import split_file
 from meve.ingest.chunking import Chunker, Chunking
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
 from meve.types import Passage
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from meve.retrieval.retriever import Retriever
 
 VERSION = 1
-"""Of the way in which files are cut; another one makes the next run read everything again."""
+"""The version of the splitting rules; a new version makes the next run read all files again."""
 FRESH_NS = 2_000_000_000
-"""File systems tell times apart no finer than this, at worst (FAT)."""
+"""The coarsest time resolution of a file system (FAT), in nanoseconds."""
 SHOWN = 20
-"""So many lines of one file are complained of one by one."""
+"""The maximum number of invalid lines listed per file."""
 
 Stage: TypeAlias = Literal["reading", "embedding"]
 Progress: TypeAlias = Callable[[Stage, int, int], None]
-"""Called with the stage, how much is done, and how much there is: files, then passages."""
+"""Called with the stage, the amount done and the total: files, then passages."""
 
 
 def ingest(
@@ -42,30 +42,30 @@ def ingest(
     progress: Progress | None = None,
     clock: Clock | None = None,
 ) -> IngestReport:
-    """Bring a retriever in step with a folder, or with one file, in one atomic change.
+    """Bring a retriever up to date with a folder, or with one file, in one atomic change.
 
-    The retriever's extra data remembers what was read. On the next run a file of the same size and time, or the same
-    hash, is not read again; passages of files that are gone go too. A file that can't be read loses nothing: others
-    are read all the same, and what an earlier run read of it stays.
+    The retriever's extra data stores what was read. Files with the same size and time, or the same hash, aren't read
+    again; passages of deleted files are removed. A file that can't be read doesn't stop the others, and its earlier
+    passages stay.
 
     Args:
-        path: a folder, or a file; on a later run the same one.
-        retriever: takes the passages; its `save` keeps the record too.
-        chunking: how large passages are; as in the last run, if None. Other values make everything be read again.
-        max_bytes: larger files are skipped.
-        exclude: folders to pass over, such as one that an index is to be made in.
-        progress: told of each file that was read and each batch that was embedded.
-        clock: tells how fresh a file is.
+        path: a folder or a file; the same one on later runs.
+        retriever: receives the passages; its `save` stores the record too.
+        chunking: the size of passages; None for that of the last run. Other values make all files be read again.
+        max_bytes: the size limit of a file, in bytes; larger files are skipped.
+        exclude: folders to skip, such as the one for the new index.
+        progress: called for each file read and each batch embedded.
+        clock: the time source, to judge how fresh a file is.
 
     Raises:
-        IngestError: nothing is there, nothing of it can be read, or the record of the last run is lost; nothing was
+        IngestError: nothing exists there, nothing can be read, or the record of the last run is lost; nothing is
             changed.
-        ConfigurationError: another folder than in the last run, or a setting out of range.
+        ConfigurationError: another folder than in the last run, or a setting is out of range.
     """
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
-        raise ConfigurationError(f"max_bytes is {max_bytes!r}: give a whole number of at least 1")
+        raise ConfigurationError(f"max_bytes must be a whole number of at least 1, got {max_bytes!r}")
     record = Record.from_extra(retriever.extra)
-    found = find_files(Path(path), [Path(each) for each in exclude])
+    listing = find_files(Path(path), [Path(each) for each in exclude])
     root = _same_root(Path(path), record)
     chunking = chunking or last_chunking(retriever)
     settings = {
@@ -82,19 +82,19 @@ def ingest(
         max_bytes=max_bytes,
         now_ns=int(now.timestamp() * 1e9),
     )
-    for number, (source, file) in enumerate(found.files.items(), start=1):
-        run.take(source, file)
+    for number, (source, file) in enumerate(listing.files.items(), start=1):
+        run.process(source, file)
         if progress is not None:
-            progress("reading", number, len(found.files))
-    run.look_for_missing(found)
+            progress("reading", number, len(listing.files))
+    run.find_removed_files(listing)
     if not run.sources:
-        raise IngestError(_nothing(path, found, run))
-    add, remove = run.change(retriever)
+        raise IngestError(_explain_empty(path, listing, run))
+    add, remove = run.plan_changes(retriever)
     if add or remove:
-        told = None if progress is None else partial(progress, "embedding")
-        if told is not None:
-            told(0, len(add))
-        retriever.update(add=add, remove=remove, progress=told)
+        report_progress = None if progress is None else partial(progress, "embedding")
+        if report_progress is not None:
+            report_progress(0, len(add))
+        retriever.update(add=add, remove=remove, progress=report_progress)
     retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
     return IngestReport(
         root=root,
@@ -109,7 +109,7 @@ def ingest(
 
 
 class _Run:
-    """One pass over the files: what is to be added and removed, and what is to be said of it."""
+    """One run over the files: the passages to add and to remove, and the warnings."""
 
     def __init__(self, *, record: Record, again: bool, chunker: Chunker, max_bytes: int, now_ns: int) -> None:
         self.record = record
@@ -125,84 +125,87 @@ class _Run:
         self.removed: list[str] = []
         self.skipped: list[SkippedFile] = []
         self.warnings: list[str] = []
-        self.lacked: dict[str, int] = {}
+        self.missing_grammar: dict[str, int] = {}
 
-    def take(self, source: str, path: Path) -> None:
-        """Look at a file; read it if it isn't as it was."""
+    def process(self, source: str, path: Path) -> None:
+        """Check a file, and read it if it has changed."""
         old = self.record.sources.get(source)
         try:
-            self._take(source, path, old)
+            self._process(source, path, old)
         except IngestError as error:
             self._skip(source, str(error), old)
 
-    def _take(self, source: str, path: Path, old: SourceRecord | None) -> None:
-        same = old if old and not self.again and not (old.lacked and grammar(old.lacked)) else None
+    def _process(self, source: str, path: Path, old: SourceRecord | None) -> None:
+        grammar_installed = old is not None and old.missing_grammar and load_grammar(old.missing_grammar)
+        same = old if old and not self.again and not grammar_installed else None
         if same is not None and same.mtime_ns:
-            state = state_of(path)
+            state = read_state(path)
             if (state.size, state.mtime_ns) == (same.size, same.mtime_ns):
                 return self._keep(source, same)
         file = read_text(path, max_bytes=self.max_bytes)
         if same is not None and file.sha256 == same.sha256:
-            return self._keep(source, replace(same, mtime_ns=self._settled(file)))
+            return self._keep(source, replace(same, mtime_ns=self._stable_mtime(file)))
         return self._read(source, file, old)
 
     def _read(self, source: str, file: FileText, old: SourceRecord | None) -> None:
-        taken = cut(file.text, source, self.chunker)
+        split = split_file(file.text, source, self.chunker)
         if old is not None:
             self.leaving += old.passages
-        if not taken.passages:
+        if not split.passages:
             reason = "holds no letter and no digit" if file.text.strip() else "empty"
             self.skipped.append(SkippedFile(path=source, reason=reason))
             return
         self.read.append(source)
-        self.added[source] = taken.passages
-        if taken.lacked:
-            self.lacked[taken.lacked] = self.lacked.get(taken.lacked, 0) + 1
-        self.warnings += [f"{source}: {complaint}" for complaint in taken.complaints[:SHOWN]]
-        if (more := len(taken.complaints) - SHOWN) > 0:
+        self.added[source] = split.passages
+        if split.missing_grammar:
+            self.missing_grammar[split.missing_grammar] = self.missing_grammar.get(split.missing_grammar, 0) + 1
+        self.warnings += [f"{source}: {complaint}" for complaint in split.complaints[:SHOWN]]
+        if (more := len(split.complaints) - SHOWN) > 0:
             self.warnings.append(f"{source}: {more} more lines were left out")
         self.sources[source] = SourceRecord(
             size=file.size,
-            mtime_ns=self._settled(file),
+            mtime_ns=self._stable_mtime(file),
             sha256=file.sha256,
-            passages=tuple(passage.id for passage in taken.passages),
-            lacked=taken.lacked,
+            passages=tuple(passage.id for passage in split.passages),
+            missing_grammar=split.missing_grammar,
         )
 
-    def look_for_missing(self, found: Found) -> None:
-        """Tell files that are gone from those that only can't be seen."""
-        for name, reason in found.closed.items():
+    def find_removed_files(self, listing: FolderListing) -> None:
+        """Tell deleted files from those in folders that couldn't be read."""
+        for name, reason in listing.unreadable.items():
             inside = [s for s in self.record.sources if s == name or s.startswith(f"{name}/") or name == "."]
             kept = sum(len(self.record.sources[source].passages) for source in inside)
             self.skipped.append(SkippedFile(path=name, reason=reason, kept=kept))
             self.sources |= {source: self.record.sources[source] for source in inside}
         for source, old in self.record.sources.items():
-            if source not in found.files and source not in self.sources:
+            if source not in listing.files and source not in self.sources:
                 self.removed.append(source)
                 self.leaving += old.passages
 
-    def change(self, retriever: "Retriever") -> tuple[list[Passage], list[str]]:
-        """What to add and what to remove.
+    def plan_changes(self, retriever: "Retriever") -> tuple[list[Passage], list[str]]:
+        """Return the passages to add and the ids to remove.
 
-        An id that is taken already is left out, and said so. One that is made of a file's path goes before one that a
-        row of another file brings.
+        Passages whose id exists already are left out, with a warning. An id made from a file's path takes precedence
+        over the same id in a row of another file.
 
         Raises:
-            IngestError: what was read stands in the index already, and no record tells where it came from.
+            IngestError: the index holds passages of a file, and no record says where they came from.
         """
-        places = {p.id: source for source, passages in self.added.items() for p in passages if _placed(p.id, source)}
+        places = {
+            p.id: source for source, passages in self.added.items() for p in passages if _is_path_id(p.id, source)
+        }
         if not self.record.sources:
             self._refuse_unrecorded(retriever)
-        self._make_way(places)
+        self._free_path_ids(places)
         remove = [i for i in dict.fromkeys(self.leaving) if i in retriever]
         leaving = set(remove)
-        taken: set[str] = set()
+        split: set[str] = set()
         add: list[Passage] = []
         for source, passages in self.added.items():
             own = [
                 p
                 for p in passages
-                if p.id not in taken
+                if p.id not in split
                 and places.get(p.id, source) == source
                 and (p.id in leaving or p.id not in retriever)
             ]
@@ -215,7 +218,7 @@ class _Run:
                 )
                 self.sources[source] = replace(self.sources[source], sha256="", mtime_ns=0, passages=ids)
             add += own
-            taken.update(p.id for p in own)
+            split.update(p.id for p in own)
         return add, remove
 
     def _refuse_unrecorded(self, retriever: "Retriever") -> None:
@@ -223,16 +226,16 @@ class _Run:
             source = passage.metadata["source"]
             if passage.id in retriever and retriever.get(passage.id).metadata.get("source") == source:
                 raise IngestError(
-                    f"this index has no record of what was read, but holds passages of {source} ({passage.id!r} for "
-                    "one), so what changed can't be told: index into a new folder"
+                    f"this index has no record of the files read, but holds passages of {source} ({passage.id!r} for "
+                    "one), so changes can't be detected: index into a new folder"
                 )
 
-    def _make_way(self, places: Mapping[str, str]) -> None:
-        """Rows of an earlier run leave ids that are made of the path of a file that came since."""
+    def _free_path_ids(self, places: Mapping[str, str]) -> None:
+        """Remove earlier rows whose ids are needed by a new file with that path."""
         for source, old in list(self.sources.items()):
             if source in self.added:
                 continue
-            ceded = [i for i in old.passages if i in places and not _placed(i, source)]
+            ceded = [i for i in old.passages if i in places and not _is_path_id(i, source)]
             if ceded:
                 self.leaving += ceded
                 kept = tuple(i for i in old.passages if i not in ceded)
@@ -243,13 +246,13 @@ class _Run:
                 )
 
     def all_warnings(self) -> list[str]:
-        """Everything to be said of the run, most general first."""
+        """Return all warnings of the run, most general first."""
         warnings = list(self.warnings)
-        for language, count in sorted(self.lacked.items()):
+        for language, count in sorted(self.missing_grammar.items()):
             files = f"{count} {language} {'file was' if count == 1 else 'files were'}"
             warnings.insert(0, f"{files} split as plain text: for its grammar, pip install 'meve[code]'")
         if self.again:
-            warnings.insert(0, "passages are cut in another way than in the last run: every file was read again")
+            warnings.insert(0, "passages are split differently from the last run: every file was read again")
         return warnings
 
     def _keep(self, source: str, old: SourceRecord) -> None:
@@ -262,12 +265,12 @@ class _Run:
         if old is not None:
             self.sources[source] = old
 
-    def _settled(self, file: FileText) -> int:
+    def _stable_mtime(self, file: FileText) -> int:
         return file.mtime_ns if self.now_ns - file.mtime_ns > FRESH_NS else 0
 
 
-def _placed(passage_id: str, source: str) -> bool:
-    """Whether an id is made of that file's path, and not one that a row brought."""
+def _is_path_id(passage_id: str, source: str) -> bool:
+    """Return whether an id was made from that file's path, and not set by a row."""
     path, _, number = passage_id.rpartition("#")
     return path == source and number.isdecimal()
 
@@ -276,23 +279,23 @@ def _same_root(path: Path, record: Record) -> str:
     root = path.resolve().as_posix()
     if record.root and record.root != root:
         raise ConfigurationError(
-            f"this index was made from {record.root}, not from {root}: name that one again, or another folder to "
-            "index into; what is to stand in one index must lie under one folder"
+            f"this index was made from {record.root}, not from {root}: give that folder again, or a new index folder; "
+            "one index covers one folder"
         )
     return root
 
 
 def last_chunking(retriever: "Retriever") -> Chunking:
-    """How passages were cut in the last run; the default, if there was none."""
+    """Return the chunking of the last run; the default, if there was none."""
     last = Record.from_extra(retriever.extra).settings
     return Chunking(tokens=last["chunk_tokens"], overlap=last["chunk_overlap"]) if last else Chunking()
 
 
-def _nothing(path: str | Path, found: Found, run: _Run) -> str:
-    if run.record.sources and not found.files:
-        return f"every file of the last run is gone from {path}: nothing was changed; is it the right folder?"
+def _explain_empty(path: str | Path, listing: FolderListing, run: _Run) -> str:
+    if run.record.sources and not listing.files:
+        return f"every file of the last run is gone from {path}: nothing was changed; check the folder"
     if not run.skipped:
-        return f"there are no files in {path}: name a folder that holds text (hidden files are passed over)"
+        return f"there are no files in {path}: give a folder with text files (hidden files are skipped)"
     first = run.skipped[0]
     others = len(run.skipped) - 1
     more = f" (and {others} more)" if others else ""

@@ -1,4 +1,4 @@
-"""What came of reading files: the account of one run, and the record that the next run compares with."""
+"""The report of an ingest run, and the record that the next run compares with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from meve.errors import IngestError
 
 KEY = "meve.ingest"
-"""Where the record stands in a retriever's extra data; every other key is the user's."""
+"""The key of the record in a retriever's extra data; all other keys belong to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,53 +15,53 @@ class SkippedFile:
     """A file that couldn't be read."""
 
     path: str
-    """Relative, with forward slashes."""
+    """The relative path, with forward slashes."""
     reason: str
     kept: int = 0
-    """Passages of an earlier run that stay in the index, since nothing newer could be read."""
+    """The number of passages of an earlier run that stay in the index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
-    """What one run did."""
+    """The result of an ingest run."""
 
     root: str
     """The folder, absolute."""
     read: tuple[str, ...]
-    """Files that were new or changed, and were read."""
+    """New or changed files, which were read."""
     unchanged: int
-    """How many files were as they were in the last run."""
+    """The number of files that haven't changed since the last run."""
     removed: tuple[str, ...]
-    """Files of the last run that are gone."""
+    """Files of the last run that no longer exist."""
     skipped: tuple[SkippedFile, ...]
     passages_added: int
     passages_removed: int
     warnings: tuple[str, ...]
-    """What a user should know: lines that were left out, a grammar that isn't installed, changed settings."""
+    """Warnings for the user: invalid lines, a missing grammar, changed settings."""
 
     @property
     def changed(self) -> bool:
-        """Whether the index is another one than before."""
+        """Whether the index changed."""
         return bool(self.passages_added or self.passages_removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """What is remembered of a file."""
+    """The stored state of a file."""
 
     size: int
     mtime_ns: int
-    """0 where it was so fresh that a later change might bear the same time; then the hash decides."""
+    """0 if the file was so fresh that a later change could have the same time; the hash is compared then."""
     sha256: str
     passages: tuple[str, ...]
-    """Ids."""
-    lacked: str = ""
+    """The ids of its passages."""
+    missing_grammar: str = ""
     """The grammar that wasn't installed when it was read."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, JSON-ready."""
+        """Return plain data, JSON-ready."""
         data = {"size": self.size, "mtime_ns": self.mtime_ns, "sha256": self.sha256, "passages": list(self.passages)}
-        return {**data, "lacked": self.lacked} if self.lacked else data
+        return {**data, "lacked": self.missing_grammar} if self.missing_grammar else data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "SourceRecord":
@@ -71,31 +71,31 @@ class SourceRecord:
             mtime_ns=int(data["mtime_ns"]),
             sha256=str(data["sha256"]),
             passages=tuple(map(str, data["passages"])),
-            lacked=str(data.get("lacked", "")),
+            missing_grammar=str(data.get("lacked", "")),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is remembered of a run."""
+    """The stored state of a run."""
 
     root: str
-    """The folder or file that was indexed, absolute; empty when nothing was."""
+    """The folder or file that was indexed, absolute; empty if there was no run."""
     settings: Mapping[str, Any]
-    """How passages were cut."""
+    """How passages were split."""
     sources: Mapping[str, SourceRecord]
 
     def to_extra(self) -> dict[str, Any]:
-        """As it stands in a retriever's extra data."""
+        """Return the record in the form of a retriever's extra data."""
         sources = {name: record.to_dict() for name, record in self.sources.items()}
         return {KEY: {"root": self.root, "settings": dict(self.settings), "sources": sources}}
 
     @classmethod
     def from_extra(cls, extra: Mapping[str, Any]) -> "Record":
-        """Read what `to_extra` wrote; an empty record where there is none.
+        """Read what `to_extra` wrote; an empty record if there is none.
 
         Raises:
-            IngestError: something else stands there.
+            IngestError: the key holds something else.
         """
         if KEY not in extra:
             return cls(root="", settings={}, sources={})
@@ -108,7 +108,7 @@ class Record:
                 raise TypeError(f"root is {root!r:.80}")
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise IngestError(
-                f"the index's extra data hold something else under {KEY!r} than the record of what was read "
-                f"({type(cause).__name__}: {cause}): that key is MeVe's own; index into a new folder"
+                f"the index's extra data hold something else than an ingest record under {KEY!r} "
+                f"({type(cause).__name__}: {cause}): this key is reserved; index into a new folder"
             ) from cause
         return cls(root=root, settings=settings, sources=sources)

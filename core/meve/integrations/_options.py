@@ -32,7 +32,8 @@ def translate_options(names: Mapping[str, str], options: Mapping[str, Any]) -> d
     for name, value in options.items():
         target = names.get(name, name)
         if target in translated:
-            raise ConfigurationError(f"{name} and {target} are the same option: give only one of them")
+            same = [given for given in options if names.get(given, given) == target]
+            raise ConfigurationError(f"{' and '.join(same)} are the same option: give only one of them")
         translated[target] = value
     check_option_names(translated)
     return translated

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 MAX_WORKERS = 1
 """One, since each busy thread delays the event loop by a switch interval (5 ms) or more, and writes run one by one
-anyway. Measured with benchmarks/memory_overhead.py."""
+anyway. Measured with benchmarks/langchain_memory_overhead.py."""
 
 
 class AsyncRunner:

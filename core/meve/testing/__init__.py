@@ -1,8 +1,9 @@
-"""What users' own tests need: fakes, and the contract suites that every implementation of a part must pass.
+"""Contract suites for your own embedders, verifiers, indexes, counters, detectors and stores; fakes for your tests.
 
-The contract suites need pytest and hypothesis: pip install 'meve[testing]'
+Inherit the suite of a part, override its fixture, and pytest runs the rules. The suites need pytest and hypothesis:
+pip install 'meve[testing]'
 """
 
 SUITE = "a contract suite of meve.testing"
 NEEDS = {"pytest": "testing", "hypothesis": "testing"}
-"""What every suite is written with."""
+"""The packages that every suite imports, with their extra."""

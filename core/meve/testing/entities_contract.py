@@ -1,4 +1,4 @@
-"""What every entity detector must do: inherit `EntityDetectorContract`, override `detector`; pytest does the rest."""
+"""The contract of entity detectors. Inherit `EntityDetectorContract`, override `detector`, and run pytest."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,33 +22,30 @@ TEXTS = [
     "word " * 300,
     "A" * 3_000,
 ]
-"""Empty, plain, foreign, of signs, spaced, long."""
+"""Texts that are empty, plain, in other scripts, of special characters, with white space, and long."""
 
 
 class EntityDetectorContract:
-    """Rules for a `meve.ports.EntityDetector`."""
+    """The rules of `meve.ports.EntityDetector`."""
 
     known = "We met Dr. Jane Smith on 3 March 2021."
-    """A text in which it finds something; override it for one that looks for other things."""
+    """A text with an entity that the detector finds; override it for other kinds of entities."""
 
     @pytest.fixture
     def detector(self) -> EntityDetector:
-        """Override: the detector under test."""
-        raise NotImplementedError("a contract test must override detector")
+        """Return the detector under test."""
+        raise NotImplementedError("override the fixture `detector`")
 
-    def test_it_has_a_name(self, detector: EntityDetector) -> None:
-        """Its name isn't empty, and stays the same."""
+    def test_name_is_not_blank(self, detector: EntityDetector) -> None:
         assert detector.name
         assert detector.name == detector.name
 
-    def test_it_finds_what_it_is_for(self, detector: EntityDetector) -> None:
-        """Something in the text that it must know, and nothing in a blank one."""
-        found, blank, empty = detector.detect([self.known, "  ", ""])
-        assert found
+    def test_known_entity_is_found_and_blank_text_has_none(self, detector: EntityDetector) -> None:
+        result, blank, empty = detector.detect([self.known, "  ", ""])
+        assert result
         assert blank == empty == ()
 
-    def test_each_stands_where_it_says(self, detector: EntityDetector) -> None:
-        """An entity's text is what the text holds at its place; they are in order, and don't overlap."""
+    def test_entity_text_matches_its_position(self, detector: EntityDetector) -> None:
         for text, entities in zip(TEXTS, detector.detect(TEXTS), strict=True):
             end = 0
             for entity in entities:
@@ -58,26 +55,23 @@ class EntityDetectorContract:
                 assert entity.start >= end
                 end = entity.start + len(entity.text)
 
-    def test_many_are_found_as_each_alone(self, detector: EntityDetector) -> None:
-        """Texts don't influence one another, and the same text has always the same entities."""
+    def test_batch_gives_same_entities_as_single_texts(self, detector: EntityDetector) -> None:
         together = detector.detect([*TEXTS, self.known])
         assert together == [detector.detect([text])[0] for text in [*TEXTS, self.known]]
         assert detector.detect([]) == []
 
-    def test_threads_may_share_it(self, detector: EntityDetector) -> None:
-        """In several threads it finds what it finds in one."""
+    def test_concurrent_detection_gives_same_results(self, detector: EntityDetector) -> None:
         expected = detector.detect([self.known, *TEXTS[:4]])
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(detector.detect, [[self.known, *TEXTS[:4]]] * 8))
-        assert found == [expected] * 8
+            result = list(pool.map(detector.detect, [[self.known, *TEXTS[:4]]] * 8))
+        assert result == [expected] * 8
 
-    def test_any_text_will_do(self, detector: EntityDetector) -> None:
-        """Whatever the text, nothing is raised, and what is found stands there."""
+    def test_random_text_never_raises(self, detector: EntityDetector) -> None:
 
         @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(st.text(max_size=80))
         def stands(text: str) -> None:
-            (found,) = detector.detect([text])
-            assert all(text[e.start : e.start + len(e.text)] == e.text for e in found)
+            (result,) = detector.detect([text])
+            assert all(text[e.start : e.start + len(e.text)] == e.text for e in result)
 
         stands()

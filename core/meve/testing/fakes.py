@@ -1,4 +1,4 @@
-"""Parts that one can compute in one's head. They ship, since users have tests too.
+"""Deterministic fakes whose results can be computed in one's head, for your tests.
 
 >>> WordEmbedder().embed_query("cat dog")[[2, 3]].astype(float).round(2).tolist()
 [0.71, 0.71]
@@ -23,7 +23,7 @@ from meve.ports import Calibration, Embedder, TokenCounter
 from meve.types import FloatArray, Similarity
 
 IDENTITY = IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0))
-"""Raw scores that are probabilities already."""
+"""The calibration for raw scores that are probabilities already."""
 
 
 def _words(text: str) -> list[str]:
@@ -38,12 +38,12 @@ class WordEmbedder:
     similarity: Similarity = "cosine"
 
     def embed_query(self, text: str) -> FloatArray:
-        """Shape (27,)."""
+        """Return a vector of shape (27,)."""
         vector: FloatArray = self.embed_passages([text])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Shape (n, 27)."""
+        """Return vectors of shape (n, 27)."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for i, text in enumerate(texts):
             for word in _words(text):
@@ -53,7 +53,7 @@ class WordEmbedder:
 
 
 class OverlapVerifier:
-    """The share of the query's distinct words that the passage holds."""
+    """Scores a passage by the share of the query's distinct words that it contains."""
 
     name = "word-overlap"
 
@@ -61,35 +61,37 @@ class OverlapVerifier:
         self.calibration = calibration
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Shares in [0, 1], shape (n,)."""
-        asked = set(_words(query))
-        return np.array([len(asked & set(_words(p))) / max(len(asked), 1) for p in passages], dtype=np.float32)
+        """Return shares in [0, 1], shape (n,)."""
+        query_words = set(_words(query))
+        return np.array(
+            [len(query_words & set(_words(p))) / max(len(query_words), 1) for p in passages], dtype=np.float32
+        )
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Calibrated shares in [0, 1], shape (n,)."""
+        """Return calibrated shares in [0, 1], shape (n,)."""
         return self.calibration.apply(self.raw_scores(query, passages))
 
     def with_calibration(self, calibration: Calibration) -> Self:
-        """The same under another calibration."""
+        """Return a verifier with another calibration."""
         return type(self)(calibration)
 
 
 class WordCounter:
-    """One token a word, words being what white space separates."""
+    """Counts the words between white space, each as one token."""
 
     name = "words"
 
     def count(self, text: str) -> int:
-        """How many words."""
+        """Return the number of words."""
         return len(text.split())
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """How many words in each."""
+        """Return the number of words of each text."""
         return [self.count(text) for text in texts]
 
 
 class FakeClock:
-    """Time that moves only when it's looked at (by `step` seconds) or told to."""
+    """A clock that moves by `step` seconds when read, and by `advance`."""
 
     def __init__(self, start: datetime | None = None, step: float = 0.001) -> None:
         self._now = start or datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,31 +99,31 @@ class FakeClock:
         self._step = step
 
     def now(self) -> datetime:
-        """The moment that it was set to, in UTC."""
+        """Return the current time, in UTC."""
         return self._now
 
     def elapsed(self) -> float:
-        """Seconds, `step` more each time."""
+        """Return elapsed seconds, `step` more at each call."""
         self._elapsed += self._step
         return self._elapsed
 
     def advance(self, by: timedelta) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self._now += by
         self._elapsed += by.total_seconds()
 
 
 @dataclass
 class Calls:
-    """What a counted part was asked, in order."""
+    """The recorded calls of a counting part, in order."""
 
     queries: list[str] = field(default_factory=list)
     passages: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
-class CountedEmbedder:
-    """Any embedder, with a record of what it was asked."""
+class CountingEmbedder:
+    """Wraps an embedder and records its calls."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -129,20 +131,20 @@ class CountedEmbedder:
         self.calls = Calls()
 
     def embed_query(self, text: str) -> FloatArray:
-        """As the inner one."""
+        """Record and embed the query."""
         with self.calls.lock:
             self.calls.queries.append(text)
         return self._inner.embed_query(text)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """As the inner one."""
+        """Record and embed the passages."""
         with self.calls.lock:
             self.calls.passages.extend(texts)
         return self._inner.embed_passages(texts)
 
 
-class CountedTokens:
-    """Any token counter, with a record of what it was asked."""
+class CountingTokens:
+    """Wraps a token counter and records its calls."""
 
     def __init__(self, inner: TokenCounter) -> None:
         self._inner = inner
@@ -150,11 +152,11 @@ class CountedTokens:
         self.calls = Calls()
 
     def count(self, text: str) -> int:
-        """As the inner one."""
+        """Record and count the text."""
         return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """As the inner one."""
+        """Record and count the texts."""
         with self.calls.lock:
             self.calls.passages.extend(texts)
         return self._inner.count_many(texts)
@@ -163,8 +165,8 @@ class CountedTokens:
 __all__ = [
     "IDENTITY",
     "Calls",
-    "CountedEmbedder",
-    "CountedTokens",
+    "CountingEmbedder",
+    "CountingTokens",
     "FakeClock",
     "OverlapVerifier",
     "WordCounter",

@@ -148,8 +148,8 @@ class InMemoryTransaction:
         return owner
 
     def _matches(self, q: RecordQuery) -> Iterator[StoredRecord]:
-        users = self._state.users.values() if q.user is None else [self._user(q.user)]
-        for user, stored in ((user, stored) for user in users for stored in user.records.values()):
+        owners = self._state.users.values() if q.user is None else [self._user(q.user)]
+        for owner, stored in ((owner, stored) for owner in owners for stored in owner.records.values()):
             record = stored.record
             if (
                 q.archived in (None, record.archived)
@@ -158,7 +158,7 @@ class InMemoryTransaction:
                 and q.kind in (None, record.kind)
                 and q.session_id in (None, record.session_id)
                 and (q.alive_at is None or not record.expired(q.alive_at))
-                and (q.changed_since is None or user.changed[record.id] > q.changed_since)
+                and (q.changed_since is None or owner.changed[record.id] > q.changed_since)
                 and (q.after is None or stored.row > q.after)
                 and (q.before is None or stored.row < q.before)
             ):

@@ -1,4 +1,4 @@
-"""Interrupts a change anywhere in it, as a Ctrl-C would: to see that it is made whole, or not at all."""
+"""Interrupts a change at any bytecode, as Ctrl-C would, to test that it takes effect fully or not at all."""
 
 import gc
 import sys
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Interruption(BaseException):
-    """What the interruption tests raise, as a KeyboardInterrupt is raised: anywhere."""
+    """The exception of the interruption tests; like KeyboardInterrupt it isn't an `Exception`."""
 
 
-def interrupted(act: Callable[[], object], at: int, error: type[BaseException]) -> list[int]:
-    """Raise `error` before the bytecode number `at` of what `act` runs; -1 lets it run to its end.
+def run_interrupted(act: Callable[[], object], at: int, error: type[BaseException]) -> list[int]:
+    """Run `act` and raise `error` before bytecode number `at`; -1 lets it finish.
 
     Returns:
-        Of each line that it ran, NumPy's own left out: the numbers of some of its bytecodes. Where to interrupt next.
+        Bytecode numbers at which to interrupt next: up to three for each line that ran, those of NumPy left out.
     """
     seen: dict[tuple[CodeType, int | None], list[int]] = {}
     count = 0

@@ -223,14 +223,14 @@ class MemoryStoreContract:
         insert(store, stored("a"))
         before = (store.version(ALICE), store.counts().events, store.head())
 
-        def interrupted() -> None:
+        def run_interrupted() -> None:
             with store.writing() as transaction:
                 transaction.insert(ALICE, stored("b"))
                 transaction.log(event("b"))
                 raise RuntimeError
 
         with pytest.raises(RuntimeError):
-            interrupted()
+            run_interrupted()
         assert (store.version(ALICE), store.counts().events, store.head()) == before
         assert store.find(ALICE, "b") is None
         with pytest.raises(StorageError), store.writing() as transaction:

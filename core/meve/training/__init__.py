@@ -1,4 +1,7 @@
-"""Verifiers of one's own: trained on labelled pairs, resumable, and held against what they replace."""
+"""Trains verifiers on labelled pairs, resumable, and compares each with the verifier it would replace.
+
+`onnx_quantize` makes a trained cross-encoder small and fast, with the graph changes of `onnx_graph`.
+"""
 
 from meve.training.build import build_verifier
 from meve.training.trainer import TrainingConfig, fine_tune

@@ -1,25 +1,25 @@
-"""In which order pairs are learned from: shuffled with a seed, pairs of like length side by side."""
+"""The order of training pairs: shuffled with a seed, pairs of similar length in one batch."""
 
 import random
 from collections.abc import Sequence
 
 MEGA = 50
-"""So many batches are sorted by length together: little padding, and still mixed."""
+"""This many batches are sorted by length together, which saves padding and still mixes the pairs."""
 
 
-def in_order(lengths: Sequence[int], *, batch_size: int, epochs: int, seed: int) -> list[int]:
-    """Row numbers of all passes, one after the other; the same arguments give the same order.
+def order_batches(lengths: Sequence[int], *, batch_size: int, epochs: int, seed: int) -> list[int]:
+    """Return the row numbers of all epochs, one after the other; deterministic.
 
     Args:
-        lengths: of each row, in any unit, shape (n,).
-        batch_size: rows learned from at once; each batch holds rows of like length, and batches come in random order.
-        epochs: how many passes.
-        seed: of the shuffles; every pass has an order of its own.
+        lengths: the length of each row, in any unit, shape (n,).
+        batch_size: rows per batch; each batch holds rows of similar length, and batches come in random order.
+        epochs: the number of passes.
+        seed: the seed of the shuffles; every epoch is shuffled anew.
 
-    >>> in_order([9, 1, 8, 2], batch_size=2, epochs=1, seed=0) in ([0, 2, 3, 1], [3, 1, 0, 2])
+    >>> order_batches([9, 1, 8, 2], batch_size=2, epochs=1, seed=0) in ([0, 2, 3, 1], [3, 1, 0, 2])
     True
     """
-    made: list[int] = []
+    order: list[int] = []
     for epoch in range(epochs):
         rng = random.Random(f"{seed}/{epoch}")
         rows = rng.sample(range(len(lengths)), len(lengths))
@@ -30,5 +30,5 @@ def in_order(lengths: Sequence[int], *, batch_size: int, epochs: int, seed: int)
         ragged = [batch for batch in batches if len(batch) < batch_size]
         batches = [batch for batch in batches if len(batch) == batch_size]
         rng.shuffle(batches)
-        made += [row for batch in (*batches, *ragged) for row in batch]
-    return made
+        order += [row for batch in (*batches, *ragged) for row in batch]
+    return order

@@ -1,4 +1,4 @@
-"""From labelled pairs to a verifier that is ready to use: split, mine, train, calibrate, judge."""
+"""Builds a verifier from labelled pairs: split, mine negatives, train, calibrate, evaluate."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,15 +8,15 @@ from typing import TypeAlias
 
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.ports import Verifier
-from meve.training.mining import NEGATIVES, with_negatives
+from meve.training.mining import NEGATIVES, add_negatives
 from meve.training.trainer import TrainingConfig, fine_tune
-from meve.training.verdict import Verdict, judged, split
+from meve.training.verdict import Verdict, compare_verifiers, split_pairs
 from meve.types import LabelledPair
 
 VERDICT = "verdict.json"
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a stage, how much of it is done, and how much there is."""
+"""Called with a stage, the amount done and the total."""
 
 
 def build_verifier(
@@ -31,35 +31,35 @@ def build_verifier(
     fitted_on: str = "",
     progress: Progress | None = None,
 ) -> Verdict:
-    """Train a cross-encoder on pairs, calibrate it, and hold it against the verifier that it would replace.
+    """Train a cross-encoder on pairs, calibrate it, and compare it with the verifier it would replace.
 
-    Queries are set aside for calibration and verdict before anything is learned. Run again with the same arguments
-    after an interruption, and it goes on.
+    Queries for calibration and evaluation are held out before training. An interrupted build is resumed when called
+    again with the same arguments.
 
     Args:
-        pairs: queries with passages that answer them, and with others where there are any.
+        pairs: queries with relevant passages, and with irrelevant ones where there are any.
         to: the folder for the model; `CrossEncoderVerifier.from_name(to)` reads it, calibration included.
-        base: the folder or hub name of the model to begin with.
-        replaces: the verifier to beat.
-        config: how to learn.
-        negatives: how many passages that don't answer a query should have; those missing are mined.
-        held_out: the share of the queries that is set aside, in (0, 1).
-        fitted_on: what the pairs are called, to be saved with the calibration.
-        progress: told of each step.
+        base: the folder or hub name of the model to start from.
+        replaces: the verifier to compare with.
+        config: the training settings.
+        negatives: how many irrelevant passages a query should have; missing ones are mined.
+        held_out: the share of queries held out, in (0, 1).
+        fitted_on: a name for the pairs, saved with the calibration.
+        progress: called after each step.
 
     Raises:
-        MissingExtraError: what training needs isn't installed.
-        TrainingError: too few queries, pairs of one label only, or a folder with another training.
-        ModelError: a model that can't be had, or that failed.
+        MissingExtraError: a package for training isn't installed.
+        TrainingError: too few queries, pairs of one label only, or the folder holds another training.
+        ModelError: a model can't be loaded, or failed.
         CalibrationError: the trained model's scores don't rise with relevance.
     """
     folder = Path(to)
     config = config or TrainingConfig()
-    parts = split(with_negatives(pairs, count=negatives, seed=config.seed), share=held_out, seed=config.seed)
-    fine_tune(base, parts.train, folder, config, _told(progress, "training"))
+    parts = split_pairs(add_negatives(pairs, count=negatives, seed=config.seed), share=held_out, seed=config.seed)
+    fine_tune(base, parts.train, folder, config, _report_stage(progress, "training"))
     trained = CrossEncoderVerifier.from_name(str(folder), local_files_only=True)
-    verdict = judged(
-        trained, replaces, parts, fitted_on=fitted_on, seed=config.seed, progress=_told(progress, "judging")
+    verdict = compare_verifiers(
+        trained, replaces, parts, fitted_on=fitted_on, seed=config.seed, progress=_report_stage(progress, "judging")
     )
     calibration = {"verifier": str(folder), "calibration": verdict.calibration.to_dict()}
     (folder / "calibration.json").write_text(json.dumps(calibration, indent=2) + "\n", "utf-8")
@@ -67,5 +67,5 @@ def build_verifier(
     return verdict
 
 
-def _told(progress: Progress | None, stage: str) -> Callable[[int, int], None] | None:
+def _report_stage(progress: Progress | None, stage: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(stage, done, total)

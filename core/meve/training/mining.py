@@ -1,4 +1,4 @@
-"""Passages that share words with a query and don't answer it: what a verifier must learn to turn down."""
+"""Mines hard negatives: passages that share words with a query and don't answer it."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ class Miner:
     """Draws negatives from texts.
 
     Args:
-        texts: to draw from.
-        rng: decides which.
+        texts: the texts to draw from.
+        rng: the source of randomness.
     """
 
     def __init__(self, texts: Sequence[str], rng: random.Random) -> None:
@@ -26,18 +26,18 @@ class Miner:
         self._index = Bm25Index()
         self._index.add(np.arange(len(texts)), list(texts))
 
-    def hits(self, query: str, k: int) -> Iterator[int]:
-        """The rows of the k best by BM25, best first."""
+    def search(self, query: str, k: int) -> Iterator[int]:
+        """Yield the rows of the k best texts by BM25, best first."""
         rows, _ = self._index.search(query, k)
         yield from rows.tolist()
 
-    def drawn(self, query: str, count: int, allowed: Callable[[int], bool], depth: int = DEPTH) -> list[int]:
-        """So many rows that are allowed: of the upper half of the `depth` best by BM25, random ones for those missing.
+    def draw(self, query: str, count: int, allowed: Callable[[int], bool], depth: int = DEPTH) -> list[int]:
+        """Draw `count` allowed rows from the upper half of the `depth` best by BM25, then at random.
 
-        Fewer where the texts don't have so many.
+        Returns fewer where the texts hold fewer allowed rows.
         """
-        found = [row for row in self.hits(query, depth) if allowed(row)]
-        upper = found[: max(count, len(found) // 2)]
+        hits = [row for row in self.search(query, depth) if allowed(row)]
+        upper = hits[: max(count, len(hits) // 2)]
         chosen = self._rng.sample(upper, min(count, len(upper)))
         for _ in range(20 * count):
             if len(chosen) >= count:
@@ -48,26 +48,26 @@ class Miner:
         return chosen
 
 
-def with_negatives(pairs: Sequence[LabelledPair], *, count: int = NEGATIVES, seed: int = 0) -> list[LabelledPair]:
-    """The pairs, and for each query with fewer than `count` passages that don't answer, some that BM25 finds.
+def add_negatives(pairs: Sequence[LabelledPair], *, count: int = NEGATIVES, seed: int = 0) -> list[LabelledPair]:
+    """Add mined negatives to each query that has fewer than `count` irrelevant passages.
 
-    They are drawn from the passages of other queries; one that is labelled relevant to the query is never taken. Where
-    passages of other queries answer too, label them, or they teach the wrong thing.
+    They are drawn from the passages of other queries; a passage labelled relevant to the query is never drawn. Label
+    passages of other queries that answer the query too, or they become wrong negatives.
 
     Args:
-        pairs: relevant ones, and others where there are any.
-        count: how many a query should have.
-        seed: of the draws.
+        pairs: relevant ones, and irrelevant ones where there are any.
+        count: how many negatives each query should have.
+        seed: the seed of the draws.
     """
     labelled: dict[str, dict[str, bool]] = {}
     for pair in pairs:
         labelled.setdefault(pair.query, {})[pair.passage] = pair.relevant
     texts = sorted({pair.passage for pair in pairs})
     miner = Miner(texts, random.Random(seed))
-    made = list(pairs)
-    for query, known in labelled.items():
-        missing = count - sum(not relevant for relevant in known.values())
-        if missing > 0 and any(known.values()):
-            rows = miner.drawn(query, missing, lambda row, known=known: texts[row] not in known)  # type: ignore[misc]
-            made += [LabelledPair(query=query, passage=texts[row], relevant=False) for row in rows]
-    return made
+    result = list(pairs)
+    for query, labels in labelled.items():
+        missing = count - sum(not relevant for relevant in labels.values())
+        if missing > 0 and any(labels.values()):
+            rows = miner.draw(query, missing, lambda row, labels=labels: texts[row] not in labels)  # type: ignore[misc]
+            result += [LabelledPair(query=query, passage=texts[row], relevant=False) for row in rows]
+    return result

@@ -1,4 +1,4 @@
-"""Changes to the graph of a fused BERT that leave what it says as it is, and make it quicker, or easier to quantise."""
+"""Transforms the graph of a fused BERT without changing its output, to make it faster or easier to quantise."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.verifiers._onnx_telemetry import quiet
+from meve.components.verifiers._onnx_telemetry import disable_telemetry
 from meve.types import FloatArray
 
 APART = 4
-"""Channels of each product's input that stay in fp32: those of the largest activations."""
+"""Input channels of each matrix product that stay in fp32: those with the largest activations."""
 EXACT = "exact_"
-"""How the names of nodes begin that are not to be quantised."""
+"""The name prefix of nodes that must not be quantised."""
 
 _ATTENTION = "MultiHeadAttention"
 
 
-def first_token_only(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
-    """Have the last layer read on for the first token alone, where nothing but that one is asked of it.
+def keep_first_token(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
+    """Compute the last layer for the first token alone, if the head uses no other token.
 
-    Of the last attention only the first token's query is needed, and what follows works token by token, up to a head
-    that takes the first: so all others are left out.
+    The last attention needs only the first token's query, and what follows works token by token up to the head. So all
+    other tokens are left out.
 
     Returns:
-        Whether there was something to leave out.
+        Whether the graph was changed.
     """
     from onnx import TensorProto, helper
 
@@ -48,7 +48,7 @@ def first_token_only(model: Any) -> bool:  # noqa: ANN401 - an onnx.ModelProto
 
 
 def _reads_first_token(graph: Any, rest: Sequence[Any]) -> bool:  # noqa: ANN401
-    """Whether what follows the last attention goes token by token into one node that takes the first, and nowhere."""
+    """Return whether all nodes after the last attention work per token and feed one node that takes the first."""
     from onnx import numpy_helper
 
     constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
@@ -64,10 +64,10 @@ def _reads_first_token(graph: Any, rest: Sequence[Any]) -> bool:  # noqa: ANN401
     return axis == 1 and index is not None and not np.any(index) and not inner & outside
 
 
-def embeddings_by_row(model: Any) -> None:  # noqa: ANN401
-    """Store the vectors of words and positions in eight bits, each by its own scale, and sum them in fp32.
+def quantize_embeddings(model: Any) -> None:  # noqa: ANN401
+    """Store the vectors of words and positions in eight bits, each with its own scale, and sum them in fp32.
 
-    A scale for all of them is set by the largest, and most are small.
+    One scale for all would be set by the largest vector, and most are small.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -111,25 +111,25 @@ def embeddings_by_row(model: Any) -> None:  # noqa: ANN401
     _replace_nodes(graph, nodes)
 
 
-def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
-    """Part each product in two: the few channels of the largest activations in fp32, and all others.
+def split_outliers(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
+    """Split each matrix product in two: the few channels with the largest activations in fp32, and the rest.
 
-    The sum is the same. But the few no longer set the step for all others when these are quantised together.
+    The sum is unchanged, but the few no longer set the quantisation step of the rest.
 
     Args:
         model: an onnx.ModelProto, changed in place.
-        samples: what the graph is fed, to see how large activations get.
+        samples: inputs of the graph, to measure the activations.
 
-    Source: Dettmers et al., LLM.int8() (2022), section 3.2, with channels that are chosen ahead.
+    Source: Dettmers et al., LLM.int8() (2022), section 3.2, with channels chosen ahead.
     """
     from onnx import helper, numpy_helper
 
     graph = model.graph
-    largest = _largest(model, sorted({node.input[0] for node in _products(graph)}), samples)
+    largest = _measure_activations(model, sorted({node.input[0] for node in _products(graph)}), samples)
     stored = {c.name: c for c in graph.initializer}
     parted: set[str] = set()
 
-    def apart(node: Any) -> list[Any]:  # noqa: ANN401
+    def split_product(node: Any) -> list[Any]:  # noqa: ANN401
         read, made, weight = node.input[0], node.output[0], stored[node.input[1]]
         values = numpy_helper.to_array(weight).astype(np.float32)
         few = np.sort(np.argsort(-largest[read])[:APART])
@@ -154,14 +154,13 @@ def outliers_apart(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
         both = helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")
         return [*before, node, exact, both]
 
-    _each_product(graph, apart)
+    _each_product(graph, split_product)
 
 
-def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
-    """Divide each token's activations by their largest before a product, and multiply what comes out by it.
+def scale_tokens(model: Any) -> None:  # noqa: ANN401
+    """Divide each token's activations by their maximum before a product, and multiply the result by it.
 
-    What comes out is the same. But a token of large activations no longer sets the step for all others when they are
-    quantised together.
+    The result is unchanged, but a token with large activations no longer sets the quantisation step of the others.
     """
     from onnx import helper, numpy_helper
 
@@ -169,7 +168,7 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
     graph.initializer.append(numpy_helper.from_array(np.array(1e-12, np.float32), "meve_least"))
     scaled: set[str] = set()
 
-    def by_scale(node: Any) -> list[Any]:  # noqa: ANN401
+    def scale_product(node: Any) -> list[Any]:  # noqa: ANN401
         read, made = node.input[0], node.output[0]
         before = []
         if read not in scaled:
@@ -186,11 +185,11 @@ def tokens_by_scale(model: Any) -> None:  # noqa: ANN401
         node.input[0], node.output[0] = f"{read}_scaled", f"{made}_scaled"
         return [*before, node, helper.make_node("Mul", [*node.output, f"{read}_top"], [made], name=f"{made}_whole")]
 
-    _each_product(graph, by_scale)
+    _each_product(graph, scale_product)
 
 
 def _products(graph: Any) -> list[Any]:  # noqa: ANN401
-    """The products of activations of (batch, tokens, channels) with weights that no other node uses."""
+    """Return the products of activations (batch, tokens, channels) with weights that no other node uses."""
     used = Counter(name for node in graph.node for name in node.input)
     stored = {c.name for c in graph.initializer if used[c.name] == 1 and len(c.dims) == 2}
     return [
@@ -199,17 +198,21 @@ def _products(graph: Any) -> list[Any]:  # noqa: ANN401
     ]  # fmt: skip
 
 
-def _each_product(graph: Any, changed: Callable[[Any], list[Any]]) -> None:  # noqa: ANN401
+def _each_product(graph: Any, transform: Callable[[Any], list[Any]]) -> None:  # noqa: ANN401
     chosen = _products(graph)
     nodes = []
     for node in graph.node:
-        nodes += changed(node) if any(node is each for each in chosen) else [node]
+        nodes += transform(node) if any(node is each for each in chosen) else [node]
     _replace_nodes(graph, nodes)
 
 
-def _largest(model: Any, names: Sequence[str], samples: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:  # noqa: ANN401
-    """The largest magnitude of each channel of these activations, over all samples and tokens."""
-    quiet()
+def _measure_activations(
+    model: Any,  # noqa: ANN401
+    names: Sequence[str],
+    samples: Sequence[Mapping[str, Any]],
+) -> dict[str, FloatArray]:
+    """Return the largest magnitude of each channel of these activations, over all samples and tokens."""
+    disable_telemetry()
     import onnxruntime
     from onnx import ModelProto, TensorProto, helper
 
@@ -217,12 +220,12 @@ def _largest(model: Any, names: Sequence[str], samples: Sequence[Mapping[str, An
     watched.CopyFrom(model)
     watched.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
     session = onnxruntime.InferenceSession(watched.SerializeToString(), providers=["CPUExecutionProvider"])
-    found: dict[str, FloatArray] = {}
+    largest: dict[str, FloatArray] = {}
     for sample in samples:
         for name, values in zip(names, session.run(list(names), dict(sample)), strict=True):
             top = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
-            found[name] = np.maximum(found[name], top) if name in found else top
-    return found
+            largest[name] = np.maximum(largest[name], top) if name in largest else top
+    return largest
 
 
 def _replace_nodes(graph: Any, nodes: Sequence[Any]) -> None:  # noqa: ANN401

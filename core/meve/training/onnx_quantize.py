@@ -1,4 +1,4 @@
-"""Makes the ONNX graph of a cross-encoder small and quick: operators fused, weights of 8 bits."""
+"""Makes the ONNX graph of a cross-encoder small and fast: fused operators, 8-bit weights."""
 
 import json
 import os
@@ -13,39 +13,39 @@ import numpy as np
 from meve.components.verifiers._onnx_export import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
 from meve.components.verifiers._onnx_telemetry import disable_telemetry
-from meve.errors import ModelError, wrap_errors, missing_extra
-from meve.training.onnx_graph import EXACT, embeddings_by_row, first_token_only, outliers_apart, tokens_by_scale
+from meve.errors import ModelError, missing_extra, wrap_errors
+from meve.training.onnx_graph import EXACT, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
 
 LEAST_AGREEMENT = 0.95
-"""Kendall's tau between the order of the small graph and that of the whole one, below which it is refused."""
+"""The minimum Kendall's tau between the rankings of the quantised and the original graph."""
 
 OPSETS = range(15, 18)
-"""The graphs' dialects in which what is put in here means the same."""
+"""The ONNX opset versions in which the inserted operators have the intended meaning."""
 Pairs = Sequence[tuple[str, str]]
 
 
 def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), samples: Pairs = ()) -> float:
     """Write the model with 8-bit weights to a folder that `CrossEncoderVerifier.from_name` reads.
 
-    Weights are quantised ahead, each column by its own scale, and activations while it runs, each token by its own.
-    Weights are unsigned: signed ones overflow on processors without VNNI, unless one bit is given up, which is a sixth
-    quicker and costs ranks. The last layer reads on for the first token alone, if the head takes no other.
+    Weights are quantised ahead, each column with its own scale; activations at run time, each token with its own.
+    Weights are unsigned, since signed ones overflow on processors without VNNI unless one bit is given up. If the head
+    uses the first token alone, the last layer is computed for that token only.
 
     Args:
-        folder: a cross-encoder on BERT's plan that torch can load, or one that is exported already.
-        to: the folder to write to; another one.
-        probes: (query, passage) pairs that the small graph must order as the whole one does.
-        samples: pairs such as it will read, some dozens, to see which channels of activations get large: those stay in
-            fp32. Without, they take most of the eight bits, and ranks suffer.
+        folder: a BERT-like cross-encoder that torch can load, or one that is already exported.
+        to: the output folder; must be another one.
+        probes: (query, passage) pairs that both graphs must rank alike.
+        samples: some dozens of typical pairs, to find the channels with large activations, which stay in fp32. Without
+            samples these channels degrade the ranking.
 
     Returns:
         Kendall's tau over the probes; 1.0 for fewer than two.
 
     Raises:
-        MissingExtraError: onnx, or for a model that isn't exported yet torch, isn't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: a graph that can't be quantised, no sample that fits its window, a small graph that can't be run or
-            gives no number, or one that orders the probes otherwise; nothing is written.
+        MissingExtraError: onnx isn't installed, or torch for a model that isn't exported yet.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: the graph can't be quantised, no sample fits its window, or the quantised graph fails, returns NaN
+            or ranks the probes differently; nothing is written.
     """
     disable_telemetry()
     try:
@@ -58,7 +58,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
     source, target = Path(folder), Path(to)
     with tempfile.TemporaryDirectory(prefix="meve-quantize-") as name:
         whole, small = Path(name) / "whole", Path(name) / "small"
-        if not _exported(source):
+        if not _is_exported(source):
             source = export_onnx(folder, whole)
         config = _config(source)
         (small / "onnx").mkdir(parents=True)
@@ -72,51 +72,51 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
                 hidden_size=config["hidden_size"],
                 optimization_options=options,
             )
-            first_token_only(fused.model)
-            embeddings_by_row(fused.model)
+            keep_first_token(fused.model)
+            quantize_embeddings(fused.model)
             if samples:
-                outliers_apart(fused.model, _fed(source, samples))
-            tokens_by_scale(fused.model)
+                split_outliers(fused.model, _make_inputs(source, samples))
+            scale_tokens(fused.model)
             fused.save_model_to_file(str(Path(name) / "fused.onnx"))
             quantize_dynamic(
                 Path(name) / "fused.onnx",
                 small / "onnx" / "model.onnx",
                 per_channel=True,
                 weight_type=QuantType.QUInt8,
-                nodes_to_exclude=_exact(fused.model),
+                nodes_to_exclude=_nodes_in_fp32(fused.model),
                 extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # fused operators don't state theirs
             )
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json"):
             if (source / file).is_file():
                 shutil.copy2(source / file, small / file)
-        held = probes or samples or [("a question", "an answer")]
-        agreement = _agreement(source, small, held)
+        checked_pairs = probes or samples or [("a question", "an answer")]
+        agreement = _agreement(source, small, checked_pairs)
         if not agreement >= LEAST_AGREEMENT:  # nor what is no number
             raise ModelError(
-                f"the quantised graph of {folder} orders {len(held)} probes otherwise than the whole one "
+                f"the quantised graph of {folder} orders {len(checked_pairs)} probes otherwise than the whole one "
                 f"(Kendall's tau {agreement:.3f}, at least {LEAST_AGREEMENT} wanted): keep the whole one"
             )
         (target / "onnx").mkdir(parents=True, exist_ok=True)
-        for made in sorted(small.rglob("*")):
-            if made.is_file():
-                place = target / made.relative_to(small)
-                shutil.copy2(made, place.with_name(f"{place.name}.new"))
+        for written in sorted(small.rglob("*")):
+            if written.is_file():
+                place = target / written.relative_to(small)
+                shutil.copy2(written, place.with_name(f"{place.name}.new"))
                 os.replace(place.with_name(f"{place.name}.new"), place)
     return agreement
 
 
-def _exact(model: Any) -> list[str]:  # noqa: ANN401 - an onnx.ModelProto
-    """Nodes that stay in fp32: those said to, and the head's, whose names the quantiser lengthens."""
+def _nodes_in_fp32(model: Any) -> list[str]:  # noqa: ANN401 - an onnx.ModelProto
+    """Return the names of nodes that stay in fp32: marked ones and the head's, which the quantiser renames."""
     heads = [node.name for node in model.graph.node if node.op_type == "Gemm"]
     marked = [node.name for node in model.graph.node if node.name.startswith(EXACT)]
     return [*marked, *heads, *(f"{name}_MatMul" for name in heads)]
 
 
-def _fed(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
-    """What the graph is fed for those that fit its window."""
+def _make_inputs(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
+    """Return the graph's inputs for the samples that fit its window."""
     runtime = OnnxRuntime.from_folder(folder)
-    fed = [runtime.build_inputs([pair]) for pair in samples]
-    fitting = [each for each in fed if each["input_ids"].shape[1] <= runtime.window]
+    inputs = [runtime.build_inputs([pair]) for pair in samples]
+    fitting = [each for each in inputs if each["input_ids"].shape[1] <= runtime.window]
     if not fitting:
         raise ModelError(
             f"none of {len(samples)} samples fits the {runtime.window} tokens that {folder} reads at once: give shorter"
@@ -125,14 +125,14 @@ def _fed(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
-    missing = [key for key in ("num_attention_heads", "hidden_size") if not isinstance(found.get(key), int)]
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+    missing = [key for key in ("num_attention_heads", "hidden_size") if not isinstance(config.get(key), int)]
     if missing:
         raise ModelError(
-            f"{folder / 'config.json'} says no {' nor '.join(missing)} (model_type {found.get('model_type')!r}): only "
+            f"{folder / 'config.json'} says no {' nor '.join(missing)} (model_type {config.get('model_type')!r}): only "
             "models on BERT's plan can be quantised here; run this one as it is"
         )
-    return found
+    return config
 
 
 def _in_known_opset(file: Path, converted: Path) -> str:
@@ -148,7 +148,7 @@ def _in_known_opset(file: Path, converted: Path) -> str:
     return str(converted)
 
 
-def _exported(folder: Path) -> bool:
+def _is_exported(folder: Path) -> bool:
     return (folder / "onnx" / "model.onnx").is_file() or (folder / "model.onnx").is_file()
 
 

@@ -1,4 +1,4 @@
-"""Makes a cross-encoder of labelled pairs, and goes on where it was interrupted. Runs on a CPU, faster on a GPU.
+"""Fine-tunes a cross-encoder on labelled pairs, resumable, on a CPU or a GPU.
 
 The loop, its checkpoints and its optimiser are those of transformers' `Trainer`.
 """
@@ -14,60 +14,62 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from meve.components._model_errors import map_load_errors
-from meve.errors import ConfigurationError, ModelError, TrainingError, wrap_errors, missing_extra
-from meve.training._batch_order import in_order
+from meve.errors import ConfigurationError, ModelError, TrainingError, missing_extra, wrap_errors
+from meve.training._batch_order import order_batches
 from meve.types import LabelledPair
 
 if TYPE_CHECKING:
     import torch
 
 ON_CPU = 8
-"""Pairs that go through the model together on a CPU; a step has all of its batch."""
+"""Pairs per forward pass on a CPU; gradients accumulate over the batch."""
 CHECKPOINTS, SETTINGS = "checkpoints", "training.json"
 
 _DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout", "attention_dropout",
     "embedding_dropout", "mlp_dropout", "seq_classif_dropout", "dropout",
 )  # fmt: skip
-"""What models call it in their configuration."""
+"""Names of dropout settings in models' configurations."""
 
 Progress = Callable[[int, int], None]
-"""Called with how many steps are done, and how many there are."""
+"""Called with the number of completed steps and their total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """How to learn."""
+    """The training settings."""
 
     epochs: int = 2
-    """Passes over the pairs."""
+    """The number of passes over the pairs."""
     batch_size: int = 32
-    """Pairs learned from at once."""
+    """Pairs per optimiser step."""
     learning_rate: float = 5e-5
-    """The highest; it rises over `warmup` and falls to zero, both in a straight line."""
+    """The highest learning rate; it rises linearly over `warmup` and then falls linearly to zero."""
     warmup: float = 0.06
-    """The share of all steps, in [0, 1)."""
+    """The share of all steps used for warm-up, in [0, 1)."""
     weight_decay: float = 0.01
     max_length: int = 256
-    """Tokens of a pair that are read; of a longer one, the end of its longer text is left out."""
+    """The maximum number of tokens of a pair; the longer text of a longer pair is truncated."""
     dropout: float | None = None
-    """The share of values that are left out at random while learning, in [0, 1); None for the model's own."""
+    """The dropout rate in [0, 1); None for the model's own."""
     save_every: int = 100
-    """Steps between two checkpoints: what an interruption costs at most."""
+    """Steps between two checkpoints."""
     seed: int = 42
 
     def __post_init__(self) -> None:
-        whole = {"epochs": 1, "batch_size": 1, "max_length": 16, "save_every": 1, "seed": 0}
-        for name, least in whole.items():
+        minimums = {"epochs": 1, "batch_size": 1, "max_length": 16, "save_every": 1, "seed": 0}
+        for name, least in minimums.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigurationError(f"{name} is {value!r}: give a whole number of at least {least}")
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}, got {value!r}")
         if not 0 < self.learning_rate < 1:
-            raise ConfigurationError(f"learning_rate is {self.learning_rate!r}: give a number between 0 and 1")
+            raise ConfigurationError(f"learning_rate must be between 0 and 1, got {self.learning_rate!r}")
         if not 0 <= self.warmup < 1 or not 0 <= self.weight_decay < 1:
-            raise ConfigurationError(f"warmup {self.warmup!r}, weight_decay {self.weight_decay!r}: both lie in [0, 1)")
+            raise ConfigurationError(
+                f"warmup and weight_decay must be in [0, 1), got {self.warmup!r} and {self.weight_decay!r}"
+            )
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigurationError(f"dropout is {self.dropout!r}: give a number in [0, 1), or None")
+            raise ConfigurationError(f"dropout must be in [0, 1) or None, got {self.dropout!r}")
 
 
 def fine_tune(
@@ -77,45 +79,45 @@ def fine_tune(
     config: TrainingConfig | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Train a model with one label, by cross-entropy, to tell pairs that are relevant from those that aren't.
+    """Train a model with one label, by cross-entropy, to separate relevant from irrelevant pairs.
 
     Args:
-        base: the folder or hub name of a model to begin with: an encoder, or a cross-encoder.
-        pairs: what to learn from.
-        to: the folder to write to. If it holds an interrupted training of the same pairs and settings, that goes on.
-        config: how; by default `TrainingConfig()`.
-        progress: told after each step.
+        base: the folder or hub name of the model to start from: an encoder or a cross-encoder.
+        pairs: the training pairs.
+        to: the output folder. An interrupted training of the same pairs and settings there is resumed.
+        config: the settings; by default `TrainingConfig()`.
+        progress: called after each step.
 
     Returns:
         `to`, with model and tokenizer, to be loaded as any cross-encoder.
 
     Raises:
         MissingExtraError: torch, transformers or accelerate isn't installed.
-        ModelError: no model of that name in reach, or one that can't be trained.
-        TrainingError: no pairs, pairs of one label only, or a folder with another training.
+        ModelError: no such model on this machine or on the hub, or it can't be trained.
+        TrainingError: no pairs, pairs of one label only, or the folder holds another training.
     """
     config = config or TrainingConfig()
     if len({pair.relevant for pair in pairs}) < 2:
-        raise TrainingError(f"{len(pairs)} pairs of one label or none teach nothing: give relevant ones and others")
+        raise TrainingError(f"training needs relevant and irrelevant pairs, got {len(pairs)} pairs of one label")
     try:
         import torch
         from transformers import PrinterCallback, Trainer, set_seed
 
-        import_module("accelerate")  # which Trainer needs
+        import_module("accelerate")  # required by Trainer
     except ImportError as cause:
         raise missing_extra(str(cause.name), "train", "training a verifier") from cause
-    _claim(to, base, pairs, config)
-    set_seed(config.seed)  # a new head begins at random
+    _claim_folder(to, base, pairs, config)
+    set_seed(config.seed)  # initialises a new head
     with map_load_errors(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
-        model, tokenizer = _loaded(str(base), config.dropout)
+        model, tokenizer = _load(str(base), config.dropout)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
-    order = in_order(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
+    order = order_batches(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
     loss = torch.nn.BCEWithLogitsLoss(reduction="sum")
     trainer: Any = Trainer(
         model=model,
         args=_arguments(to / CHECKPOINTS, config),
-        train_dataset=_Ordered(pairs, order),
-        data_collator=lambda rows: _collated(rows, tokenizer, config.max_length),
+        train_dataset=_OrderedPairs(pairs, order),
+        data_collator=lambda rows: _collate(rows, tokenizer, config.max_length),
         compute_loss_func=lambda outputs, labels, num_items_in_batch=None: (
             loss(outputs.logits.reshape(-1), labels) / (num_items_in_batch or len(labels))
         ),
@@ -123,7 +125,7 @@ def fine_tune(
     )
     trainer.remove_callback(PrinterCallback)
     with wrap_errors(ModelError, f"training {base}"):
-        trainer.train(resume_from_checkpoint=_latest(to / CHECKPOINTS))
+        trainer.train(resume_from_checkpoint=_find_checkpoint(to / CHECKPOINTS))
         model.save_pretrained(to)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -131,8 +133,8 @@ def fine_tune(
     return to
 
 
-class _Ordered:
-    """The pairs of all passes, one after the other."""
+class _OrderedPairs:
+    """The pairs of all epochs, one after the other."""
 
     def __init__(self, pairs: Sequence[LabelledPair], order: Sequence[int]) -> None:
         self._pairs = pairs
@@ -145,10 +147,10 @@ class _Ordered:
         return self._pairs[self._order[n]]
 
 
-def _collated(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> dict[str, "torch.Tensor"]:  # noqa: ANN401
+def _collate(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> dict[str, "torch.Tensor"]:  # noqa: ANN401
     import torch
 
-    made = tokenizer(
+    encoding = tokenizer(
         [row.query for row in rows],
         [row.passage for row in rows],
         padding=True,
@@ -156,21 +158,21 @@ def _collated(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> 
         max_length=max_length,
         return_tensors="pt",
     )
-    return {**made, "labels": torch.tensor([float(row.relevant) for row in rows])}
+    return {**encoding, "labels": torch.tensor([float(row.relevant) for row in rows])}
 
 
-def _loaded(base: str, dropout: float | None) -> tuple[Any, Any]:
+def _load(base: str, dropout: float | None) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     from transformers.utils import logging
 
-    made = AutoConfig.from_pretrained(base, num_labels=1)
+    config = AutoConfig.from_pretrained(base, num_labels=1)
     for name in _DROPOUTS if dropout is not None else ():
-        if isinstance(getattr(made, name, None), float):
-            setattr(made, name, dropout)
+        if isinstance(getattr(config, name, None), float):
+            setattr(config, name, dropout)
     level = logging.get_verbosity()
-    logging.set_verbosity(ERROR)  # that the head is new is no news here
+    logging.set_verbosity(ERROR)  # a warning about the new head is expected
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(base, config=made)
+        model = AutoModelForSequenceClassification.from_pretrained(base, config=config)
     finally:
         logging.set_verbosity(level)
     return model, AutoTokenizer.from_pretrained(base)
@@ -183,7 +185,7 @@ def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
     at_once = config.batch_size if torch.cuda.is_available() else gcd(config.batch_size, ON_CPU)
     return TrainingArguments(
         output_dir=str(folder),
-        num_train_epochs=1,  # the order holds all passes
+        num_train_epochs=1,  # the order holds all epochs
         per_device_train_batch_size=at_once,
         gradient_accumulation_steps=config.batch_size // at_once,
         learning_rate=config.learning_rate,
@@ -207,41 +209,41 @@ def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
 def _callbacks(progress: Progress | None) -> list[Any]:
     from transformers import TrainerCallback
 
-    class Told(TrainerCallback):  # type: ignore[misc, unused-ignore]
+    class ProgressCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
             if progress:
                 progress(state.global_step, state.max_steps)
 
-    return [Told()]
+    return [ProgressCallback()]
 
 
-def _claim(to: Path, base: str | Path, pairs: Sequence[LabelledPair], config: TrainingConfig) -> None:
-    """Make the folder this training's own.
+def _claim_folder(to: Path, base: str | Path, pairs: Sequence[LabelledPair], config: TrainingConfig) -> None:
+    """Record this training's settings in the folder.
 
     Raises:
-        TrainingError: another training has begun there.
+        TrainingError: the folder holds another training.
     """
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(json.dumps([pair.query, pair.passage, pair.relevant]).encode())
-    mine = {"base": str(base), "pairs": len(pairs), "data": digest.hexdigest(), **asdict(config)}
+    settings = {"base": str(base), "pairs": len(pairs), "data": digest.hexdigest(), **asdict(config)}
     file = to / SETTINGS
     if file.is_file():
-        there = json.loads(file.read_text("utf-8"))
-        other = sorted(key for key in mine.keys() | there.keys() if mine.get(key) != there.get(key))
+        stored = json.loads(file.read_text("utf-8"))
+        other = sorted(key for key in settings.keys() | stored.keys() if settings.get(key) != stored.get(key))
         other = [key for key in other if key != "save_every"]
         if other:
             raise TrainingError(
-                f"{to} holds a training with another {', '.join(other)}: give the same again to go on with it, or "
+                f"{to} holds a training with another {', '.join(other)}: give the same again to resume it, or "
                 "another folder"
             )
         return
     to.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(mine, indent=1) + "\n", "utf-8")
+    file.write_text(json.dumps(settings, indent=1) + "\n", "utf-8")
 
 
-def _latest(folder: Path) -> str | None:
-    """The newest checkpoint that is whole."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2]))
-    whole = [p for p in found if (p / "trainer_state.json").is_file()]
-    return str(whole[-1]) if whole else None
+def _find_checkpoint(folder: Path) -> str | None:
+    """Return the newest complete checkpoint."""
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2]))
+    complete = [p for p in checkpoints if (p / "trainer_state.json").is_file()]
+    return str(complete[-1]) if complete else None

@@ -1,4 +1,4 @@
-"""Dense indexes over FAISS: `flat` compares all, `hnsw` walks a graph, `ivf` reads a few lists. FAISS loads on use."""
+"""Dense (vector) indexes over FAISS: `flat` is exact, `hnsw` a graph, `ivf` an inverted file. FAISS loads on use."""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -13,14 +13,13 @@ __all__ = ["FLAT_UP_TO", "HNSW_UP_TO", "DenseKind", "dense_class", "make_dense"]
 DenseKind: TypeAlias = Literal["auto", "flat", "hnsw", "ivf"]
 
 FLAT_UP_TO = 50_000
-"""Comparing 50,000 vectors of 384 values takes about 10 ms, less than a model needs for the query, and it is exact."""
+"""An exact search of 50,000 vectors of 384 values takes about 10 ms, less than embedding the query."""
 HNSW_UP_TO = 500_000
-"""The graph is the fastest to search, but building it takes minutes from here on, and so does each rebuild after many
-removals; an inverted file builds several times faster and takes less memory."""
+"""HNSW searches fastest, but takes minutes to build beyond this size; an inverted file builds several times faster."""
 
 
 def make_dense(kind: "DenseKind | DenseIndex", dimension: int, expected: int) -> DenseIndex:
-    """An empty index for vectors of length `dimension`, or the one that was given, if it is ready made.
+    """Return an empty index for vectors of length `dimension`, or the ready-made index itself.
 
     Args:
         kind: `auto` chooses by size: flat to 50,000 vectors, hnsw to 500,000, ivf beyond.
@@ -33,7 +32,7 @@ def make_dense(kind: "DenseKind | DenseIndex", dimension: int, expected: int) ->
     if not isinstance(kind, str):
         if kind.dimension != dimension:
             raise ConfigurationError(
-                f"the index takes vectors of {kind.dimension} values, the embedder makes {dimension}"
+                f"the index takes vectors of {kind.dimension} values, but the embedder makes {dimension}"
             )
         return kind
     if kind == "auto":
@@ -42,7 +41,7 @@ def make_dense(kind: "DenseKind | DenseIndex", dimension: int, expected: int) ->
 
 
 def dense_class(kind: str) -> "type[FaissIndex]":
-    """The class of an index by its kind: `flat`, `hnsw` or `ivf`; its `load` reads such an index back.
+    """Return the index class of a kind, `flat`, `hnsw` or `ivf`; its `load` reads saved indexes.
 
     Raises:
         ConfigurationError: an unknown kind.
@@ -59,4 +58,4 @@ def dense_class(kind: str) -> "type[FaissIndex]":
         from meve.components.dense.ivf import IvfIndex
 
         return IvfIndex
-    raise ConfigurationError(f"dense index {kind!r} is unknown: choose one of {', '.join(get_args(DenseKind))}")
+    raise ConfigurationError(f"dense index must be one of {', '.join(get_args(DenseKind))}, got {kind!r}")

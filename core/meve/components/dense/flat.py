@@ -1,17 +1,17 @@
-"""The exact index: every vector is compared."""
+"""The exact index: compares the query with every vector."""
 
 from typing import Any
 
 import numpy as np
 
-from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, faiss, selector
+from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, build_selector, faiss
 from meve.types import FloatArray
 
 _CLOSE = 1e-5
 
 
 class FlatIndex(FaissIndex):
-    """Compares every vector: exact, no build, no tuning; a search costs as much as there are vectors.
+    """An exact index without build or tuning; the cost of a search grows with the number of vectors.
 
     Args:
         dimension: the length d of a vector.
@@ -30,10 +30,10 @@ class FlatIndex(FaissIndex):
         return index
 
     def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:  # noqa: ARG002
-        parameters = faiss.SearchParameters(sel=selector(mask))
+        parameters = faiss.SearchParameters(sel=build_selector(mask))
         scores, found = self._index.search(query[None], k + 1, params=parameters)
         positions: Positions = found[0]
-        # FAISS keeps whichever it met first of those that tie at the cut-off; then let the caller compare them all.
-        largest = float(np.linalg.norm(query) * np.linalg.norm(self._stored(positions), axis=1).max())
+        # Of ties at the cut-off FAISS keeps the first it met, so the caller compares all vectors then.
+        largest = float(np.linalg.norm(query) * np.linalg.norm(self._get_vectors(positions), axis=1).max())
         tied = float(scores[0, k - 1] - scores[0, k]) <= _CLOSE * largest
         return positions[:0] if tied else positions[:k]

@@ -1,38 +1,38 @@
-"""The inverted file: vectors in lists by nearest centroid, of which a search reads a few. Builds fast, stays lean."""
+"""The inverted file index: vectors in lists by nearest centroid, of which a search reads a few."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, faiss, selector
+from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, build_selector, faiss
 from meve.errors import ConfigurationError
 from meve.types import FloatArray
 
 POINTS_PER_LIST = 39
-"""Fewer training vectors a list than this, and FAISS calls the centroids badly placed."""
+"""The minimum number of training vectors per list; FAISS warns below it."""
 TRAIN_FROM = 10_000
-"""Where the number of lists is left to the index, it trains itself from so many vectors on …"""
+"""With an automatic number of lists, the index is first trained at this many vectors …"""
 TRAIN_AGAIN = 4
-"""… and again when it has grown by this factor."""
+"""… and again each time it has grown by this factor."""
 SAMPLE_PER_LIST = 48
-"""Vectors a list to train on. FAISS would take up to 256, and half an hour for a million; lists need only be even."""
+"""Training vectors per list. FAISS's default of 256 takes half an hour for a million vectors."""
 ROUNDS = 10
-"""Of k-means, for the same reason; FAISS would take 25."""
+"""Iterations of k-means, kept low for the same reason; FAISS's default is 25."""
 
 
 class IvfIndex(FaissIndex):
-    """Vectors in lists, each around a centroid; a search reads the lists whose centroids are nearest.
+    """An inverted file: each list holds the vectors around one centroid; a search reads the nearest lists.
 
-    Trains itself on what it holds when an add brings it enough vectors; until then it compares them all, exactly.
+    The index is trained on its own vectors once an add brings enough of them; until then it compares all, exactly.
 
     Args:
         dimension: the length d of a vector.
-        lists: how many lists, at least 1; None for about 4 · sqrt(n), chosen anew as the index grows.
-        probes: how many lists a search reads, at least 1; None for one in sixteen, and at least 8. A filter widens it.
+        lists: the number of lists, at least 1; None for about 4 · sqrt(n), chosen again as the index grows.
+        probes: how many lists a search reads, at least 1; None for a sixteenth, and at least 8. A filter increases it.
 
     Raises:
-        ConfigurationError: a setting that is too small.
+        ConfigurationError: a setting is too small.
 
     Source: Sivic and Zisserman, Video Google (2003); Johnson, Douze and Jégou, Billion-Scale Similarity Search (2019).
     """
@@ -41,14 +41,14 @@ class IvfIndex(FaissIndex):
 
     def __init__(self, dimension: int, *, lists: int | None = None, probes: int | None = None) -> None:
         if min(lists or 1, probes or 1) < 1 or 0 in (lists, probes):
-            raise ConfigurationError(f"lists={lists}, probes={probes}: give whole numbers of at least 1, or None")
+            raise ConfigurationError(f"lists and probes must be at least 1, or None, got {lists} and {probes}")
         self._lists = lists
         self._probes = probes
         super().__init__(dimension)
 
     @property
     def trained(self) -> bool:
-        """Whether it has lists already; until then it is exact."""
+        """Whether the index has lists; until then it is exact."""
         return isinstance(self._index, faiss.IndexIVF)
 
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
@@ -65,9 +65,9 @@ class IvfIndex(FaissIndex):
         index.add(vectors)
         return index
 
-    def _extended(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
+    def _add_vectors(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
         self._index.add(vectors)
-        return self._build(self._stored(np.arange(self._index.ntotal))) if self._outgrown() else self._index
+        return self._build(self._get_vectors(np.arange(self._index.ntotal))) if self._outgrown() else self._index
 
     def _outgrown(self) -> bool:
         count: int = self._index.ntotal
@@ -81,16 +81,16 @@ class IvfIndex(FaissIndex):
             return np.empty(0, dtype=np.int64)
         lists: int = self._index.nlist
         probes = min(lists, math.ceil((self._probes or max(8, lists // 16)) / share))
-        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector(mask))
+        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=build_selector(mask))
         _, found = self._index.search(query[None], k, params=parameters)
         positions: Positions = found[0]
         return positions[positions >= 0]
 
-    def _stored(self, positions: Positions) -> FloatArray:
+    def _get_vectors(self, positions: Positions) -> FloatArray:
         if self.trained:
             vectors: FloatArray = self._index.reconstruct_batch(positions)
             return vectors
-        return super()._stored(positions)
+        return super()._get_vectors(positions)
 
     def _options(self) -> dict[str, Any]:
         return {"lists": self._lists, "probes": self._probes}

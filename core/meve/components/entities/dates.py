@@ -1,22 +1,22 @@
-"""Dates in many languages, by dateparser: https://dateparser.readthedocs.io (BSD licence, extra `dates`)."""
+"""Finds dates in many languages with dateparser: https://dateparser.readthedocs.io (BSD licence, extra `dates`)."""
 
 import threading
 from collections.abc import Sequence
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
-from meve.errors import ModelError, wrap_errors, missing_extra
+from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.types import Entity
 
-_WORDS_TOO = frozenset("may march mar sun sat mon second now".split())  # noqa: SIM905 - eight words, one line
+_AMBIGUOUS = frozenset("may march mar sun sat mon second now".split())  # noqa: SIM905 - eight words, one line
 
 
 class DateEntities:
-    """Finds dates that dateparser understands. Threads may share one, and take turns.
+    """Finds dates that dateparser understands. Threads may share it, and take turns.
 
-    It takes some milliseconds a text in one language, and some fifty where it must find out the language.
+    A text takes some milliseconds in a known language, and about fifty where the language must be detected.
 
     Args:
-        languages: two-letter codes of those that are spoken, such as `["en", "de"]`; None to find out for each text.
+        languages: two-letter language codes, such as `["en", "de"]`; None to detect the language of each text.
 
     Raises:
         MissingExtraError: dateparser isn't installed.
@@ -34,28 +34,28 @@ class DateEntities:
         self._turn = threading.Lock()
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The dates of each text, in the order given. A month alone is none, since `may` and `march` are words too.
+        """Return the dates of each text, in the order given; a month alone is none, since `may` is a word too.
 
         Raises:
             ModelError: dateparser failed.
         """
         with self._turn, wrap_errors(ModelError, f"finding dates in {len(texts)} texts"):
-            return [self._of(text) for text in texts]
+            return [self._detect_one(text) for text in texts]
 
-    def _of(self, text: str) -> tuple[Entity, ...]:
+    def _detect_one(self, text: str) -> tuple[Entity, ...]:
         found = self._search(text, languages=self._languages) if text.strip() else None
-        made: list[Entity] = []
+        entities: list[Entity] = []
         at = 0
-        for said, _ in found or ():
-            start = text.find(said, at)
-            if start >= 0 and _tells(said):
-                made.append(Entity(kind="date", text=said, start=start))
-                at = start + len(said)
-        return tuple(made)
+        for phrase, _ in found or ():
+            start = text.find(phrase, at)
+            if start >= 0 and _is_certain(phrase):
+                entities.append(Entity(kind="date", text=phrase, start=start))
+                at = start + len(phrase)
+        return tuple(entities)
 
 
-def _tells(said: str) -> bool:
-    """Whether what was found is a date beyond doubt: no bare number but a year, no word that mostly means else."""
-    if said.isdigit():
-        return len(said) == 4
-    return any(sign.isdigit() for sign in said) or not set(words(said)) <= _WORDS_TOO | FUNCTION_WORDS
+def _is_certain(phrase: str) -> bool:
+    """Return whether a phrase is surely a date: no bare number but a year, no word with a more common meaning."""
+    if phrase.isdigit():
+        return len(phrase) == 4
+    return any(sign.isdigit() for sign in phrase) or not set(words(phrase)) <= _AMBIGUOUS | FUNCTION_WORDS

@@ -1,16 +1,15 @@
-"""Entities by patterns: dates, quantities, names, and what somebody tells of himself. No model, no download, English.
+"""Finds dates, quantities, names and personal facts by patterns, in English. No model, no download.
 
-Of other languages it sees what is written alike: numbers and dates in digits of every script, also where no space
-stands between words, dates with the East Asian signs for year, month and day, and names in scripts with capital letters
-(in German every noun counts as one). In scripts without capitals it sees no names, and outside English no concepts but
-those that are given.
+In other languages it finds numbers and dates in digits of any script, dates with the East Asian signs for year, month
+and day, and names in scripts with capital letters (in German every noun counts as one). Scripts without capitals yield
+no names, and other languages no concepts except those given.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from meve.components.entities.composite import apart
+from meve.components.entities.composite import remove_overlaps
 from meve.errors import ConfigurationError
 from meve.types import Entity
 
@@ -22,9 +21,9 @@ _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SPAN = r"(?:day|week|month|year|weekend|morning|evening|night|summer|autumn|fall|winter|spring)"
 _COUNT = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred)"
 _WORDY = r"[\d_A-Za-zÀ-֏]"
-"""What stands in words that have spaces around them: digits, letters that may be capitals (Latin to Armenian)."""
+"""Characters of words that are separated by spaces: digits and letters of Latin to Armenian."""
 _STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
-"""What before and after a number makes it part of a word, or of another one. Scripts without capitals need no space."""
+"""Characters before and after a number that make it part of a word or another number."""
 _DATE = re.compile(
     rf"""(?ix)
     (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)
@@ -65,13 +64,13 @@ october november december
 )
 _COMMON = frozenset(_LIST.split())
 _WORD = r"[^\W\d_a-zß-öø-ÿа-яёα-ω][\w'’-]*"
-"""A word that begins with a capital; what has no case counts as one here, and is told apart below."""
+"""A word with a capital first letter, or in a script without case; `_trim_name` tells them apart."""
 _PART = rf"(?:[A-Z][a-z]{{0,2}}\.|{_WORD})"
-"""One, or what is short and ends with a point: `Dr.`, `J.`"""
+"""A capitalised word or an abbreviation with a point: `Dr.`, `J.`"""
 _NAME = re.compile(rf"{_PART}(?:[ ]+(?:(?:of|the|de|del|von|van|der|la|le|di|da|bin|al)[ ]+)*{_PART})*")
 _QUOTED = re.compile(r'["“«]([^"“”«»\n]{2,60})["”»]')
 _BEGINS = re.compile(r"(?:^|[.!?:;…]\s+|\n\s*|[\"“(\-–—*>]\s*)$")
-_TOLD = re.compile(
+_SELF_REPORT = re.compile(
     r"""(?ix)
     (?:\b(?:i|we|he|she|they|my|our|his|her|their)|(?-i:\b[A-Z][a-z]+))\b [^.!?\n]{0,40}?
     \b(?P<cue>start(?:ed)?|stopp?(?:ed)?|quit|began|took|taking|bought|sold|moved|married|divorced|born|died|diagnosed|prescribed
@@ -81,20 +80,20 @@ _TOLD = re.compile(
     """
 )  # fmt: skip
 _NEAR = 40
-"""How far a name looks back for the beginning of its sentence, in characters."""
+"""How many characters before a name are searched for the beginning of its sentence."""
 
 
 class PatternEntities:
-    """Finds entities by patterns. Needs nothing but the text; threads may share one.
+    """Finds entities by patterns. Threads may share it.
 
-    A capitalised word at the beginning of a sentence is no name by itself. A concept is what somebody tells of himself
-    or of others in a word for a change or a habit (stopped, moved, allergic, prefers, …), or a word that was given.
+    A capitalised word at the beginning of a sentence isn't a name by itself. A concept is a given word, or what follows
+    a verb of change or habit (stopped, moved, allergic, prefers, …) in a statement about a person.
 
     Args:
-        concepts: words or phrases that are concepts besides, whatever their case.
+        concepts: further words or phrases that count as concepts, in any case.
 
     Raises:
-        ConfigurationError: a blank one among them.
+        ConfigurationError: a concept is blank.
 
     >>> found, = PatternEntities().detect(["Patient A stopped taking medication in February 2024."])
     >>> [(entity.kind, entity.text) for entity in found]
@@ -105,37 +104,37 @@ class PatternEntities:
 
     def __init__(self, concepts: Sequence[str] = ()) -> None:
         if isinstance(concepts, str) or not all(isinstance(each, str) and each.strip() for each in concepts):
-            raise ConfigurationError(f"concepts are {concepts!r:.80}: give a list of words, none of them blank")
+            raise ConfigurationError(f"concepts must be a list of words, none of them blank, got {concepts!r:.80}")
         listed = "|".join(re.escape(each.strip()) for each in sorted(concepts, key=len, reverse=True))
         self._given = re.compile(rf"(?i)(?<!{_WORDY})(?:{listed})(?!{_WORDY})") if listed else None
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The entities of each text, in the order given."""
-        return [apart(list(self._of(text))) for text in texts]
+        """Return the entities of each text, in the order given."""
+        return [remove_overlaps(list(self._detect_one(text))) for text in texts]
 
-    def _of(self, text: str) -> Iterator[Entity]:
+    def _detect_one(self, text: str) -> Iterator[Entity]:
         if self._given is not None:
-            yield from _whole("concept", self._given, text)
-        yield from _whole("date", _DATE, text)
-        yield from _whole("quantity", _QUANTITY, text)
+            yield from _match_entities("concept", self._given, text)
+        yield from _match_entities("date", _DATE, text)
+        yield from _match_entities("quantity", _QUANTITY, text)
         for quoted in _QUOTED.finditer(text):
             if quoted[1][:1].isupper():
                 yield Entity(kind="name", text=quoted[1], start=quoted.start(1))
         for found in _NAME.finditer(text):
-            yield from _name(found, text)
-        for told in _TOLD.finditer(text):
-            what = " ".join(takewhile(lambda word: word.casefold() not in _COMMON, told["what"].split(" ")))
+            yield from _trim_name(found, text)
+        for match in _SELF_REPORT.finditer(text):
+            what = " ".join(takewhile(lambda word: word.casefold() not in _COMMON, match["what"].split(" ")))
             if what:
-                yield Entity(kind="concept", text=what, start=told.start("what"))
+                yield Entity(kind="concept", text=what, start=match.start("what"))
 
 
-def _whole(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Entity]:
+def _match_entities(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Entity]:
     for found in pattern.finditer(text):
         yield Entity(kind=kind, text=found[0], start=found.start())
 
 
-def _name(found: re.Match[str], text: str) -> Iterator[Entity]:
-    """The name that a run of capitalised words is, without common words at its ends; at most one."""
+def _trim_name(found: re.Match[str], text: str) -> Iterator[Entity]:
+    """Yield the name in a run of capitalised words, without common words at its ends; at most one."""
     words = list(re.finditer(r"\S+", found[0]))
     begins = bool(_BEGINS.search(text[max(0, found.start() - _NEAR) : found.start()])) or not found.start()
     while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):

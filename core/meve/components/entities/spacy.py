@@ -1,4 +1,4 @@
-"""Entities by spaCy: by rules in a blank pipeline, which needs no download, or by a model that is installed.
+"""Finds entities with spaCy: by rules in a blank pipeline, without a download, or by an installed model.
 
 spaCy is under the MIT licence: https://spacy.io (extra `spacy`).
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from meve.components._model_errors import map_load_errors
-from meve.errors import ConfigurationError, ModelError, wrap_errors, missing_extra
+from meve.errors import ConfigurationError, ModelError, missing_extra, wrap_errors
 from meve.types import Entity
 
 KINDS: Mapping[str, str] = {
@@ -17,7 +17,7 @@ KINDS: Mapping[str, str] = {
     "DATE": "date", "TIME": "date",
     "MONEY": "quantity", "PERCENT": "quantity", "QUANTITY": "quantity", "CARDINAL": "quantity", "ORDINAL": "quantity",
 }  # fmt: skip
-"""What spaCy's labels are called here; others keep their name, in small letters."""
+"""The entity kind of each spaCy label; other labels are lower-cased."""
 
 _MONTHS = """
 january february march april may june july august september october november december jan feb mar apr jun jul aug sep
@@ -44,21 +44,21 @@ RULES: tuple[Mapping[str, Any], ...] = (
     {"label": "PERSON", "pattern": [_NAME, _NAME | {"OP": "+"}]},
     {"label": "ORG", "pattern": [{"IS_UPPER": True, "LENGTH": {">=": 2}, "IS_ALPHA": True}]},
 )  # fmt: skip
-"""What the rules find unless told otherwise, in the notation of spaCy's EntityRuler."""
+"""The default rules, in the notation of spaCy's EntityRuler."""
 
 _ELSE = "'patterns', 'dates' or 'spacy-rules'"
-"""What needs no model."""
+"""Detectors that need no model."""
 
 _LONGEST = 900_000
-"""Characters that are given to spaCy at once; its own bound is a million."""
+"""Characters given to spaCy at once; its own limit is a million."""
 
 
 class SpacyEntities:
-    """What a spaCy pipeline finds. Threads may share one, and take turns.
+    """Finds the entities that a spaCy pipeline finds. Threads may share it, and take turns.
 
     Args:
         nlp: a loaded pipeline.
-        name: what it is called, for the trace.
+        name: its name in the trace.
     """
 
     def __init__(self, nlp: Any, *, name: str) -> None:  # noqa: ANN401 - spaCy's
@@ -68,15 +68,15 @@ class SpacyEntities:
 
     @classmethod
     def from_rules(cls, rules: Sequence[Mapping[str, Any]] = RULES, *, language: str = "en") -> Self:
-        """A blank pipeline with rules: nothing is downloaded, and nothing learned.
+        """Make a blank pipeline with rules; nothing is downloaded.
 
         Args:
             rules: patterns in the notation of spaCy's EntityRuler: {"label": …, "pattern": …}.
-            language: whose tokenizer; `xx` for any.
+            language: the tokenizer's language code; `xx` for any.
 
         Raises:
             MissingExtraError: spaCy isn't installed.
-            ConfigurationError: rules, or a language, that spaCy doesn't know.
+            ConfigurationError: spaCy doesn't know the rules or the language.
         """
         spacy = _spacy()
         with wrap_errors(ConfigurationError, f"making spaCy rules for {language!r}"):
@@ -86,33 +86,33 @@ class SpacyEntities:
 
     @classmethod
     def from_name(cls, name: str) -> Self:
-        """A model that is installed, or lies in a folder.
+        """Load an installed model, or one in a folder.
 
         Raises:
             MissingExtraError: spaCy isn't installed.
             ModelNotFoundError: no model of that name is installed.
-            ModelError: it can't be loaded.
+            ModelError: the model can't be loaded.
         """
         spacy = _spacy()
         with map_load_errors(name, f"install it with python -m spacy download {name}, or take {_ELSE}"):
             return cls(spacy.load(name), name=name)
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The entities of each text, in the order given.
+        """Return the entities of each text, in the order given.
 
         Raises:
             ModelError: spaCy failed.
         """
         with self._turn, wrap_errors(ModelError, f"finding entities in {len(texts)} texts with {self.name!r}"):
-            return [self._of(text) for text in texts]
+            return [self._detect_one(text) for text in texts]
 
-    def _of(self, text: str) -> tuple[Entity, ...]:
-        made: list[Entity] = []
+    def _detect_one(self, text: str) -> tuple[Entity, ...]:
+        entities: list[Entity] = []
         for at in range(0, len(text), _LONGEST):
             for span in self._nlp(text[at : at + _LONGEST]).ents:
                 kind = KINDS.get(span.label_, span.label_.lower())
-                made.append(Entity(kind=kind, text=span.text, start=at + span.start_char))
-        return tuple(made)
+                entities.append(Entity(kind=kind, text=span.text, start=at + span.start_char))
+        return tuple(entities)
 
 
 def _spacy() -> Any:  # noqa: ANN401 - spaCy's

@@ -1,4 +1,4 @@
-"""Lexical indexes: `bm25` is our own inverted index, `rank_bm25` the paper's reference."""
+"""Lexical (keyword) indexes: `bm25` is the default inverted index, `rank_bm25` the paper's reference."""
 
 from typing import TYPE_CHECKING, get_args
 
@@ -14,7 +14,7 @@ __all__ = ["lexical_class", "make_lexical"]
 
 
 def make_lexical(kind: LexicalKind | LexicalIndex) -> LexicalIndex:
-    """An empty index of this kind, or the one that was given, if it is ready made.
+    """Return an empty index of this kind, or the ready-made index itself.
 
     Raises:
         ConfigurationError: an unknown kind.
@@ -24,7 +24,7 @@ def make_lexical(kind: LexicalKind | LexicalIndex) -> LexicalIndex:
 
 
 def lexical_class(kind: str) -> "type[Bm25Index] | type[RankBm25Index]":
-    """The class of an index by its kind, `bm25` or `rank_bm25`; its `load` reads such an index back.
+    """Return the index class of a kind, `bm25` or `rank_bm25`; its `load` reads saved indexes.
 
     Raises:
         ConfigurationError: an unknown kind.
@@ -37,4 +37,4 @@ def lexical_class(kind: str) -> "type[Bm25Index] | type[RankBm25Index]":
         from meve.components.lexical.rank_bm25 import RankBm25Index
 
         return RankBm25Index
-    raise ConfigurationError(f"lexical index {kind!r} is unknown: choose one of {', '.join(get_args(LexicalKind))}")
+    raise ConfigurationError(f"lexical index must be one of {', '.join(get_args(LexicalKind))}, got {kind!r}")

@@ -1,4 +1,4 @@
-"""Postings in NumPy arrays: which term stands how often at which position, in blocks that merge as they grow."""
+"""Posting lists of BM25 in NumPy arrays: how often each term occurs at which position, in blocks that merge."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ Ints: TypeAlias = npt.NDArray[np.int32]
 Counts: TypeAlias = npt.NDArray[np.uint16]
 
 MAX_COUNT = int(np.iinfo(np.uint16).max)
-"""A term that occurs more often in a text counts as this often; BM25 has long been saturated by then."""
+"""The highest count stored for a term in one text; BM25 is saturated long before."""
 TAIL_TEXTS = 4096
-"""Texts that come one by one wait in a dictionary until they are so many, and then become a block."""
+"""Single texts are kept in a dictionary until there are this many, and then become a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,15 +23,15 @@ class Block:
     terms: Ints
     """The terms that occur, ascending, shape (t,)."""
     starts: npt.NDArray[np.int64]
-    """Where the postings of each begin, and the end, shape (t + 1,)."""
+    """Where the postings of each term begin, and the end of the last, shape (t + 1,)."""
     positions: Ints
     """Shape (p,)."""
     counts: Counts
-    """How often the term stands there, shape (p,)."""
+    """How often the term occurs there, shape (p,)."""
 
     @classmethod
     def from_words(cls, terms: Ints, positions: Ints) -> Self:
-        """From one entry a word, shapes (w,), in any order."""
+        """Build a block from one (term, position) entry per word, shapes (w,), in any order."""
         first = int(positions.min()) if len(positions) else 0
         span = int(positions.max()) - first + 1 if len(positions) else 1
         keys, counts = np.unique(terms.astype(np.int64) * span + (positions - first), return_counts=True)
@@ -50,26 +50,26 @@ class Block:
         )
 
     def __len__(self) -> int:
-        """How many postings it holds."""
+        """Return the number of postings."""
         return len(self.positions)
 
-    def of(self, term: int) -> tuple[Ints, Counts]:
-        """The positions and counts of one term, both of shape (n,), as views."""
+    def lookup(self, term: int) -> tuple[Ints, Counts]:
+        """Return the positions and counts of one term, both of shape (n,), as views."""
         place = int(self.terms.searchsorted(np.int32(term)))  # of the same type, or all terms are copied first
         if place == len(self.terms) or self.terms[place] != term:
             return self.positions[:0], self.counts[:0]
         part = slice(self.starts[place], self.starts[place + 1])
         return self.positions[part], self.counts[part]
 
-    def kept(self, alive: npt.NDArray[np.bool_], renumbered: Ints) -> Self:
-        """Without the postings of positions that aren't alive; the others get their new number."""
+    def renumber(self, alive: npt.NDArray[np.bool_], renumbered: Ints) -> Self:
+        """Return a block without the postings of dead positions, with the new position numbers."""
         stay = alive[self.positions]
         terms = np.repeat(self.terms, np.diff(self.starts))[stay]
         return self._sorted(terms, renumbered[self.positions[stay]], self.counts[stay])
 
 
 def merge(blocks: Sequence[Block]) -> Block:
-    """One block of many, whose positions must ascend from block to block. Linear in their postings."""
+    """Merge blocks whose positions ascend from block to block. Linear in the number of postings."""
     terms = np.unique(np.concatenate([block.terms for block in blocks]))
     places = [np.searchsorted(terms, block.terms) for block in blocks]
     sizes = np.zeros(len(terms), dtype=np.int64)
@@ -89,14 +89,14 @@ def merge(blocks: Sequence[Block]) -> Block:
 
 
 class _Tail:
-    """Texts that came one by one."""
+    """Postings of texts that were added one by one."""
 
     def __init__(self) -> None:
         self.texts = 0
         self.postings: dict[int, list[tuple[int, int]]] = {}
 
     def blocks(self) -> Iterator[Block]:
-        """All of it as one block, or none if there is nothing."""
+        """Yield one block with everything, or nothing if there are no postings."""
         if self.postings:
             flat = [(term, *posting) for term in sorted(self.postings) for posting in self.postings[term]]
             terms, positions, counts = np.array(flat, dtype=np.int64).T
@@ -104,33 +104,33 @@ class _Tail:
 
 
 class Postings:
-    """Blocks of falling size, each at least twice the next, and a tail of single texts.
+    """Posting lists: blocks of falling size, each at least twice the next, and a tail of single texts.
 
-    A posting is copied about log2(corpus / tail) times in all, so that adds stay cheap on average; the rare one that
-    merges everything takes about 10 ns a posting. A term is looked up in each block, of which there are few.
+    A posting is copied about log2(corpus / tail) times in all, so adds stay cheap on average. The rare add that merges
+    everything takes about 10 ns a posting. A term is looked up in each of the few blocks.
 
-    Whatever interrupts an append, what was there before is there once and whole, and some of the new may be. Who uses
-    it must therefore never give a position twice.
+    An interrupted append keeps all earlier postings, once each, and possibly some of the new. Callers must therefore
+    never reuse a position.
     """
 
     def __init__(self, blocks: Sequence[Block] = ()) -> None:
         self._parts = tuple(blocks), _Tail()
 
-    def of(self, term: int) -> tuple[Ints, Counts]:
-        """The positions of a term, ascending, and how often it stands there, both of shape (n,)."""
+    def lookup(self, term: int) -> tuple[Ints, Counts]:
+        """Return the positions of a term, ascending, and its counts there, both of shape (n,)."""
         blocks, tail = self._parts
-        found = [part for block in blocks if len((part := block.of(term))[0])]
+        parts = [part for block in blocks if len((part := block.lookup(term))[0])]
         if late := tail.postings.get(term):
             array = np.array(late, dtype=np.int64)
-            found.append((array[:, 0].astype(np.int32), array[:, 1].astype(np.uint16)))
-        if len(found) == 1:
-            return found[0]
-        if not found:
+            parts.append((array[:, 0].astype(np.int32), array[:, 1].astype(np.uint16)))
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
             return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16)
-        return np.concatenate([p for p, _ in found]), np.concatenate([c for _, c in found])
+        return np.concatenate([p for p, _ in parts]), np.concatenate([c for _, c in parts])
 
     def append_text(self, position: int, terms: Sequence[int]) -> None:
-        """Take in one text at the next position."""
+        """Add one text at the next position."""
         counts: dict[int, int] = {}
         for term in terms:
             counts[term] = counts.get(term, 0) + 1
@@ -142,20 +142,20 @@ class Postings:
             self.append_blocks([])
 
     def append_blocks(self, blocks: Sequence[Block]) -> None:
-        """Take in many texts at the next positions."""
-        before, tail = self._parts
-        made = _pushed(_pushed(before, list(tail.blocks())), blocks)
-        self._parts = made, _Tail()
+        """Add blocks of texts at the next positions."""
+        previous, tail = self._parts
+        blocks = _append_blocks(_append_blocks(previous, list(tail.blocks())), blocks)
+        self._parts = blocks, _Tail()
 
-    def whole(self) -> Block:
-        """All of it as one block; changes nothing."""
+    def merge_all(self) -> Block:
+        """Return all postings as one block, without changing anything."""
         blocks, tail = self._parts
         every = [*blocks, *tail.blocks()]
         return merge(every) if every else EMPTY
 
 
-def _pushed(blocks: Sequence[Block], more: Sequence[Block]) -> tuple[Block, ...]:
-    """The blocks with more at the end, merged so far that each is at least twice the next again."""
+def _append_blocks(blocks: Sequence[Block], more: Sequence[Block]) -> tuple[Block, ...]:
+    """Append blocks, and merge from the end until each block is again at least twice the next."""
     kept, merging = list(blocks), [block for block in more if len(block)]
     while merging and kept and len(kept[-1]) < 2 * sum(map(len, merging)):
         merging.insert(0, kept.pop())

@@ -1,4 +1,4 @@
-"""From the postings of a query's terms to the texts that score best, reading the long ones only as far as needed."""
+"""Ranks texts for the posting lists of a query's terms, and reads long lists only as far as needed (MaxScore)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,52 +12,52 @@ from meve.components.lexical._postings import Counts, Ints
 Scores: TypeAlias = npt.NDArray[np.float64]
 
 _DENSE = 3
-"""With more postings than a third of the texts, adding up in an array of all texts beats merging."""
+"""With more postings than a third of the texts, summing in an array of all texts is faster than merging."""
 _CLOSE = 1e-6
-"""Scores within this share of each other may be equal as float32, and are never told apart here."""
+"""Scores within this relative distance may be equal as float32, so the cut-off treats them as ties."""
 _LONG = 2
-"""A term with so many times the postings of all rarer ones is worth the try to do without most of them."""
+"""A list this many times longer than all rarer ones together is worth an attempt to skip most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
-    """One term of a query, with its live postings."""
+class QueryTerm:
+    """One term of a query, with its postings in live texts."""
 
     weight: float
-    """Its IDF, times how often the query has it."""
+    """Its IDF times its number of occurrences in the query."""
     positions: Ints
-    """Where it stands, ascending, shape (n,)."""
+    """The positions where it occurs, ascending, shape (n,)."""
     counts: Counts
-    """How often, shape (n,)."""
+    """How often it occurs there, shape (n,)."""
 
     def scores(self, norms: Scores, k1: float, chosen: npt.NDArray[np.intp] | slice = slice(None)) -> Scores:
-        """What it adds to the texts of the chosen postings: weight · tf (k1 + 1) / (tf + norm)."""
+        """Return the BM25 contribution to the chosen postings: weight · tf (k1 + 1) / (tf + norm)."""
         tf = self.counts[chosen].astype(np.float64)
-        made: Scores = tf * (self.weight * (k1 + 1.0)) / (tf + norms[self.positions[chosen]])
-        return made
+        contribution: Scores = tf * (self.weight * (k1 + 1.0)) / (tf + norms[self.positions[chosen]])
+        return contribution
 
-    def bound(self, least_norm: float, k1: float) -> float:
-        """The most that it can add to any text."""
+    def max_score(self, least_norm: float, k1: float) -> float:
+        """Return an upper bound of the contribution to any text."""
         tf = float(self.counts.max())
         return self.weight * tf * (k1 + 1.0) / (tf + least_norm)
 
 
-def ranked(
-    terms: Sequence[Asked], k: int, *, norms: Scores, least: float, k1: float, mask: npt.NDArray[np.bool_] | None
+def rank_texts(
+    terms: Sequence[QueryTerm], k: int, *, norms: Scores, least: float, k1: float, mask: npt.NDArray[np.bool_] | None
 ) -> tuple[Ints, Scores]:
-    """Positions and scores among which the k best are, those that tie with the kth included; in no order.
+    """Return positions and scores that include the k best and all ties with the kth, unordered.
 
-    Rarer terms come first. Once the kth best of the texts that hold them scores more than all other terms together can
-    add, no text without them can get among the best, and the others, which have the most postings, are only looked up
-    for the texts found. What a text scores doesn't depend on the way: sums are taken in the same order.
+    Rarer terms come first. Once the kth best score exceeds what all remaining terms can add together, no text without a
+    term read so far can be among the best. The remaining terms have the longest lists; they are then looked up only for
+    the texts already found. Sums are always taken in the same order, so a score doesn't depend on the path.
 
     Args:
-        terms: each with a posting at least.
-        k: how many are wanted, at least 1.
+        terms: the query terms, each with at least one posting.
+        k: how many texts are wanted, at least 1.
         norms: k1 (1 - b + b · length / mean length) of each position, shape (size,).
         least: the smallest norm.
-        k1: BM25's.
-        mask: which positions may be found, shape (size,); None for all.
+        k1: BM25's k1.
+        mask: which positions may be returned, shape (size,); None for all.
 
     Source: Turtle and Flood, Query Evaluation: Strategies and Optimizations (1995): MaxScore.
     """
@@ -66,21 +66,21 @@ def ranked(
     read = 0
     for n, term in enumerate(terms):
         if parts and len(term.positions) > _LONG * read:
-            rest = sum(other.bound(least, k1) for other in terms[n:])
-            found = _allowed(*summed(parts, len(norms)), mask)
+            rest = sum(other.max_score(least, k1) for other in terms[n:])
+            found = _allowed(*sum_scores(parts, len(norms)), mask)
             if len(found[0]) >= k:
-                bar = float(np.partition(found[1], -k)[-k]) * (1.0 - _CLOSE)
-                if bar > rest:
-                    return _completed(*found, terms[n:], bar - rest, norms, k1)
+                cut_off = float(np.partition(found[1], -k)[-k]) * (1.0 - _CLOSE)
+                if cut_off > rest:
+                    return _completed(*found, terms[n:], cut_off - rest, norms, k1)
         parts.append((term.positions, term.scores(norms, k1)))
         read += len(term.positions)
-    return _allowed(*summed(parts, len(norms)), mask)
+    return _allowed(*sum_scores(parts, len(norms)), mask)
 
 
 def _completed(
-    positions: Ints, scores: Scores, terms: Sequence[Asked], least: float, norms: Scores, k1: float
+    positions: Ints, scores: Scores, terms: Sequence[QueryTerm], least: float, norms: Scores, k1: float
 ) -> tuple[Ints, Scores]:
-    """Add what the remaining terms give to the texts that can still be among the best."""
+    """Add the scores of the remaining terms to the texts that can still be among the best."""
     stay = scores >= least
     positions, scores = positions[stay], scores[stay].copy()
     for term in terms:
@@ -98,8 +98,8 @@ def _allowed(positions: Ints, scores: Scores, mask: npt.NDArray[np.bool_] | None
     return positions[stay], scores[stay]
 
 
-def summed(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, Scores]:
-    """The positions of all parts, each once, ascending, and the sums of their scores in the order of the parts."""
+def sum_scores(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, Scores]:
+    """Return the distinct positions of all parts, ascending, and their scores, summed in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     if sum(len(positions) for positions, _ in parts) * _DENSE > size:

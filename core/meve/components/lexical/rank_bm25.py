@@ -1,4 +1,4 @@
-"""The paper's keyword search, `rank_bm25.BM25Okapi`: the reference. Scores every text for every query."""
+"""The paper's keyword search, `rank_bm25.BM25Okapi`, as a reference. It scores every text for every query."""
 
 import json
 import threading
@@ -8,23 +8,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from meve.components._array_files import Arrays, corrupt, read_arrays, write_arrays
-from meve.components._row_ids import best, free_rows, known_rows
-from meve.components.lexical.analyzers import Analyzer, analyzer_name, analyzer_of, whitespace
+from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
+from meve.components._row_map import check_known_rows, check_new_rows, select_top
+from meve.components.lexical.analyzers import Analyzer, analyzer_name, resolve_analyzer, whitespace
 from meve.components.lexical.bm25 import check_texts
 from meve.errors import IndexCorruptError, missing_extra
 from meve.types import FloatArray, RowArray
 
 
 class RankBm25Index:
-    """BM25Okapi as the paper ran it, behind the same door as `Bm25Index`; for comparison, and for small corpora.
+    """BM25Okapi as the paper ran it, with the interface of `Bm25Index`; for comparison and small corpora.
 
-    It can't take in or forget a text, so that it is built anew before the first search after a change. Its scores can
-    be 0 or negative; texts that share a word with the query come back nevertheless, and others never do. Whatever
-    interrupts an add or a removal, it's made as a whole or not at all.
+    BM25Okapi can't add or remove texts, so it is rebuilt before the first search after a change. Scores can be 0 or
+    negative; only texts that share a word with the query are returned. An interrupted change takes effect fully or not
+    at all.
 
     Args:
-        analyzer: turns texts and queries into words.
+        analyzer: splits texts and queries into words.
 
     Raises:
         MissingExtraError: `rank_bm25` isn't installed (extra `reference`).
@@ -46,53 +46,53 @@ class RankBm25Index:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many texts it holds."""
+        """Return the number of texts."""
         return len(self._texts)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
-        """Take in texts under new row keys; the very next search sees them, after building anew.
+        """Add texts under new row keys; the next search rebuilds the engine and sees them.
 
         Raises:
-            DuplicateIdError: a row key that is taken or given twice; nothing is taken in.
-            PassageError: another number of texts than of rows, or something that isn't text; nothing is taken in.
+            DuplicateIdError: a row key exists already or is given twice; nothing is added.
+            PassageError: the numbers of texts and rows differ, or an entry isn't text; nothing is added.
         """
-        keys = free_rows(rows, self._texts)
+        keys = check_new_rows(rows, self._texts)
         check_texts(len(keys), texts)
         analysed = [list(self._analyzer(text)) for text in texts]
         self._built = None
         self._texts = {**self._texts, **dict(zip(keys.tolist(), analysed, strict=True))}
 
     def remove(self, rows: RowArray) -> None:
-        """Forget these rows; the very next search doesn't see them.
+        """Remove these rows; the next search leaves them out.
 
         Raises:
-            UnknownIdError: a row that isn't there; nothing is forgotten.
+            UnknownIdError: a row doesn't exist; nothing is removed.
         """
-        gone = set(known_rows(rows, self._texts).tolist())
+        gone = set(check_known_rows(rows, self._texts).tolist())
         self._built = None
         self._texts = {row: text for row, text in self._texts.items() if row not in gone}
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """The at most k rows that share a word with `text`, best first, equal scores by row.
+        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row.
 
         Args:
             text: the query.
-            k: how many at most.
-            allowed: row keys to choose from, shape (n,); the statistics are those of all texts nevertheless.
+            k: the maximum number of rows.
+            allowed: row keys to choose from, shape (n,); the statistics remain those of all texts.
         """
         terms = list(self._analyzer(text))
-        rows, engine = self._engine_now()
+        rows, engine = self._get_engine()
         if engine is None or not terms:
-            return best(rows[:0], np.empty(0, dtype=np.float32), 0)
+            return select_top(rows[:0], np.empty(0, dtype=np.float32), 0)
         scores = np.asarray(engine.get_scores(terms), dtype=np.float32)
         wanted = set(terms)
         shares = np.array([not wanted.isdisjoint(frequencies) for frequencies in engine.doc_freqs])
         if allowed is not None:
             shares &= np.isin(rows, allowed)
-        return best(rows[shares], scores[shares], k)
+        return select_top(rows[shares], scores[shares], k)
 
     def save(self, path: Path) -> None:
-        """Write everything to one new file.
+        """Write the index to one new file.
 
         Raises:
             StorageError: the file can't be written.
@@ -106,25 +106,25 @@ class RankBm25Index:
 
     @classmethod
     def load(cls, path: Path, *, analyzer: Analyzer | None = None) -> Self:
-        """Read back what `save` wrote; an analyzer of your own must be given again.
+        """Read what `save` wrote; a custom analyzer must be passed in.
 
         Raises:
-            IndexNotFoundError: no such file.
-            IndexCorruptError: a file that is cut short, altered, or no such file at all.
+            IndexNotFoundError: the file doesn't exist.
+            IndexCorruptError: the file is truncated, altered or not an index file.
             IndexMismatchError: an index of another kind, format or analyzer.
-            ConfigurationError: built with an analyzer of somebody's own, and none is given.
+            ConfigurationError: built with a custom analyzer, and none is given.
         """
         header, arrays = read_arrays(path, cls.kind)
-        with corrupt(path):
-            made = cls(analyzer=analyzer_of(header["analyzer"], analyzer, path))
+        with report_corruption(path):
+            index = cls(analyzer=resolve_analyzer(header["analyzer"], analyzer, path))
             analysed = json.loads(arrays["words"].tobytes())
             if len(analysed) != len(arrays["rows"]):
-                raise IndexCorruptError(f"{path} is damaged: its texts and its row keys don't fit together")
-            made._texts = dict(zip(arrays["rows"].tolist(), analysed, strict=True))
-        return made
+                raise IndexCorruptError(f"{path} is damaged: its texts and row keys don't match")
+            index._texts = dict(zip(arrays["rows"].tolist(), analysed, strict=True))
+        return index
 
-    def _engine_now(self) -> tuple[RowArray, Any]:
-        """The row keys and the engine over their texts; None where there is no word to be found."""
+    def _get_engine(self) -> tuple[RowArray, Any]:
+        """Return the row keys and the engine over their texts; None if the texts hold no word."""
         with self._lock:
             if self._built is None:
                 rows = np.array(list(self._texts), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Token counters: the WordPiece that ships, tiktoken's encodings, any Hugging Face tokenizer, your own function."""
+"""Token counters: the bundled WordPiece, tiktoken's encodings, any Hugging Face tokenizer, or your own function."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,21 +11,21 @@ __all__ = ["resolve_tokens"]
 
 
 def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | None") -> TokenCounter:
-    """The token counter that a setting means.
+    """Return the token counter for a setting.
 
     Args:
         spec: None for BERT's WordPiece, which ships; a tiktoken encoding (`gpt2`, `cl100k_base`, `o200k_base`) or a
-            model that reads with one (`gpt-4o`); the path of a tokenizer.json; the name of a Hugging Face model; a
-            function from a text to its number of tokens; or a counter, which is returned as it is.
+            model that uses one (`gpt-4o`); the path of a tokenizer.json; the name of a Hugging Face model; a function
+            from a text to its number of tokens; or a counter, which is returned unchanged.
 
     Raises:
-        TokenizerUnavailableError: no such tokenizer in reach, or its table isn't here.
-        ConfigurationError: something else.
+        TokenizerUnavailableError: no such tokenizer, or its table isn't on this machine.
+        ConfigurationError: another value.
     """
     if spec is None:
-        from meve.components.tokenizers.huggingface import minilm_tokens
+        from meve.components.tokenizers.huggingface import load_minilm_tokens
 
-        return minilm_tokens()
+        return load_minilm_tokens()
     if isinstance(spec, str | Path):
         return _named(spec)
     if all(hasattr(spec, part) for part in ("name", "count", "count_many")):
@@ -34,17 +34,17 @@ def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | Non
         from meve.components.tokenizers.function import FunctionTokens
 
         return FunctionTokens(spec)
-    raise ConfigurationError(f"tokens is {spec!r}: give a tokenizer's name or path, a function, a counter, or None")
+    raise ConfigurationError(f"tokens must be a tokenizer's name or path, a function, a counter or None, got {spec!r}")
 
 
 def _named(spec: str | Path) -> TokenCounter:
-    from meve.components.tokenizers.huggingface import MINILM, HuggingFaceTokens, minilm_tokens
-    from meve.components.tokenizers.tiktoken import TiktokenTokens, encoding_of
+    from meve.components.tokenizers.huggingface import MINILM, HuggingFaceTokens, load_minilm_tokens
+    from meve.components.tokenizers.tiktoken import TiktokenTokens, find_encoding
 
     name = str(spec)
     if name == MINILM:
-        return minilm_tokens()
-    if isinstance(spec, str) and (encoding := encoding_of(name)):
+        return load_minilm_tokens()
+    if isinstance(spec, str) and (encoding := find_encoding(name)):
         return TiktokenTokens(encoding)
     if isinstance(spec, Path) or name.endswith(".json") or Path(name).exists():
         return HuggingFaceTokens.from_file(spec)

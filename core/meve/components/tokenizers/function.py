@@ -1,4 +1,4 @@
-"""Counts tokens with a function of your own."""
+"""Counts tokens with your own function."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
@@ -10,8 +10,8 @@ class FunctionTokens:
     """A `TokenCounter` over a function from a text to its number of tokens.
 
     Args:
-        function: counts; a whole number, not negative. Called from several threads at once.
-        name: what context, trace and index call it; None for the function's own name.
+        function: returns a whole number of at least 0. Called from several threads at once.
+        name: the name in context, trace and index; None for the function's own name.
 
     >>> FunctionTokens(lambda text: len(text.split()), "words").count("the moon")
     2
@@ -23,22 +23,22 @@ class FunctionTokens:
 
     @property
     def name(self) -> str:
-        """What the tokenizer is called."""
+        """The tokenizer's name."""
         return self._name
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text.
+        """Return the number of tokens of a text.
 
         Raises:
-            TokenizerUnavailableError: the function returned something else than a whole number of at least 0.
+            TokenizerUnavailableError: the function didn't return a whole number of at least 0.
         """
-        found = self._function(text)
-        if isinstance(found, bool) or not isinstance(found, Integral) or found < 0:
+        count = self._function(text)
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
             raise TokenizerUnavailableError(
-                f"token counter {self._name!r} returned {found!r}: it must return a whole number of at least 0"
+                f"token counter {self._name!r} must return a whole number of at least 0, got {count!r}"
             )
-        return int(found)
+        return int(count)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The same for many texts, in the order given."""
+        """Return the number of tokens of each text, in the order given."""
         return [self.count(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the one that ships among them."""
+"""Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the bundled one included."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 MINILM = "all-MiniLM-L6-v2 (WordPiece)"
 _AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 _ALONE = (None, "BertNormalizer", "Lowercase")
-"""Normalizers that look at a character without those beside it, or at an accent and its letter."""
+"""Normalizers that treat each character, or an accent and its letter, by itself."""
 _SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
 
 
 class HuggingFaceTokens:
-    """A `TokenCounter` over a `tokenizers.Tokenizer`. Works on a copy that neither pads, cuts nor adds special tokens.
+    """A `TokenCounter` over a copy of a `tokenizers.Tokenizer` without padding, truncation and added special tokens.
 
-    A special token's text in a text ([SEP], say) counts as that one token, as the model would read it.
+    A special token's text within a text (such as [SEP]) counts as that one token, as the model would read it.
 
     Args:
-        tokenizer: the tokenizer; it stays as it is.
-        name: what context, trace and index call it.
+        tokenizer: the tokenizer; it isn't changed.
+        name: the name in context, trace and index.
     """
 
     def __init__(self, tokenizer: "Tokenizer", name: str) -> None:
@@ -37,14 +37,14 @@ class HuggingFaceTokens:
 
     @classmethod
     def from_file(cls, path: str | Path, name: str | None = None) -> Self:
-        """From a `tokenizer.json`, or a folder with one.
+        """Load a `tokenizer.json`, or a folder with one.
 
         Args:
             path: the file or folder.
-            name: what to call it; None for the name of the file, or of its folder.
+            name: the counter's name; None for the name of the file or its folder.
 
         Raises:
-            TokenizerUnavailableError: no such file, or not a tokenizer.
+            TokenizerUnavailableError: the file doesn't exist or isn't a tokenizer.
         """
         from tokenizers import Tokenizer
 
@@ -59,10 +59,10 @@ class HuggingFaceTokens:
 
     @classmethod
     def from_pretrained(cls, name: str) -> Self:
-        """From a model of the Hugging Face hub: the local cache, or else the network.
+        """Load the tokenizer of a Hugging Face model from the local cache, or else from the hub.
 
         Raises:
-            TokenizerUnavailableError: no such model, or no tokenizer.json, in reach.
+            TokenizerUnavailableError: no such model, or it has no tokenizer.json.
         """
         from tokenizers import Tokenizer
 
@@ -70,34 +70,34 @@ class HuggingFaceTokens:
             return cls(Tokenizer.from_pretrained(name), name)
         except Exception as cause:  # tokenizers raises Exception itself
             raise TokenizerUnavailableError(
-                f"no tokenizer of model {name!r} in reach ({cause}): give the path of its tokenizer.json, a tiktoken "
+                f"no tokenizer found for model {name!r} ({cause}): give the path of its tokenizer.json, a tiktoken "
                 "encoding, a function that counts, or None for the WordPiece that ships"
             ) from cause
 
     @property
     def name(self) -> str:
-        """What the tokenizer is called."""
+        """The tokenizer's name."""
         return self._name
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text, without special tokens."""
+        """Return the number of tokens of a text, without special tokens."""
         return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The same for many texts, on all cores, in the order given."""
-        return [len(found) for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        """Return the number of tokens of each text, in the order given; uses all cores."""
+        return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
 def _splits_at_spaces(settings: Mapping[str, Any]) -> bool:
-    """Whether a tokenizer reads what stands on both sides of white space apart, and counts no space."""
+    """Return whether token counts of texts joined by white space add up."""
     normalizer, splitter = (settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer"))
     return normalizer in _ALONE and splitter in _AT_SPACES
 
 
-def minilm_tokens() -> HuggingFaceTokens:
-    """BERT's uncased WordPiece, as all-MiniLM-L6-v2 and the verifier that ships read it; no network, no torch.
+def load_minilm_tokens() -> HuggingFaceTokens:
+    """Load BERT's uncased WordPiece, as used by all-MiniLM-L6-v2 and the bundled verifier; no network, no torch.
 
     Raises:
-        TokenizerUnavailableError: the file that ships is damaged or gone.
+        TokenizerUnavailableError: the installed file is damaged or missing.
     """
     return HuggingFaceTokens.from_file(_SHIPPED, MINILM)

@@ -1,4 +1,4 @@
-"""Counts tokens with tiktoken's encodings, whose tables it takes from a folder, and never from a network unasked."""
+"""Counts tokens with tiktoken's encodings, from local tables; nothing is downloaded unless allowed."""
 
 import hashlib
 import os
@@ -14,14 +14,14 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class TiktokenTokens:
-    """A `TokenCounter` over one of tiktoken's encodings. Special tokens in a text count as the plain text they are.
+    """A `TokenCounter` over one of tiktoken's encodings. Special tokens in a text count as plain text.
 
     Args:
         encoding: `gpt2`, `cl100k_base`, `o200k_base`, …
         allow_download: whether tiktoken may fetch a table that isn't in its cache folder.
 
     Raises:
-        TokenizerUnavailableError: no such encoding, or its table isn't here.
+        TokenizerUnavailableError: no such encoding, or its table isn't on this machine.
     """
 
     def __init__(self, encoding: str, *, allow_download: bool = False) -> None:
@@ -32,7 +32,7 @@ class TiktokenTokens:
         if encoding not in known:
             raise TokenizerUnavailableError(f"tiktoken has no encoding {encoding!r}: choose one of {', '.join(known)}")
         constructors = registry.ENCODING_CONSTRUCTORS or {}
-        lacking = [] if encoding in registry.ENCODINGS else list(missing_tables(constructors[encoding]))
+        lacking = [] if encoding in registry.ENCODINGS else list(find_missing_tables(constructors[encoding]))
         if lacking and not allow_download:
             raise TokenizerUnavailableError(_advice(encoding, lacking))
         try:
@@ -48,19 +48,19 @@ class TiktokenTokens:
         return self._encoding.name
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text, without special tokens."""
+        """Return the number of tokens of a text, without special tokens."""
         return len(self._encoding.encode_ordinary(text))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The same for many texts, on several threads, in the order given."""
+        """Return the number of tokens of each text, in the order given; uses several threads."""
         threads = min(len(texts), os.cpu_count() or 1)
         if threads < 2:
             return [self.count(text) for text in texts]
         return [len(ids) for ids in self._encoding.encode_ordinary_batch(list(texts), num_threads=threads)]
 
 
-def encoding_of(name: str) -> str | None:
-    """The encoding that `name` is, or that the model of that name reads with (gpt-4o); None if neither is known."""
+def find_encoding(name: str) -> str | None:
+    """Return the encoding of that name, or that the model of that name uses (gpt-4o); None if neither is known."""
     import tiktoken
 
     if name in tiktoken.list_encoding_names():
@@ -71,23 +71,24 @@ def encoding_of(name: str) -> str | None:
         return None
 
 
-def cache_folder() -> Path | None:
-    """Where tiktoken keeps its tables; None where `TIKTOKEN_CACHE_DIR` is empty, which tells it to keep none."""
+def get_cache_folder() -> Path | None:
+    """Return tiktoken's cache folder; None where an empty `TIKTOKEN_CACHE_DIR` disables caching."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return Path(os.environ[variable]) if os.environ[variable] else None
     return Path(tempfile.gettempdir()) / "data-gym-cache"
 
 
-def missing_tables(constructor: Callable[[], dict[str, Any]]) -> Iterator[str]:
-    """The cache files that an encoding needs, and that aren't there or aren't what was published.
+def find_missing_tables(constructor: Callable[[], dict[str, Any]]) -> Iterator[str]:
+    """Yield the cache files that an encoding needs and that are missing or have the wrong SHA-256.
 
-    tiktoken doesn't say what it will ask for, and a wrong file makes it ask the network; so the addresses and SHA-256
-    are read from the constants of its constructor, and of those in the same module that this one calls.
+    tiktoken doesn't report which files it needs, and downloads a file anew if its digest is wrong. So the addresses and
+    SHA-256 digests are read from the constants of the encoding's constructor and of the functions it calls in its
+    module.
     """
     constants = set(_constants(constructor))
     published = {text for text in constants if len(text) == 64 and set(text) <= _HEX}
-    folder = cache_folder()
+    folder = get_cache_folder()
     for address in sorted(text for text in constants if "://" in text):
         key = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
         file = folder / key if folder else None
@@ -115,7 +116,7 @@ def _sha256(file: Path) -> str:
 
 
 def _advice(encoding: str, keys: Sequence[str]) -> str:
-    folder = cache_folder()
+    folder = get_cache_folder()
     where = f"isn't in {folder}" if folder else "can't be kept, since TIKTOKEN_CACHE_DIR is empty"
     return (
         f"the table of tiktoken's {encoding!r} {where} (file {', '.join(keys)}), and MeVe doesn't download: {_ADVICE}"

@@ -1,4 +1,4 @@
-"""Verifiers: whether a passage answers a query. Importing this loads no model and no framework."""
+"""Verifiers estimate whether a passage answers a query. Importing this package loads no model and no framework."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,25 +16,25 @@ _NEEDED = ("name", "calibration", "raw_scores", "score", "with_calibration")
 
 
 def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") -> "Verifier":
-    """The verifier that was meant.
+    """Return the verifier for a setting.
 
     Args:
-        verifier: None for the cross-encoder that ships; `cosine` for the calibrated cosine of the bundled
-            all-MiniLM-L6-v2; another name, or a folder, for that cross-encoder, on ONNX if the folder holds nothing
-            else; or an object of your own. The `name` of a verifier made here resolves to it again.
-        embedder: whose vectors a cosine is taken of.
+        verifier: None for the bundled cross-encoder; `cosine` for the calibrated cosine of all-MiniLM-L6-v2; another
+            name or folder for that cross-encoder, on ONNX if the folder holds no torch weights; or your own verifier
+            object. A verifier's `name` resolves to the same verifier.
+        embedder: the embedder whose vectors `cosine` compares.
 
     Raises:
-        ConfigurationError: no calibration ships for that embedder's cosine; an object without what a verifier needs;
-            or an empty name.
+        ConfigurationError: no calibration ships for that embedder's cosine, the object lacks a verifier's attributes,
+            or the name is empty.
         MissingExtraError: the model's packages aren't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: a model that can't be loaded, or isn't a cross-encoder with one label.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
     if verifier is None or (isinstance(verifier, str) and verifier == SHIPPED):
-        from meve.components.verifiers._shipped import shipped_verifier
+        from meve.components.verifiers._shipped import load_shipped_verifier
 
-        return shipped_verifier()
+        return load_shipped_verifier()
     if isinstance(verifier, str) and verifier == "cosine":
         from meve.components.verifiers.cosine import CosineVerifier
 
@@ -51,16 +51,16 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
 
 
 def load_verifier(verifier: str | None = None) -> "Verifier":
-    """A verifier, to score with by itself: `load_verifier().score("query", ["passage", "another"])`.
+    """Load a verifier for use by itself: `load_verifier().score("query", ["passage", "another"])`.
 
     Args:
-        verifier: None for the cross-encoder that ships; `cosine` for the calibrated cosine of the bundled
-            all-MiniLM-L6-v2; another name, or a folder, for that cross-encoder.
+        verifier: None for the bundled cross-encoder; `cosine` for the calibrated cosine of all-MiniLM-L6-v2; another
+            name or folder for that cross-encoder.
 
     Raises:
         MissingExtraError: the model's packages aren't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: a model that can't be loaded, or isn't a cross-encoder with one label.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
     from meve.components.embedders import resolve_embedder
 
@@ -68,7 +68,7 @@ def load_verifier(verifier: str | None = None) -> "Verifier":
 
 
 def verifier_needs(name: str | None) -> "Needs":
-    """What must be installed for a verifier of that name, as for `resolve_verifier`; its embedder's needs apart.
+    """Return the packages that `resolve_verifier` requires for a name, without those of its embedder.
 
     >>> verifier_needs(None), verifier_needs("cosine"), verifier_needs("a/model")
     ({}, {}, {'sentence_transformers': 'models'})
@@ -79,7 +79,7 @@ def verifier_needs(name: str | None) -> "Needs":
 
 
 def _only_onnx(folder: Path) -> bool:
-    """Whether a folder holds an ONNX graph, and no weights for torch."""
+    """Return whether a folder holds an ONNX graph, and no torch weights."""
     from meve.components.verifiers._onnx_runtime import FILES
 
     weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
@@ -87,12 +87,12 @@ def _only_onnx(folder: Path) -> bool:
 
 
 def export_onnx(folder: str | Path, to: str | Path) -> Path:
-    """Make the ONNX graph of a cross-encoder: see `meve.components.verifiers._onnx_export.export_onnx`.
+    """Export a cross-encoder to ONNX: see `meve.components.verifiers._onnx_export.export_onnx`.
 
     Raises:
         MissingExtraError: transformers, torch or onnx isn't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: not a classifier with one label, the export failed, or the graph's scores differ.
     """
     from meve.components.verifiers._onnx_export import export_onnx as export
 

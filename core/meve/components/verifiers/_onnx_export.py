@@ -1,4 +1,4 @@
-"""Makes the ONNX graph of a cross-encoder, and proves it equal to the model that it came from."""
+"""Exports a cross-encoder to ONNX and checks the graph against the model."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import numpy as np
 from meve.components._model_errors import map_load_errors
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier
-from meve.errors import ModelError, ModelNotFoundError, wrap_errors, missing_extra
+from meve.errors import ModelError, ModelNotFoundError, missing_extra, wrap_errors
 
 if TYPE_CHECKING:
     import torch
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 OPSET = 17
 TOLERANCE = 1e-3
-"""How far a logit of the graph may lie from the model's."""
+"""The largest allowed difference between a logit of the graph and of the model."""
 
 _PROBES = (
     ("what orbits the earth", "the moon"),
     ("a", "the moon orbits the earth, and the earth orbits the sun, which is a star"),
     ("where is the cat of the house", "on the mat"),
 )
-"""Pairs of other lengths than the traced ones, so that a graph with a baked-in shape or mask shows."""
+"""Pairs of other lengths than the traced ones, to detect a fixed shape or mask in the graph."""
 
 
 def export_onnx(folder: str | Path, to: str | Path) -> Path:
     """Write onnx/model.onnx, with config and tokenizer beside it, from a cross-encoder that torch can load.
 
-    Batch and length stay open. The graph is checked against the model before it is put in place.
+    Batch size and length stay variable. The graph is checked against the model.
 
     Args:
         folder: the model's folder, or a hub name.
-        to: the folder to write to; made if need be; may be the model's own.
+        to: the folder to write to, created if missing; may be the model's own.
 
     Returns:
         `to`, ready for `CrossEncoderVerifier.from_name(to, backend="onnx")`.
 
     Raises:
         MissingExtraError: transformers, torch or onnx isn't installed.
-        ModelNotFoundError: no model of that name in reach.
-        ModelError: not a classifier with one label, can't be exported, or the graph gives other scores.
+        ModelNotFoundError: no such model on this machine or on the hub.
+        ModelError: not a classifier with one label, the export failed, or the graph's scores differ.
     """
     try:
         import onnx  # noqa: F401  torch writes the file through it
@@ -75,14 +75,14 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
             if calibration.is_file() and not (target / "calibration.json").is_file():
                 shutil.copy2(calibration, target / "calibration.json")
             os.replace(partial, target / "onnx" / "model.onnx")
-        _prove(model, tokenizer, target)
+        _check_graph(model, tokenizer, target)
     finally:
         partial.unlink(missing_ok=True)
     return target
 
 
 def _trace(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file: Path) -> None:
-    """Write the graph. The samples are padded, so that the mask is part of it."""
+    """Write the graph from padded samples, so that the attention mask becomes part of it."""
     import torch
 
     class Logits(torch.nn.Module):  # type: ignore[misc, unused-ignore]
@@ -100,7 +100,7 @@ def _trace(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file:
     names = [entry for entry in ("input_ids", "attention_mask", "token_type_ids") if entry in sample]
     axes = {entry: {0: "batch", 1: "length"} for entry in names} | {"logits": {0: "batch"}}
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # about the tracing exporter's age, and values that it takes as fixed: `_prove`
+        warnings.simplefilter("ignore")  # the exporter's deprecation, and constants, which `_check_graph` tests
         torch.onnx.export(
             Logits(names).eval(),
             tuple(sample[entry] for entry in names),
@@ -113,8 +113,8 @@ def _trace(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file:
         )
 
 
-def _prove(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", target: Path) -> None:
-    """Refuse, and remove, a graph whose scores aren't the model's."""
+def _check_graph(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", target: Path) -> None:
+    """Delete a graph whose scores differ from the model's, and raise."""
     import torch
 
     inputs = tokenizer([q for q, _ in _PROBES], [p for _, p in _PROBES], padding=True, return_tensors="pt")

@@ -1,7 +1,6 @@
-"""Runs a cross-encoder on ONNX Runtime.
+"""Runs a cross-encoder on ONNX Runtime, without torch or transformers.
 
-Its own few lines, over `onnxruntime` and `tokenizers`, since optimum-onnx, which sentence-transformers would use, can't
-be installed beside transformers 5. Needs neither torch nor transformers.
+sentence-transformers would use optimum-onnx, which can't be installed beside transformers 5.
 """
 
 import os
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from meve.components._model_errors import map_load_errors
-from meve.components._text_splitter import TextSplitter, read_window, read_json
+from meve.components._text_splitter import TextSplitter, read_json, read_window
 from meve.components.verifiers._onnx_telemetry import disable_telemetry
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
@@ -23,27 +22,26 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 FILES = ("onnx/model.onnx", "model.onnx")
-"""Where in a model's folder the graph may lie; the first one found is used."""
+"""Where in a model's folder the graph may lie; the first match is used."""
 
 _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxRuntime:
-    """A loaded ONNX cross-encoder with one label. Safe to share between threads, and runs them side by side.
+    """A loaded ONNX cross-encoder with one label. Threads may share it and run in parallel.
 
-    Batches are read at the same time, each on one core: that keeps all cores busy where one batch on all of them would
-    have them wait for each other after every step.
+    Batches run in parallel, one core each; this keeps all cores busier than one batch on all cores.
 
     Args:
         session: a loaded graph, with inputs among input_ids, attention_mask and token_type_ids.
-        windows: its tokenizer.
+        splitter: the model's tokenizer.
         window: tokens that it reads at once, special ones included.
-        name: what it is called, for messages.
-        pad_id: the token that fills up shorter pairs of a batch; it is masked out.
-        threads: how many batches are read at once; 1 or more.
+        name: the model's name in messages.
+        pad_id: the token that pads shorter pairs of a batch; it is masked.
+        threads: how many batches run at once, at least 1.
 
     Raises:
-        ModelError: a graph with other inputs, or without input_ids.
+        ModelError: the graph has other inputs, or lacks input_ids.
     """
 
     def __init__(
@@ -67,26 +65,26 @@ class OnnxRuntime:
         strange = [entry for entry in self._inputs if entry not in _KNOWN]
         if strange or "input_ids" not in self._inputs:
             raise ModelError(
-                f"the graph of {name} takes {', '.join(self._inputs)}, where {', '.join(_KNOWN)} were due: "
+                f"the graph of {name} has the inputs {', '.join(self._inputs)}, expected {', '.join(_KNOWN)}: "
                 "export it again with meve.components.verifiers.export_onnx"
             )
 
     @classmethod
     def from_folder(cls, folder: Path, *, max_length: int | None = None, threads: int | None = None) -> Self:
-        """Load onnx/model.onnx or model.onnx, with the config.json and tokenizer.json beside.
+        """Load onnx/model.onnx or model.onnx, with the config.json and tokenizer.json beside it.
 
         Args:
-            folder: where the model lies.
-            max_length: tokens to read at once, special ones included; None for all that the model can.
-            threads: how many batches are read at once, each on one core; None for as many as there are cores.
+            folder: the model's folder.
+            max_length: tokens to read at once, special ones included; None for the model's maximum.
+            threads: how many batches run at once, each on one core; None for all cores.
 
         Raises:
-            ModelNotFoundError: no folder, no graph or no tokenizer.
-            ModelError: several labels, no classifier, or files that can't be read.
-            ConfigurationError: `max_length` or `threads` out of range.
+            ModelNotFoundError: the folder, the graph or the tokenizer is missing.
+            ModelError: not a classifier with one label, or files that can't be read.
+            ConfigurationError: `max_length` or `threads` is out of range.
         """
         if threads is not None and threads < 1:
-            raise ConfigurationError(f"threads is {threads}: give a whole number of at least 1")
+            raise ConfigurationError(f"threads must be at least 1, got {threads}")
         disable_telemetry()
         import onnxruntime
 
@@ -106,51 +104,51 @@ class OnnxRuntime:
             window=check_max_length(max_length, read_window(folder), str(folder)),
             name=str(folder),
             pad_id=int(config.get("pad_token_id") or 0),
-            threads=cores() if threads is None else threads,
+            threads=count_cores() if threads is None else threads,
         )
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
-        """The model's raw outputs for each batch of n pairs, shape (n,).
+        """Return the model's logits for each batch of n pairs, shape (n,).
 
         Raises:
-            ModelError: the model failed, or has not one output for each pair.
+            ModelError: the model failed, or didn't return one output for each pair.
         """
         if self._threads == 1 or len(batches) < 2:
-            return [self._one(pairs) for pairs in batches]
+            return [self._score_batch(pairs) for pairs in batches]
         if self._pool is None or self._pool[0] != os.getpid():  # a forked process has none of its parent's threads
             self._pool = (os.getpid(), ThreadPoolExecutor(self._threads, "meve-verifier"))
-        return list(self._pool[1].map(self._one, batches))
+        return list(self._pool[1].map(self._score_batch, batches))
 
-    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+    def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
             outputs = self._session.run(None, self.build_inputs(pairs))
         scores = np.asarray(outputs[0], dtype=np.float32)
         if scores.size != len(pairs):
             raise ModelError(
-                f"the graph of {self._name} gave an output of shape {scores.shape} for {len(pairs)} pairs, where one "
-                "score each was due: give a cross-encoder with one label"
+                f"the graph of {self._name} returned shape {scores.shape} for {len(pairs)} pairs, expected one "
+                "score each: give a cross-encoder with one label"
             )
         return scores.reshape(-1)
 
     def build_inputs(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        """What the graph is fed for n pairs that are read together, each array of shape (n, tokens)."""
+        """Return the graph's inputs for a batch of n pairs, each array of shape (n, tokens)."""
         encodings = self.splitter.tokenizer.encode_batch(list(pairs))
         shape = (len(encodings), max(len(e.ids) for e in encodings))
-        made: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
             "attention_mask": np.zeros(shape, dtype=np.int64),
             "token_type_ids": np.zeros(shape, dtype=np.int64),
         }
         for row, encoding in enumerate(encodings):
             length = len(encoding.ids)
-            made["input_ids"][row, :length] = encoding.ids
-            made["attention_mask"][row, :length] = 1
-            made["token_type_ids"][row, :length] = encoding.type_ids
-        return {entry: made[entry] for entry in self._inputs}
+            arrays["input_ids"][row, :length] = encoding.ids
+            arrays["attention_mask"][row, :length] = 1
+            arrays["token_type_ids"][row, :length] = encoding.type_ids
+        return {entry: arrays[entry] for entry in self._inputs}
 
 
-def cores() -> int:
-    """How many cores this process may use."""
+def count_cores() -> int:
+    """Return how many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -158,10 +156,10 @@ def cores() -> int:
 
 
 def find_onnx_file(folder: Path) -> Path:
-    """The graph in a model's folder.
+    """Return the path of the graph in a model's folder.
 
     Raises:
-        ModelNotFoundError: no such folder, or no graph in it.
+        ModelNotFoundError: the folder doesn't exist, or holds no graph.
     """
     if not folder.is_dir():
         raise ModelNotFoundError(f"no folder {folder}: {CHOICES}")
@@ -175,10 +173,10 @@ def find_onnx_file(folder: Path) -> Path:
 
 
 def find_onnx_folder(name: str, *, local_files_only: bool = False) -> Path:
-    """The folder of a model: the one named, or the local copy of a hub model.
+    """Return the folder of a model: the one named, or the local copy of a hub model.
 
     Raises:
-        ModelNotFoundError: no model of that name in reach.
+        ModelNotFoundError: no such model on this machine or on the hub.
     """
     if Path(name).is_dir():
         return Path(name)

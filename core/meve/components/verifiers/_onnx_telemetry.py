@@ -1,12 +1,12 @@
-"""ONNX Runtime without its telemetry: official builds send events, and name the machine in the user's cache."""
+"""Disables ONNX Runtime's telemetry: official builds send events and store a machine id in the user's cache."""
 
 import os
 
 _SWITCHES = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
-"""What it reads when it is first imported: today's name, and one that it had for a while."""
+"""Environment variables that ONNX Runtime reads on first import: the current name and an older one."""
 
 
-def quiet() -> None:
-    """Call before `import onnxruntime`. Where somebody imported it before, or has set the switches, that stands."""
+def disable_telemetry() -> None:
+    """Set the switches unless the user has set them. Call before the first `import onnxruntime`."""
     for name in _SWITCHES:
         os.environ.setdefault(name, "1")

@@ -9,7 +9,7 @@ import numpy as np
 
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter, find_window
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors, missing_extra
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, missing_extra, wrap_errors
 from meve.types import FloatArray
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ _TOKENIZER_FILES = (
 
 
 class TorchRuntime:
-    """A loaded cross-encoder with one label. Calls are made one after the other, since tokenizers can't be shared.
+    """A loaded cross-encoder with one label. Calls take turns, since threads can't share a tokenizer.
 
     Args:
         model: a loaded model.
-        name: what it is called, for messages.
-        max_length: tokens that it reads at once, special ones included; None for all that it can.
+        name: the model's name in messages.
+        max_length: tokens that it reads at once, special ones included; None for the model's maximum.
 
     Raises:
-        ModelError: several labels, or a tokenizer that can't say where its tokens stand.
-        ConfigurationError: `max_length` out of range.
+        ModelError: several labels, or a tokenizer that can't report token positions.
+        ConfigurationError: `max_length` is out of range.
     """
 
     def __init__(self, model: "CrossEncoder", *, name: str, max_length: int | None = None) -> None:
@@ -53,13 +53,13 @@ class TorchRuntime:
     def from_name(
         cls, name: str, *, max_length: int | None = None, device: str | None = None, local_files_only: bool = False
     ) -> Self:
-        """Load by hub name or folder, after checking that the model is a classifier of pairs with one label.
+        """Load a model by hub name or folder, after checking that it is a classifier with one label.
 
         Raises:
             MissingExtraError: sentence-transformers isn't installed.
-            ModelNotFoundError: no model of that name in reach, or no tokenizer in the folder.
-            ModelError: several labels, no classifier, or a model that can't be loaded.
-            ConfigurationError: `max_length` out of range.
+            ModelNotFoundError: no such model on this machine or on the hub, or no tokenizer in the folder.
+            ModelError: not a classifier with one label, or the model can't be loaded.
+            ConfigurationError: `max_length` is out of range.
         """
         try:
             from sentence_transformers import CrossEncoder
@@ -76,14 +76,14 @@ class TorchRuntime:
         return cls(model, name=name, max_length=max_length)
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
-        """The model's raw outputs for each batch of n pairs, shape (n,).
+        """Return the model's logits for each batch of n pairs, shape (n,).
 
         Raises:
             ModelError: the model failed.
         """
-        return [self._one(pairs) for pairs in batches]
+        return [self._score_batch(pairs) for pairs in batches]
 
-    def _one(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+    def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with self._lock, wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
             scores = self._model.predict(
                 list(pairs),
@@ -96,7 +96,7 @@ class TorchRuntime:
 
 
 def check_classifier(config: dict[str, Any], name: str) -> None:
-    """Refuse a model whose head isn't one score for a pair; a missing head would be made up at random, unsaid.
+    """Check that the model has a classification head with one label; transformers would fill a missing head at random.
 
     Raises:
         ModelError: no sequence classifier, or several labels.
@@ -110,18 +110,18 @@ def check_classifier(config: dict[str, Any], name: str) -> None:
     labels = config.get("num_labels") or len(config.get("id2label") or (0, 1))  # what transformers takes for granted: 2
     if labels != 1:
         raise ModelError(
-            f"{name!r} has {labels} labels, and a verifier needs one score: give a cross-encoder trained for relevance"
+            f"{name!r} has {labels} labels, but a verifier needs one: give a cross-encoder trained for relevance"
         )
 
 
 def check_max_length(given: int | None, own: int, name: str) -> int:
-    """The window to use: what was given, if the model can read that much, else the model's own.
+    """Return the window to use: `given` if the model can read that much; None for the model's own.
 
     Raises:
-        ConfigurationError: more than the model reads, or under 8.
+        ConfigurationError: `given` exceeds the model's window, or is below 8.
     """
     if given is None:
         return own
     if not 8 <= given <= own:
-        raise ConfigurationError(f"max_length is {given}, but {name} reads from 8 to {own} tokens at once")
+        raise ConfigurationError(f"max_length must be between 8 and {own} for {name}, got {given}")
     return given

@@ -12,7 +12,7 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import SHIPPED, resolve_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation._comparison import check_comparable
-from meve.evaluation._embedding_cache import PROBE_TEXT, CachedEmbedder
+from meve.evaluation._embedding_cache import PROBE_TEXT, DiskCachedEmbedder
 from meve.evaluation._journal import Journal
 from meve.evaluation._set_runner import Progress, fingerprint_set, run_set
 from meve.evaluation._shared_verifier import SharedVerifier
@@ -63,7 +63,7 @@ def load_components(
         ModelError: a model that can't be loaded.
         ConfigurationError: an unknown name, or no calibration for that embedder's cosine.
     """
-    cached = CachedEmbedder(resolve_embedder(embedder), cache / CACHE)
+    cached = DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     model: Verifier = resolve_verifier(verifier, cached)
     if isinstance(model, CrossEncoderVerifier):
         model = SharedVerifier(model.with_cache(0))  # a cached score must not make a later system look faster

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from meve._extras import require, require_imports
-from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
+from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.errors import EvaluationError
 from meve.evaluation._set_runner import Progress
 from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
@@ -138,7 +138,7 @@ def measure(kind: Kind, size: int) -> SpeedResult:
     embedder = DirectionEmbedder(language)
     drawn = language.draw(size, LENGTH, seed=1)
     before = _memory()
-    verifier = CosineVerifier(embedder, shipped_calibration())
+    verifier = CosineVerifier(embedder, load_shipped_calibration())
     retriever = Retriever.empty(embedder=embedder, verifier=verifier, tokens=_count_words, dense=kind)
     seconds = _timed_build(retriever, language.texts(drawn))
     questions = language.queries(drawn, QUERIES, QUERY_WORDS, seed=2)

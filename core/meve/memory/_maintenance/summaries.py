@@ -50,7 +50,7 @@ def summarise_related(plan: "Round") -> None:
         for record_id in group:
             by_class.setdefault(plan.records[record_id].record.policy_class, []).append(plan.records[record_id])
         for policy_class, members in by_class.items():
-            if len(members) >= rules.least:
+            if len(members) >= rules.min_related:
                 members.sort(key=lambda s: (s.record.created_at, s.record.id))
                 _summarise(plan, policy_class, [s.record for s in members])
 

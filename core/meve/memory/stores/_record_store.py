@@ -289,7 +289,9 @@ class RecordStore:
             for entry in snapshot.entries(query):
                 with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
                     event = to_audit_event(entry, from_micros(entry.at))
-                    f"{event}".encode()  # bytes that are no text come as surrogates
+                    "".join(
+                        (entry.user, entry.record, entry.action, entry.reason, entry.detail)
+                    ).encode()  # no surrogates
                 yield event
 
     def head(self) -> AuditHead:

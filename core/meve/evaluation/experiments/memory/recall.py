@@ -113,12 +113,14 @@ def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: No
             **({"memory, verified": _memory_search(memory, verify=True)} if options.verify else {}),
         }
         for system, search in searches.items():
+            recalls = []
             for n, question in enumerate(questions):
                 progress(system, n, len(questions))
                 start = perf_counter()
                 ids = search(question.user, question.text)
                 tally.add_time(system, MS, 1_000 * (perf_counter() - start))
-                _tally_recall(tally, system, question, _recall(question, ids))
+                recalls.append(_recall(question, ids))
+            _tally_recalls(tally, system, questions, recalls)
         if options.held_out:
             _cross_validate(memory, questions, tally, progress)
     settings = {
@@ -243,16 +245,20 @@ def _cross_validate(
             search = _memory_search(other)
             recalls[weights] = np.array([_recall(q, search(q.user, q.text)) for q in questions])
     users = np.array([q.user for q in questions])
+    held_out = []
     for n, question in enumerate(questions):
         others = users != question.user
         best = max(recalls, key=lambda weights: float(recalls[weights][others].mean()))
-        _tally_recall(tally, "memory, weights of other conversations", question, float(recalls[best][n]))
+        held_out.append(float(recalls[best][n]))
+    _tally_recalls(tally, "memory, weights of other conversations", questions, held_out)
 
 
 def _recall(question: EvidenceQuestion, ids: Sequence[str]) -> float:
     return len(question.evidence & set(ids)) / len(question.evidence)
 
 
-def _tally_recall(tally: Tally, system: str, question: EvidenceQuestion, recall: float) -> None:
-    tally.add(system, RECALL, float(recall))
-    tally.add(system, f"{RECALL}, category {question.category}", float(recall))
+def _tally_recalls(tally: Tally, system: str, questions: Sequence[EvidenceQuestion], recalls: Sequence[float]) -> None:
+    for recall in recalls:
+        tally.add(system, RECALL, recall)
+    for question, recall in sorted(zip(questions, recalls, strict=True), key=lambda pair: pair[0].category):
+        tally.add(system, f"{RECALL}, category {question.category}", recall)

@@ -59,7 +59,7 @@ def _from_row(user: str, row: int, values: tuple[Any, ...]) -> StoredRecord:
         expires_at=_moment_or_none(expires),
         session_id=session,
         tags=_texts(tags),
-        metadata={} if metadata == "{}" else json.loads(metadata),
+        metadata={} if metadata == "{}" else _mapping(json.loads(metadata)),
         reflection=reflection,
         touched_at=_moment_or_none(touched),
         used_at=_moment_or_none(used),
@@ -136,6 +136,12 @@ def readable() -> Iterator[None]:
         raise StoreCorruptError(
             f"a memory's record is damaged ({type(cause).__name__}: {cause}): restore its file from a copy"
         ) from cause
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"metadata is {value!r:.40}")
+    return value
 
 
 def _texts(stored: str) -> tuple[str, ...]:

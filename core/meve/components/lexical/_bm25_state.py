@@ -1,4 +1,4 @@
-"""What a `Bm25Index` holds, in one piece that can be put in the place of another."""
+"""The content of a `Bm25Index`, as one object that can be replaced in one assignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from meve._growable_array import GrowableArray
-from meve.components._row_ids import RowMap
+from meve.components._row_map import RowMap
 from meve.components.lexical._postings import Block, Ints, Postings
 from meve.components.lexical._ranking import Scores
 from meve.types import RowArray
 
 
 class Vocabulary(dict[str, int]):
-    """Gives a word that it doesn't know the next number, when asked with []."""
+    """Numbers words: an unknown word gets the next number when looked up with []."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -21,23 +21,23 @@ class Vocabulary(dict[str, int]):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Held:
-    """Texts, in one piece, so that one assignment puts others in their place."""
+class Bm25State:
+    """The texts of an index: vocabulary, posting lists, row keys and lengths."""
 
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
-    """More words than there are, perhaps: of texts that are gone, or never came."""
+    """The number of each word; may hold words of removed texts and of failed adds."""
     postings: Postings = field(default_factory=Postings)
-    """More than there are, perhaps; those of positions that aren't alive don't count."""
+    """The posting lists; postings at positions that aren't alive don't count."""
     rows: RowMap = field(default_factory=RowMap)
     lengths: GrowableArray[np.int32] = field(default_factory=lambda: GrowableArray(np.empty(0, dtype=np.int32)))
-    """The number of words at each position, and perhaps some more at the end."""
+    """The number of words at each position; may be longer than `rows`."""
     norms: tuple[Scores, float] | None = None
-    """What a term's count is weighed against at each position, shape (size,), and the least; None after a change."""
+    """The BM25 length norm at each position, shape (size,), and the smallest; None after a change."""
 
 
-def held_of(rows: RowArray, lengths: Ints, block: Block, words: Sequence[str]) -> Held:
-    """From the row keys and the lengths of the texts, their postings, and the word of each term."""
-    return Held(
+def build_state(rows: RowArray, lengths: Ints, block: Block, words: Sequence[str]) -> Bm25State:
+    """Build the state from row keys, text lengths, postings and the word of each term."""
+    return Bm25State(
         vocabulary=Vocabulary((word, number) for number, word in enumerate(words)),
         postings=Postings([block] if len(block) else []),
         rows=RowMap(rows),
