@@ -58,7 +58,7 @@ def test_an_origin_must_be_there_and_the_user_s_own(memory, note, clock):
             memory.add(FACT, user_id=user, id="fact", derived_from=[origin])
         assert "fact" not in [r.id for r in memory.list(user_id=user)]
     clock.advance(timedelta(days=2))
-    with pytest.raises(UnknownIdError, match="no memory 'note'"):
+    with pytest.raises(UnknownIdError, match="derived_from names 'note'"):
         memory.add(FACT, user_id="ann", derived_from=["note"])
     for odd in ("note", 3, [3], [""]):
         with pytest.raises(ValidationError, match="derived_from"):

@@ -163,9 +163,9 @@ def test_thousands_alike_are_not_compared_all_with_all(file, clock):
                 record = replace(model.record, id=f"r{n:04}", text=text)
                 transaction.insert("s:alice", replace(kit.stored(record), record=record))
         planned = Round(kit, "s:alice")
-        assert len(planned.done.merged["alice"]) == 599
+        assert len(planned.report.merged["alice"]) == 599
         assert len(planned._near(planned._records, 0.9)) <= NEIGHBOURS * 700
-        assert memory.maintain().counts() == planned.done.counts()
+        assert memory.maintain().counts() == planned.report.counts()
 
 
 @pytest.mark.parametrize("seed", range(6))
