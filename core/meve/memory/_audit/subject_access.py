@@ -42,7 +42,8 @@ def explain_recall(runtime: Kit, user: str, recall: Recall, archive: Recall | No
         added = next((event for event in events if event.action in ("add", "restore")), None)
         until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
-        rule = f"{record.policy_class}, from {record.source}; stays {until}{'; archived' if archived else ''}"
+        rule = f"{record.policy_class}, from {record.source}; stays {until}"
+        rule += "; archived" if archived else ""
         hold = f"; on hold: {record.hold}" if record.hold else ""
         opinion = opinions.get(record.id) if record.user_id is None else None
         explanations.append(
