@@ -28,7 +28,7 @@ def test_contract_suite_without_pytest_names_its_extra(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "absent", "needs"),
+    ("name", "missing", "needs"),
     [
         ("meve.testing.dense_contract", ["hypothesis"], "'hypothesis', which isn't installed: pip install 'meve[tes"),
     ],

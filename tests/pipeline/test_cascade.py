@@ -86,7 +86,7 @@ def test_duplicate_of_a_verified_candidate_is_not_scored_in_later_batches():
     assert "copy" not in scorer.asked
 
 
-@pytest.mark.parametrize(("cosine", "copied"), [(0.84, False), (0.86, True)])
+@pytest.mark.parametrize(("cosine", "is_duplicate"), [(0.84, False), (0.86, True)])
 def test_only_a_cosine_above_redundancy_is_a_duplicate(cosine, is_duplicate):
     first = [candidate("first", [1.0, 0.0]), *(candidate(f"o{i}", [0.0, 1.0]) for i in range(BATCH - 1))]
     last = candidate("last", [cosine, -np.sqrt(1 - cosine**2)])

@@ -1,8 +1,7 @@
 """Scores of turns: by cosine, words and names together, or by recency alone.
 
-Embedders see that question and turn share a topic, and often miss that they mean the same thing. Questions of two steps
-name one thing while the answer depends on another: the director of a film, then that director's birth. Only the name
-ties the two turns together.
+An embedder sees a shared topic, and often misses whether it is the same thing. A question of two steps names a film,
+say, and the answer is the birth of its director: only the director's name ties the two turns together.
 """
 
 import math

@@ -126,7 +126,6 @@ class Dialogue:
         return dialogue
 
     def __len__(self) -> int:
-        """Return the number of turns."""
         return len(self._turns)
 
     @property

@@ -42,7 +42,6 @@ class DialogueSessions:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return the number of sessions."""
         return len(self._dialogues)
 
     @property

@@ -37,7 +37,6 @@ class TurnRules:
     """Maximum number of facts stored for a turn; the first ones are taken."""
 
     def __post_init__(self) -> None:
-        """Check the values."""
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
             raise ConfigurationError(f"classes has {', '.join(missing)}, and sources has not: give both, or neither")
