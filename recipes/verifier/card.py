@@ -25,7 +25,7 @@ base_model: sentence-transformers/all-MiniLM-L6-v2
 # meve-verifier-1
 
 A cross-encoder for English. It reads a question and a passage together, and estimates the probability that the passage
-answers the question or is evidence for the answer. 6 layers of 384 units, a window of 384 tokens, 8-bit weights,
+answers the question or is evidence for the answer. 6 layers of 384 units, 384 tokens at once, 8-bit weights,
 {size:.1f} MB. It runs on ONNX Runtime, on a CPU, without torch and without a network.
 
 Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.

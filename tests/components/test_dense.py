@@ -161,14 +161,14 @@ def test_add_interrupted_inside_faiss_has_no_effect(make, tmp_path):
         timer.join()
         time.sleep(0.1)
     timer.join()
-    held = len(index)
+    stored = len(index)
     index.save(tmp_path / "index")
     for whole in (index, type(index).load(tmp_path / "index")):
         whole.add(np.array([70_000]), 9 * vectors[:1])
-        assert len(whole) == held + 1
+        assert len(whole) == stored + 1
         assert whole.search(vectors[0], 1)[0].tolist() == [70_000]
-        for row in range(0, held, 100):
-            assert row in whole.search(vectors[row], 50)[0].tolist() or held > 2000
+        for row in range(0, stored, 100):
+            assert row in whole.search(vectors[row], 50)[0].tolist() or stored > 2000
         assert (whole.vectors(np.arange(1500)) == vectors[:1500]).all()
 
 

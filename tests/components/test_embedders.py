@@ -12,7 +12,7 @@ import pytest
 from meve._formulas import normalize
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders import resolve_embedder
-from meve.components.embedders.minilm import WINDOW, check_weights, minilm, minilm_folder
+from meve.components.embedders.minilm import WINDOW, check_weights, load_minilm, minilm_folder
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 from meve.errors import ConfigurationError, MissingExtraError, ModelError, ModelNotFoundError, PassageError, QueryError
 from meve.ports import Embedder
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|trans
 
 @pytest.fixture(scope="module")
 def bundled() -> SentenceTransformerEmbedder:
-    return minilm(device="cpu")
+    return load_minilm(device="cpu")
 
 
 class TestMiniLM(EmbedderContract):
@@ -216,8 +216,8 @@ def test_importing_components_loads_no_framework() -> None:
         "frameworks = 'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'sklearn', 'tokenizers';"
         "print([m for m in frameworks if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert process.stdout.strip() == "[]"
 
 
 class TestTextSplitter:

@@ -148,8 +148,8 @@ def test_score_shares_divide_by_maximum_score():
     index = Bm25Index()
     index.add(np.array([7, 3, 5, 9]), ["red moon", "blue moon", "green sun", "red red moon"])
     rows, scores = index.search("red moon", 10)
-    found, shares = index.score_shares("red moon")
-    ranked = dict(zip(found.tolist(), shares.tolist(), strict=True))
+    result, shares = index.score_shares("red moon")
+    ranked = dict(zip(result.tolist(), shares.tolist(), strict=True))
     assert sorted(ranked) == sorted(rows.tolist())
     ratios = [ranked[row] / score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
     assert ratios == pytest.approx([ratios[0]] * 3)
@@ -242,10 +242,10 @@ def test_skipping_long_postings_changes_no_result(monkeypatch):
     pruned: list[int] = []
     whole = lexical_ranking._completed
     monkeypatch.setattr(lexical_ranking, "_completed", lambda *a: pruned.append(1) or whole(*a))
-    found = [[index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)] for query in queries]
+    result = [[index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)] for query in queries]
     assert len(pruned) > 50
     monkeypatch.setattr(lexical_ranking, "_LONG", 10**9)
-    for query, answers_ in zip(queries, found, strict=True):
+    for query, answers_ in zip(queries, result, strict=True):
         expected = [index.search(query, k, rows) for k in (1, 5, 40) for rows in (None, allowed)]
         for (rows, scores), (true_rows, true_scores) in zip(answers_, expected, strict=True):
             assert rows.tolist() == true_rows.tolist()

@@ -64,8 +64,8 @@ def test_default_retrieval_loads_no_torch() -> None:
         "print(context.trace.embedder, context.trace.verifier, [m for m in ('torch', 'transformers', "
         "'sentence_transformers', 'sklearn') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == f"meve-static-1 {SHIPPED} []", done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.stdout.strip() == f"meve-static-1 {SHIPPED} []", process.stderr
 
 
 def test_score_is_independent_of_batch() -> None:
@@ -143,8 +143,8 @@ def test_forked_process_can_score() -> None:
         "    os._exit(len(judge.raw_scores('r', ['a', 'b', 'c'])) != 3)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
-    assert done.stdout.strip() == "0", done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert process.stdout.strip() == "0", process.stderr
 
 
 def test_scoring_writes_no_files_and_sends_no_telemetry(tmp_path):

@@ -20,7 +20,7 @@ LIMIT = 10 * 2**20
 
 @pytest.fixture(scope="module")
 def shipped() -> StaticEmbedder:
-    return StaticEmbedder.shipped()
+    return StaticEmbedder.load_shipped()
 
 
 class TestShipped(EmbedderContract):
@@ -53,8 +53,8 @@ def test_static_embedder_loads_without_torch() -> None:
         "resolve_embedder('static').embed_query('moon');"
         "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert (process.stdout.strip(), process.stderr) == ("[]", "")
 
 
 def test_text_without_known_token_has_zero_vector(shipped: StaticEmbedder) -> None:

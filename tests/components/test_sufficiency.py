@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meve.calibration.thresholds import choose_balanced
+from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.sufficiency import FEATURES, SufficiencyEstimator, extract_features, fit_sufficiency
 from meve.errors import CalibrationError, ConfigurationError
 from meve.types import ContextPassage, Passage
@@ -19,14 +19,14 @@ def passage(score, text="text", verified=None, n=0):
 def contexts(count, seed=0):
     """Return contexts; sufficient ones more often have a high score and the question's words."""
     rng = np.random.default_rng(seed)
-    made, labels = [], []
+    result, labels = [], []
     for n in range(count):
         good = n % 2 == 0
         score = float(np.clip(rng.normal(0.8 if good else 0.4, 0.15), 0.01, 0.99))
         text = "glass tower" if rng.random() < (0.9 if good else 0.2) else "else"
-        made.append(("how high is the glass tower", [passage(score, text), passage(0.2, n=1)]))
+        result.append(("how high is the glass tower", [passage(score, text), passage(0.2, n=1)]))
         labels.append(good)
-    return made, labels
+    return result, labels
 
 
 def test_features_match_hand_calculation():
@@ -42,8 +42,8 @@ def test_features_match_hand_calculation():
 
 
 def test_fit_separates_sufficient_contexts():
-    made, labels = contexts(200)
-    estimator = fit_sufficiency(made, labels, name="e", verifier="v", fitted_on="made up")
+    result, labels = contexts(200)
+    estimator = fit_sufficiency(result, labels, name="e", verifier="v", fitted_on="made up")
     tested, truth = contexts(200, seed=1)
     said = [estimator.estimate(q, p) >= estimator.threshold for q, p in tested]
     assert np.mean([a == b for a, b in zip(said, truth, strict=True)]) > 0.9
@@ -57,8 +57,8 @@ def test_empty_context_is_insufficient():
 
 
 def test_estimator_survives_to_dict():
-    made, labels = contexts(60)
-    estimator = fit_sufficiency(made, labels, name="e", verifier="v")
+    result, labels = contexts(60)
+    estimator = fit_sufficiency(result, labels, name="e", verifier="v")
     assert SufficiencyEstimator.from_dict(estimator.to_dict()) == estimator
     for broken in ({}, {**estimator.to_dict(), "weights": {"best": 1.0}}, {**estimator.to_dict(), "extra": 1}):
         with pytest.raises(ConfigurationError):
@@ -66,12 +66,12 @@ def test_estimator_survives_to_dict():
 
 
 def test_too_few_contexts_raise():
-    made, labels = contexts(60)
+    result, labels = contexts(60)
     with pytest.raises(CalibrationError, match="too few"):
-        fit_sufficiency(made[:20], labels[:20], name="e", verifier="v")
+        fit_sufficiency(result[:20], labels[:20], name="e", verifier="v")
     with pytest.raises(CalibrationError, match="too few"):
-        fit_sufficiency(made, [True] * 60, name="e", verifier="v")
-    empty = [("q", []) for _ in made]
+        fit_sufficiency(result, [True] * 60, name="e", verifier="v")
+    empty = [("q", []) for _ in result]
     with pytest.raises(CalibrationError, match="0 contexts"):
         fit_sufficiency(empty, labels, name="e", verifier="v")
 
@@ -85,7 +85,7 @@ def test_too_few_contexts_raise():
     ],
 )
 def test_balanced_threshold_is_chosen(p, y, best):
-    features = choose_balanced(p, y)
+    features = choose_balanced_threshold(p, y)
     if best is not None:
         assert features == pytest.approx(best)
     else:
@@ -93,9 +93,9 @@ def test_balanced_threshold_is_chosen(p, y, best):
 
 
 def test_empty_contexts_count_for_the_threshold():
-    made, labels = contexts(60)
+    result, labels = contexts(60)
     noise = [not label if n % 4 == 0 else label for n, label in enumerate(labels)]
-    alone = fit_sufficiency(made, noise, name="e", verifier="v")
-    both = fit_sufficiency([*made, *[("who?", [])] * 60], [*noise, *[False] * 60], name="e", verifier="v")
+    alone = fit_sufficiency(result, noise, name="e", verifier="v")
+    both = fit_sufficiency([*result, *[("who?", [])] * 60], [*noise, *[False] * 60], name="e", verifier="v")
     assert both.weights == alone.weights
     assert both.threshold <= alone.threshold

@@ -121,8 +121,8 @@ def test_tokenizer_across_white_space_is_not_additive():
 def test_counting_imports_no_torch():
     code = "import sys; from meve.components.tokenizers import resolve_tokens as r; r(None).count('a'); "
     code += "print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])

@@ -14,11 +14,11 @@ import pytest
 
 from meve.calibration.maps import IsotonicCalibration, PlattCalibration
 from meve.components._text_splitter import TextSplitter
-from meve.components.embedders.minilm import minilm
+from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 from meve.components.verifiers import SHIPPED, export_onnx, resolve_verifier
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
-from meve.components.verifiers.cosine import CosineVerifier, shipped_calibration
+from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import (
     CalibrationError,
@@ -63,7 +63,7 @@ def onnx_verifier(exported: Path) -> CrossEncoderVerifier:
 
 @pytest.fixture(scope="module")
 def bundled() -> SentenceTransformerEmbedder:
-    return minilm(device="cpu")
+    return load_minilm(device="cpu")
 
 
 class TestTorch(VerifierContract):
@@ -115,7 +115,7 @@ class TestCosineOfMiniLM(VerifierContract):
 
     @pytest.fixture
     def verifier(self, bundled: SentenceTransformerEmbedder) -> Verifier:
-        return CosineVerifier.minilm(bundled)
+        return CosineVerifier.for_minilm(bundled)
 
 
 class TestCosineOfWords(VerifierContract):
@@ -314,7 +314,7 @@ class TestOnnxFiles:
 
 class TestCosine:
     def test_shipped_cosine_calibration_is_plausible(self) -> None:
-        calibration = shipped_calibration()
+        calibration = load_shipped_calibration()
         low, middle, high = calibration.apply(np.array([0.1, 0.5, 0.9], dtype=np.float32))
         assert low < 0.05 < middle < 0.5 < 0.9 < high
         data = calibration.to_dict()
@@ -328,13 +328,13 @@ class TestCosine:
             "Mount Everest is 8,849 metres high.", "Cats sleep most of the day.", "Python is a language.",
             "Rain fell all week.", "The Seine flows through Paris.", "Gustave Eiffel was an engineer.", "A red car.",
         ]  # fmt: skip
-        scores = CosineVerifier.minilm(bundled).score("How tall is the Eiffel Tower?", passages)
+        scores = CosineVerifier.for_minilm(bundled).score("How tall is the Eiffel Tower?", passages)
         assert int(np.argmax(scores)) == 0
         assert scores[0] > 0.5
         assert scores[[2, 4, 5, 6, 9]].max() < 0.05
 
     def test_cosine_accepts_vectors(self, bundled: SentenceTransformerEmbedder) -> None:
-        verifier = CosineVerifier.minilm(bundled)
+        verifier = CosineVerifier.for_minilm(bundled)
         assert isinstance(verifier, VectorVerifier)
         assert verifier.embedder is bundled
         with pytest.raises(VectorError, match=r"\(3,\).*\(2, 4\)"):

@@ -379,9 +379,9 @@ def test_failing_embedder_changes_nothing(docs, retriever, embedder, monkeypatch
 
 
 def test_progress_is_reported_for_both_stages(docs, retriever):
-    told = []
-    ingest(docs, retriever, progress=lambda *args: told.append(args))
-    assert told == [*(("reading", n, 6) for n in range(1, 7)), ("embedding", 0, 7), ("embedding", 7, 7)]
+    result = []
+    ingest(docs, retriever, progress=lambda *args: result.append(args))
+    assert result == [*(("reading", n, 6) for n in range(1, 7)), ("embedding", 0, 7), ("embedding", 7, 7)]
 
 
 def test_max_bytes_out_of_range_raises(docs, retriever):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from meve.errors import IngestError
-from meve.ingest import kind_of, read_text
+from meve.ingest import find_kind, read_text
 from meve.ingest._file_readers import MAGIC, decode
 from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_rows
@@ -129,7 +129,7 @@ def test_pipes_and_sockets_raise_unopened(tmp_path, monkeypatch):
 
 def test_kind_follows_suffix():
     names = ["A.MD", "a.html", "a.rst", "a.py", "a.tsx", "a.jsonl", "a.json", "Makefile", "a.b/c"]
-    assert [kind_of(n) for n in names] == [
+    assert [find_kind(n) for n in names] == [
         "markdown", "html", "rst", "code", "code", "jsonl", "text", "text", "text",
     ]  # fmt: skip
 

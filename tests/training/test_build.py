@@ -47,13 +47,13 @@ def blind(query, passage):
 
 
 def test_every_query_gets_only_irrelevant_negatives():
-    made = add_negatives(ANSWERED, count=3, seed=1)
-    assert made[: len(ANSWERED)] == ANSWERED
+    result = add_negatives(ANSWERED, count=3, seed=1)
+    assert result[: len(ANSWERED)] == ANSWERED
     for pair in ANSWERED:
-        mine = [p for p in made if p.query == pair.query and not p.relevant]
+        mine = [p for p in result if p.query == pair.query and not p.relevant]
         assert len({p.passage for p in mine}) == 3
         assert pair.passage not in {p.passage for p in mine}
-    assert add_negatives(ANSWERED, count=3, seed=1) == made
+    assert add_negatives(ANSWERED, count=3, seed=1) == result
 
 
 def test_given_negatives_count_and_similar_ones_are_preferred():
@@ -62,8 +62,8 @@ def test_given_negatives_count_and_similar_ones_are_preferred():
     near = [LabelledPair(query=f"other {n}", passage=f"the owls sleep in tree {n}", relevant=True) for n in range(4)]
     far = [LabelledPair(query=f"else {n}", passage=f"bread costs {n}", relevant=True) for n in range(60)]
     answer = LabelledPair(query=query, passage="a keeper feeds them", relevant=True)
-    made = add_negatives([answer, given, *near, *far], count=3)
-    fresh = [p.passage for p in made[len(near) + len(far) + 2 :] if p.query == query]
+    result = add_negatives([answer, given, *near, *far], count=3)
+    fresh = [p.passage for p in result[len(near) + len(far) + 2 :] if p.query == query]
     assert len(fresh) == 2
     assert all("owls" in passage for passage in fresh)
 
@@ -102,11 +102,11 @@ def test_built_verifier_is_calibrated_and_loadable(tmp_path):
     verdict = build_verifier(
         ANSWERED, tmp_path / "mine", base=base, replaces=OverlapVerifier(), fitted_on="things.jsonl",
         config=TrainingConfig(epochs=3, batch_size=8, learning_rate=1e-3, max_length=32),
-        progress=lambda stage, done, total: stages.append((stage, done == total)),
+        progress=lambda stage, output, total: stages.append((stage, output == total)),
     )  # fmt: skip
     assert {stage for stage, _ in stages} == {"training", "judging"}
     assert ("judging", True) in stages
-    found = resolve_verifier(str(tmp_path / "mine"), WordEmbedder())
-    assert found.calibration == verdict.calibration
-    assert found.calibration.fitted_on == "things.jsonl"
+    result = resolve_verifier(str(tmp_path / "mine"), WordEmbedder())
+    assert result.calibration == verdict.calibration
+    assert result.calibration.fitted_on == "things.jsonl"
     assert json.loads((tmp_path / "mine" / "verdict.json").read_text())["gain"]["n"] == 12

@@ -49,7 +49,7 @@ def test_quantised_model_is_smaller_and_ranks_alike(folder, tmp_path):
 
 def test_different_ranking_raises_and_writes_nothing(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_quantize, "LEAST_AGREEMENT", 1.1)
-    with pytest.raises(ModelError, match="orders 3 probes otherwise"):
+    with pytest.raises(ModelError, match="ranks 3 probes differently"):
         quantize_onnx(folder, tmp_path / "small", PROBES)
     assert not (tmp_path / "small").exists()
 
@@ -61,8 +61,8 @@ def fused(folder, tmp_path_factory):
     options = FusionOptions("bert")
     options.use_multi_head_attention = True
     graph = str(place / "onnx" / "model.onnx")
-    made = optimize_model(graph, model_type="bert", num_heads=2, hidden_size=32, optimization_options=options)
-    return made.model, place
+    result = optimize_model(graph, model_type="bert", num_heads=2, hidden_size=32, optimization_options=options)
+    return result.model, place
 
 
 def said(model, place, tmp_path):
@@ -156,7 +156,7 @@ def test_zero_token_causes_no_division_by_zero(fused, tmp_path):
 
 def test_nan_output_raises(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_quantize, "_agreement", lambda *_: float("nan"))
-    with pytest.raises(ModelError, match="orders 3 probes otherwise"):
+    with pytest.raises(ModelError, match="ranks 3 probes differently"):
         quantize_onnx(folder, tmp_path / "small", PROBES)
     assert not (tmp_path / "small").exists()
 
@@ -168,7 +168,7 @@ def test_graph_is_run_before_writing_without_probes(folder, tmp_path, monkeypatc
                 each.CopyFrom(numpy_helper.from_array(np.full(each.dims[0], np.nan, np.float32), each.name))
 
     monkeypatch.setattr(onnx_quantize, "keep_first_token", silenced)
-    with pytest.raises(ModelError, match="no number for 1 of 1 pairs"):
+    with pytest.raises(ModelError, match="NaN for 1 of 1 pairs"):
         quantize_onnx(folder, tmp_path / "small")
     assert not (tmp_path / "small").exists()
 
@@ -185,7 +185,7 @@ def test_other_architecture_raises(fused, tmp_path):
     place = shutil.copytree(fused[1], tmp_path / "whole")
     said = json.loads((place / "config.json").read_text())
     (place / "config.json").write_text(json.dumps({**said, "num_attention_heads": None, "model_type": "distilbert"}))
-    with pytest.raises(ModelError, match=r"says no num_attention_heads .*distilbert"):
+    with pytest.raises(ModelError, match=r"lacks num_attention_heads .*distilbert"):
         quantize_onnx(place, tmp_path / "small")
 
 

@@ -34,14 +34,14 @@ WORDS = tuple(["apple", "river", "stone", "cloud", "tiger", "lemon", "wagon", "p
 def pairs(queries: int, seed: int = 0) -> list[LabelledPair]:
     """Return pairs; a passage is relevant if it holds the query's word."""
     rng = random.Random(seed)
-    made = []
+    result = []
     for _ in range(queries):
         word, *others = rng.sample(WORDS, 4)
-        made.append(LabelledPair(query=f"what is the {word}?", passage=f"the {word} is {others[0]}", relevant=True))
-        made += [
+        result.append(LabelledPair(query=f"what is the {word}?", passage=f"the {word} is {others[0]}", relevant=True))
+        result += [
             LabelledPair(query=f"what is the {word}?", passage=f"the {o} is the cat", relevant=False) for o in others
         ]
-    return made
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +67,16 @@ def weights(folder: Path) -> np.ndarray:
 def test_training_learns_relevance(base, tmp_path):
     steps = []
     config = TrainingConfig(epochs=5, batch_size=16, learning_rate=1e-3, max_length=32, save_every=500)
-    fine_tune(base, pairs(300), tmp_path / "model", config, lambda done, total: steps.append((done, total)))
+    fine_tune(base, pairs(300), tmp_path / "model", config, lambda result, total: steps.append((result, total)))
     assert auc(tmp_path / "model", pairs(30, seed=1)) > 0.9
     assert steps[-1] == (375, 375)
 
 
 def test_seed_determines_the_model(base, tmp_path):
-    made = [fine_tune(base, pairs(16), tmp_path / str(n), QUICK) for n in range(2)]
-    assert (weights(made[0]) == weights(made[1])).all()
+    result = [fine_tune(base, pairs(16), tmp_path / str(n), QUICK) for n in range(2)]
+    assert (weights(result[0]) == weights(result[1])).all()
     other = replace(QUICK, seed=7)
-    assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(made[0])).any()
+    assert (weights(fine_tune(base, pairs(16), tmp_path / "other", other)) != weights(result[0])).any()
 
 
 def test_dropout_defaults_to_the_models_own(base, tmp_path):
@@ -130,7 +130,7 @@ def test_resumed_training_equals_uninterrupted_training(base, tmp_path):
     child.stdout.close()
     assert not (tmp_path / "broken" / "model.safetensors").exists()
     steps = []
-    again = fine_tune(base, rows, tmp_path / "broken", QUICK, lambda done, total: steps.append(done))
+    again = fine_tune(base, rows, tmp_path / "broken", QUICK, lambda process, total: steps.append(process))
     assert steps[0] in (6, 11), "it goes on after the last checkpoint"
     assert (weights(again) == weights(whole)).all()
 

@@ -7,7 +7,7 @@ import meve
 from meve.components.dense.flat import FlatIndex
 from meve.components.dense.hnsw import HnswIndex
 from meve.components.dense.ivf import IvfIndex
-from meve.components.embedders.minilm import minilm
+from meve.components.embedders.minilm import load_minilm
 from meve.components.entities.composite import CompositeEntities
 from meve.components.entities.dates import DateEntities
 from meve.components.entities.patterns import PatternEntities
@@ -38,8 +38,8 @@ from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
 def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSource) -> None:
-    embedders: Sequence[Embedder] = [WordEmbedder(), minilm()]
-    cosine = CosineVerifier.minilm(embedders[1])
+    embedders: Sequence[Embedder] = [WordEmbedder(), load_minilm()]
+    cosine = CosineVerifier.for_minilm(embedders[1])
     verifiers: Sequence[Verifier] = [OverlapVerifier(), cosine, CrossEncoderVerifier.from_name("name")]
     by_vectors: VectorVerifier = cosine
     tokens: Sequence[TokenCounter] = [WordCounter(), resolve_tokens("gpt2"), resolve_tokens(len)]

@@ -131,7 +131,7 @@ def calibrate(
         wanted = "LabelledPair(query=…, passage=…, relevant=…)"
         raise CalibrationError(f"pairs must be of the form {wanted}, got {invalid[0]!r:.80}")
     y = np.asarray([pair.relevant for pair in pairs], dtype=np.bool_)
-    _check_pairs(np.zeros(len(pairs)), y, method)  # before the costly part
+    _check_pairs(np.zeros(len(pairs)), y, method)  # before the costly scoring
     raw = raw_scores(verifier, pairs, progress)
     calibration = fit_calibration(raw, y, method=method, fitted_on=fitted_on, seed=seed)
     choice = choose_threshold(calibration.apply(raw), y, precision=precision, recall=recall)

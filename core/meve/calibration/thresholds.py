@@ -68,7 +68,7 @@ def choose_threshold(
     )
 
 
-def choose_balanced(probabilities: Scores, relevant: Labels) -> float:
+def choose_balanced_threshold(probabilities: Scores, relevant: Labels) -> float:
     """Return the threshold with the highest balanced accuracy, halfway between two probabilities.
 
     Balanced accuracy is the mean of the shares of both labels that are classified correctly.
@@ -80,7 +80,7 @@ def choose_balanced(probabilities: Scores, relevant: Labels) -> float:
     Raises:
         CalibrationError: no pairs, one label only, NaN, or lengths that differ.
 
-    >>> choose_balanced([0.1, 0.2, 0.6, 0.8], [False, False, True, True])
+    >>> choose_balanced_threshold([0.1, 0.2, 0.6, 0.8], [False, False, True, True])
     0.4
     """
     p, y = check_scores(probabilities, relevant)

@@ -79,7 +79,7 @@ class FittedPrior:
         """
         try:
             return cls(**data)
-        except (TypeError, AttributeError) as cause:  # such as weights in a list
+        except (TypeError, AttributeError) as cause:  # for example weights as a list
             raise ConfigurationError(f"a prior with {sorted(data)} can't be read: {cause}") from cause
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from meve.calibration.thresholds import choose_balanced
+from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.lexical.analyzers import content_words
 from meve.errors import CalibrationError, ConfigurationError, missing_extra
 from meve.types import ContextPassage
@@ -99,7 +99,7 @@ class SufficiencyEstimator:
         """
         try:
             return cls(**data)
-        except (TypeError, AttributeError) as cause:  # such as weights in a list
+        except (TypeError, AttributeError) as cause:  # for example weights as a list
             raise ConfigurationError(f"a sufficiency estimate with {sorted(data)} can't be read: {cause}") from cause
 
 
@@ -151,7 +151,7 @@ def fit_sufficiency(
         verifier=verifier,
         weights=dict(zip(FEATURES, map(float, weights), strict=True)),
         intercept=intercept,
-        threshold=choose_balanced(p, sufficient),
+        threshold=choose_balanced_threshold(p, sufficient),
         fitted_on=fitted_on,
         contexts=len(y),
     )

@@ -1,6 +1,6 @@
 """Ingestion: read files, split them into passages by structure, and keep an index up to date."""
 
-from meve.ingest._file_kinds import Kind, kind_of
+from meve.ingest._file_kinds import Kind, find_kind
 from meve.ingest._file_readers import MAX_BYTES, FileText, read_text
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._passages import FilePassages, split_file
@@ -20,8 +20,8 @@ __all__ = [
     "Kind",
     "SkippedFile",
     "find_files",
+    "find_kind",
     "ingest",
-    "kind_of",
     "last_chunking",
     "read_text",
     "split_file",

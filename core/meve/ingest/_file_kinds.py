@@ -50,16 +50,16 @@ LANGUAGES: dict[str, str] = {
 """The tree-sitter grammar of each source code suffix."""
 
 
-def kind_of(name: str) -> Kind:
+def find_kind(name: str) -> Kind:
     """Return the kind of a file by its name; plain text if the suffix is unknown.
 
-    >>> kind_of("guide/install.md"), kind_of("setup.py"), kind_of("LICENSE")
+    >>> find_kind("guide/install.md"), find_kind("setup.py"), find_kind("LICENSE")
     ('markdown', 'code', 'text')
     """
     suffix = PurePosixPath(name).suffix.lower()
     return SUFFIXES.get(suffix, "code" if suffix in LANGUAGES else "text")
 
 
-def language_of(name: str) -> str | None:
+def find_language(name: str) -> str | None:
     """Return the grammar for a file's name, or None."""
     return LANGUAGES.get(PurePosixPath(name).suffix.lower())

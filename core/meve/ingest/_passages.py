@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from meve.errors import IngestError
-from meve.ingest._file_kinds import kind_of, language_of
+from meve.ingest._file_kinds import find_kind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_rows
@@ -36,7 +36,7 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
     Raises:
         IngestError: the HTML can't be parsed, or no line of the JSONL is valid.
     """
-    kind = kind_of(source)
+    kind = find_kind(source)
     if kind == "jsonl":
         rows = read_rows(text, source)
         if rows.complaints and not rows.passages:
@@ -47,7 +47,7 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
         page = html_to_markdown(text)
         text, title = page.markdown, page.title
     chunks = chunker.split(text, kind, source, title)
-    language = language_of(source) or ""
+    language = find_language(source) or ""
     return FilePassages(
         passages=tuple(
             Passage(

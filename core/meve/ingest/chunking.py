@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from meve.errors import ConfigurationError
-from meve.ingest._file_kinds import Kind, language_of
+from meve.ingest._file_kinds import Kind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
 
@@ -83,7 +83,7 @@ class Chunker:
         if kind == "rst":
             spans = self._splitter("MarkdownSplitter").chunk_indices(rst_as_markdown(text))
             return self._make_chunks(text, spans, rst_outline(text), title)
-        language = language_of(name) if kind == "code" else None
+        language = find_language(name) if kind == "code" else None
         if language is not None and (capsule := load_grammar(language)) is not None:
             spans = self._splitter("CodeSplitter", capsule).chunk_indices(text)
         else:

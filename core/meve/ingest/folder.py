@@ -77,7 +77,7 @@ def ingest(
     now = (clock or SystemClock()).now()
     run = _Run(
         record=record,
-        again=bool(record.sources) and dict(record.settings) != settings,
+        reread_all=bool(record.sources) and dict(record.settings) != settings,
         chunker=Chunker(chunking, retriever.tokens.count),
         max_bytes=max_bytes,
         now_ns=int(now.timestamp() * 1e9),
@@ -111,15 +111,15 @@ def ingest(
 class _Run:
     """One run over the files: the passages to add and to remove, and the warnings."""
 
-    def __init__(self, *, record: Record, again: bool, chunker: Chunker, max_bytes: int, now_ns: int) -> None:
+    def __init__(self, *, record: Record, reread_all: bool, chunker: Chunker, max_bytes: int, now_ns: int) -> None:
         self.record = record
-        self.again = again
+        self.reread_all = reread_all
         self.chunker = chunker
         self.max_bytes = max_bytes
         self.now_ns = now_ns
         self.sources: dict[str, SourceRecord] = {}
         self.added: dict[str, tuple[Passage, ...]] = {}
-        self.leaving: list[str] = []
+        self.removals: list[str] = []
         self.read: list[str] = []
         self.unchanged = 0
         self.removed: list[str] = []
@@ -137,7 +137,7 @@ class _Run:
 
     def _process(self, source: str, path: Path, old: SourceRecord | None) -> None:
         grammar_installed = old is not None and old.missing_grammar and load_grammar(old.missing_grammar)
-        same = old if old and not self.again and not grammar_installed else None
+        same = old if old and not self.reread_all and not grammar_installed else None
         if same is not None and same.mtime_ns:
             state = read_state(path)
             if (state.size, state.mtime_ns) == (same.size, same.mtime_ns):
@@ -150,7 +150,7 @@ class _Run:
     def _read(self, source: str, file: FileText, old: SourceRecord | None) -> None:
         split = split_file(file.text, source, self.chunker)
         if old is not None:
-            self.leaving += old.passages
+            self.removals += old.passages
         if not split.passages:
             reason = "holds no letter and no digit" if file.text.strip() else "empty"
             self.skipped.append(SkippedFile(path=source, reason=reason))
@@ -180,7 +180,7 @@ class _Run:
         for source, old in self.record.sources.items():
             if source not in listing.files and source not in self.sources:
                 self.removed.append(source)
-                self.leaving += old.passages
+                self.removals += old.passages
 
     def plan_changes(self, retriever: "Retriever") -> tuple[list[Passage], list[str]]:
         """Return the passages to add and the ids to remove.
@@ -197,8 +197,8 @@ class _Run:
         if not self.record.sources:
             self._refuse_unrecorded(retriever)
         self._free_path_ids(places)
-        remove = [i for i in dict.fromkeys(self.leaving) if i in retriever]
-        leaving = set(remove)
+        remove = [i for i in dict.fromkeys(self.removals) if i in retriever]
+        removals = set(remove)
         split: set[str] = set()
         add: list[Passage] = []
         for source, passages in self.added.items():
@@ -207,7 +207,7 @@ class _Run:
                 for p in passages
                 if p.id not in split
                 and places.get(p.id, source) == source
-                and (p.id in leaving or p.id not in retriever)
+                and (p.id in removals or p.id not in retriever)
             ]
             if len(own) < len(passages):
                 ids = tuple(p.id for p in own)
@@ -237,7 +237,7 @@ class _Run:
                 continue
             ceded = [i for i in old.passages if i in places and not _is_path_id(i, source)]
             if ceded:
-                self.leaving += ceded
+                self.removals += ceded
                 kept = tuple(i for i in old.passages if i not in ceded)
                 self.sources[source] = replace(old, sha256="", mtime_ns=0, passages=kept)
                 self.warnings.append(
@@ -251,7 +251,7 @@ class _Run:
         for language, count in sorted(self.missing_grammar.items()):
             files = f"{count} {language} {'file was' if count == 1 else 'files were'}"
             warnings.insert(0, f"{files} split as plain text: for its grammar, pip install 'meve[code]'")
-        if self.again:
+        if self.reread_all:
             warnings.insert(0, "passages are split differently from the last run: every file was read again")
         return warnings
 

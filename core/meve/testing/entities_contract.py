@@ -70,8 +70,8 @@ class EntityDetectorContract:
 
         @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(st.text(max_size=80))
-        def stands(text: str) -> None:
+        def check_positions(text: str) -> None:
             (result,) = detector.detect([text])
             assert all(text[e.start : e.start + len(e.text)] == e.text for e in result)
 
-        stands()
+        check_positions()

@@ -64,7 +64,7 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
         (small / "onnx").mkdir(parents=True)
         with wrap_errors(ModelError, f"quantising {folder}"):
             options = FusionOptions("bert")
-            options.use_multi_head_attention = True  # its products stand by themselves
+            options.use_multi_head_attention = True  # keeps matrix products as separate nodes
             fused = optimize_model(
                 _in_known_opset(find_onnx_file(source), Path(name) / "converted.onnx"),
                 model_type="bert",
@@ -91,10 +91,10 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), sample
                 shutil.copy2(source / file, small / file)
         checked_pairs = probes or samples or [("a question", "an answer")]
         agreement = _agreement(source, small, checked_pairs)
-        if not agreement >= LEAST_AGREEMENT:  # nor what is no number
+        if not agreement >= LEAST_AGREEMENT:  # also refuses NaN
             raise ModelError(
-                f"the quantised graph of {folder} orders {len(checked_pairs)} probes otherwise than the whole one "
-                f"(Kendall's tau {agreement:.3f}, at least {LEAST_AGREEMENT} wanted): keep the whole one"
+                f"the quantised graph of {folder} ranks {len(checked_pairs)} probes differently from the original "
+                f"(Kendall's tau {agreement:.3f}, at least {LEAST_AGREEMENT} required): keep the original"
             )
         (target / "onnx").mkdir(parents=True, exist_ok=True)
         for written in sorted(small.rglob("*")):
@@ -119,7 +119,7 @@ def _make_inputs(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
     fitting = [each for each in inputs if each["input_ids"].shape[1] <= runtime.window]
     if not fitting:
         raise ModelError(
-            f"none of {len(samples)} samples fits the {runtime.window} tokens that {folder} reads at once: give shorter"
+            f"none of {len(samples)} samples fits the window of {folder}, {runtime.window} tokens: give shorter ones"
         )
     return fitting
 
@@ -129,8 +129,8 @@ def _config(folder: Path) -> dict[str, Any]:
     missing = [key for key in ("num_attention_heads", "hidden_size") if not isinstance(config.get(key), int)]
     if missing:
         raise ModelError(
-            f"{folder / 'config.json'} says no {' nor '.join(missing)} (model_type {config.get('model_type')!r}): only "
-            "models on BERT's plan can be quantised here; run this one as it is"
+            f"{folder / 'config.json'} lacks {' and '.join(missing)} (model_type {config.get('model_type')!r}): only "
+            "BERT-like models can be quantised; use the model without quantisation"
         )
     return config
 
@@ -160,5 +160,5 @@ def _agreement(whole: Path, small: Path, probes: Pairs) -> float:
         for runtime in (OnnxRuntime.from_folder(folder) for folder in (whole, small))
     )
     if not np.isfinite(b).all():
-        raise ModelError(f"the quantised graph gives no number for {int((~np.isfinite(b)).sum())} of {len(b)} pairs")
+        raise ModelError(f"the quantised graph returned NaN for {int((~np.isfinite(b)).sum())} of {len(b)} pairs")
     return float(kendalltau(a, b).statistic) if len(b) > 1 else 1.0

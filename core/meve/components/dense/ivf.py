@@ -73,7 +73,7 @@ class IvfIndex(FaissIndex):
         count: int = self._index.ntotal
         if not self.trained:
             return count >= (TRAIN_FROM if self._lists is None else POINTS_PER_LIST * self._lists)
-        # lists = 4 sqrt(n), or n / 39 where that is less, when trained; so n then was at least (lists / 4)².
+        # trained with lists = min(4 sqrt(n), n / 39), so n was at least (lists / 4)² then
         return self._lists is None and count >= TRAIN_AGAIN * max(TRAIN_FROM, ((self._index.nlist + 1) / 4) ** 2)
 
     def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:

@@ -33,9 +33,9 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     if embedder is None:
         embedder = "static"
     if isinstance(embedder, str) and embedder in BUNDLED:
-        from meve.components.embedders.minilm import minilm
+        from meve.components.embedders.minilm import load_minilm
 
-        return minilm()
+        return load_minilm()
     if isinstance(embedder, str):
         if not embedder.strip():
             raise ConfigurationError(
@@ -44,7 +44,7 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
         from meve.components.embedders.static import SHIPPED, StaticEmbedder, is_static_model
 
         if embedder in ("static", SHIPPED):
-            return StaticEmbedder.shipped()
+            return StaticEmbedder.load_shipped()
         if is_static_model(Path(embedder)):
             return StaticEmbedder.from_folder(embedder)
         from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder

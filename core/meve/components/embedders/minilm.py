@@ -17,7 +17,7 @@ SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The digest of model.safetensors, as published at sentence-transformers/all-MiniLM-L6-v2."""
 
 
-def minilm(*, device: str | None = None, batch_size: int | None = None) -> SentenceTransformerEmbedder:
+def load_minilm(*, device: str | None = None, batch_size: int | None = None) -> SentenceTransformerEmbedder:
     """Load the bundled all-MiniLM-L6-v2: 384 dimensions, cosine, English, a window of 256 tokens, no network.
 
     Args:

@@ -48,7 +48,7 @@ class StaticEmbedder:
             raise ConfigurationError("name must not be empty: give the model's name or folder")
         self._model = model
         self._name = name
-        self._turn = threading.Lock()  # encoding sets the tokenizer's limits, and back
+        self._lock = threading.Lock()  # encoding changes the shared tokenizer's limits
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, name: str | None = None) -> Self:
@@ -66,14 +66,14 @@ class StaticEmbedder:
         if not place.is_dir():
             raise ModelNotFoundError(f"no folder {place}: give a folder saved by model2vec, or embedder='static'")
         with wrap_errors(ModelError, f"loading the static embedder {place}"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks; nothing here draws a bar
+            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks
             from model2vec import StaticModel
 
             model = StaticModel.from_pretrained(place)
         return cls(model, name=name or str(folder))
 
     @classmethod
-    def shipped(cls) -> Self:
+    def load_shipped(cls) -> Self:
         """Load the embedder that ships with MeVe: English, 256 dimensions, no download.
 
         Raises:
@@ -117,7 +117,7 @@ class StaticEmbedder:
         return self._encode(list(texts))
 
     def _encode(self, texts: list[str]) -> FloatArray:
-        with self._turn, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
+        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
             vectors = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
         return normalize(np.asarray(vectors, dtype=np.float32))

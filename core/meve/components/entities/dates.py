@@ -31,7 +31,7 @@ class DateEntities:
             raise missing_extra("dateparser", "dates", "finding dates in many languages") from cause
         self._search = search_dates
         self._languages = None if languages is None else list(languages)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the dates of each text, in the order given; a month alone is none, since `may` is a word too.
@@ -39,7 +39,7 @@ class DateEntities:
         Raises:
             ModelError: dateparser failed.
         """
-        with self._turn, wrap_errors(ModelError, f"finding dates in {len(texts)} texts"):
+        with self._lock, wrap_errors(ModelError, f"finding dates in {len(texts)} texts"):
             return [self._detect_one(text) for text in texts]
 
     def _detect_one(self, text: str) -> tuple[Entity, ...]:

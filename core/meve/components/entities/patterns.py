@@ -1,8 +1,8 @@
 """Finds dates, quantities, names and personal facts by patterns, in English. No model, no download.
 
-In other languages it finds numbers and dates in digits of any script, dates with the East Asian signs for year, month
-and day, and names in scripts with capital letters (in German every noun counts as one). Scripts without capitals yield
-no names, and other languages no concepts except those given.
+In other languages it finds numbers and dates in digits of any script, and dates with the East Asian signs for year,
+month and day. It finds names in scripts with capital letters; in German every noun counts as one. Concepts are found
+in English only, except those given.
 """
 
 import re

@@ -64,7 +64,7 @@ class SpacyEntities:
     def __init__(self, nlp: Any, *, name: str) -> None:  # noqa: ANN401 - spaCy's
         self._nlp = nlp
         self.name = name
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @classmethod
     def from_rules(cls, rules: Sequence[Mapping[str, Any]] = RULES, *, language: str = "en") -> Self:
@@ -103,7 +103,7 @@ class SpacyEntities:
         Raises:
             ModelError: spaCy failed.
         """
-        with self._turn, wrap_errors(ModelError, f"finding entities in {len(texts)} texts with {self.name!r}"):
+        with self._lock, wrap_errors(ModelError, f"finding entities in {len(texts)} texts with {self.name!r}"):
             return [self._detect_one(text) for text in texts]
 
     def _detect_one(self, text: str) -> tuple[Entity, ...]:

@@ -55,7 +55,7 @@ class Block:
 
     def lookup(self, term: int) -> tuple[Ints, Counts]:
         """Return the positions and counts of one term, both of shape (n,), as views."""
-        place = int(self.terms.searchsorted(np.int32(term)))  # of the same type, or all terms are copied first
+        place = int(self.terms.searchsorted(np.int32(term)))  # another type would copy all terms
         if place == len(self.terms) or self.terms[place] != term:
             return self.positions[:0], self.counts[:0]
         part = slice(self.starts[place], self.starts[place + 1])

@@ -109,7 +109,7 @@ def sum_scores(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, S
         found = np.flatnonzero(totals).astype(np.int32)
         return found, totals[found]
     positions = np.concatenate([p for p, _ in parts])
-    order = positions.argsort(kind="stable")  # ascending runs, which it only has to merge
+    order = positions.argsort(kind="stable")  # a merge of ascending runs
     positions = positions[order]
     new = np.empty(len(positions), dtype=np.bool_)
     new[0] = True

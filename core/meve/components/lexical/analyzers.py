@@ -50,9 +50,8 @@ def words(text: str) -> list[str]:
 def content_words(text: str) -> list[str]:
     """Split a text into `words` and drop English stop words.
 
-    On 300 questions each of HotpotQA, 2Wiki, NQ, MuSiQue, NFCorpus and SciFact, BM25 recall at 20 is 0.5 points higher
-    on average without them, and far fewer postings are read. Other languages lose only words spelled like an English
-    one.
+    On 300 questions each of HotpotQA, 2Wiki, NQ, MuSiQue, NFCorpus and SciFact this adds 0.5 points to BM25's mean
+    recall at 20. Far fewer postings are read. Other languages lose only words spelled like an English one.
 
     >>> content_words("What is the capital of France?")
     ['capital', 'france']
@@ -71,7 +70,7 @@ def whitespace(text: str) -> list[str]:
     return text.lower().split()
 
 
-_ONE_AT_A_TIME = Lock()
+_STEMMER_LOCK = Lock()
 
 
 def stemmed_words(text: str) -> list[str]:
@@ -92,7 +91,7 @@ def stem(word: str) -> str:
     >>> stem("painting"), stem("leaves"), stem("leave")
     ('paint', 'leav', 'leav')
     """
-    with _ONE_AT_A_TIME:  # a stemmer keeps the word that it works on
+    with _STEMMER_LOCK:  # a stemmer holds the current word as state
         return str(_stemmer().stemWord(word))
 
 

@@ -106,7 +106,7 @@ class Bm25Index:
         state.norms = None
         state.rows.remove(rows)
         if state.rows.hole_count > DEAD_SHARE * state.rows.size:
-            with suppress(MemoryError):  # the removal stands, and compaction can wait
+            with suppress(MemoryError):  # the removal is done; compaction can wait
                 self._state = self._compact()
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:

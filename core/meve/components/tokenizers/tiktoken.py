@@ -37,7 +37,7 @@ class TiktokenTokens:
             raise TokenizerUnavailableError(_advice(encoding, lacking))
         try:
             self._encoding = tiktoken.get_encoding(encoding)
-        except Exception as cause:  # whatever its HTTP library, or a broken table, raises
+        except Exception as cause:  # from its HTTP library, or a broken table
             raise TokenizerUnavailableError(
                 f"tiktoken couldn't load encoding {encoding!r} ({type(cause).__name__}: {cause}); {_ADVICE}"
             ) from cause
@@ -125,5 +125,5 @@ def _advice(encoding: str, keys: Sequence[str]) -> str:
 
 _ADVICE = (
     "set TIKTOKEN_CACHE_DIR to a folder that holds it, or allow_download=True to fetch it once; or count with None "
-    "(the WordPiece that ships), a tokenizer.json, a Hugging Face model's name or a function of your own"
+    "(the WordPiece that ships), a tokenizer.json, a Hugging Face model's name or your own function"
 )

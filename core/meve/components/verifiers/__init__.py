@@ -38,7 +38,7 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
     if isinstance(verifier, str) and verifier == "cosine":
         from meve.components.verifiers.cosine import CosineVerifier
 
-        return CosineVerifier.minilm(embedder)
+        return CosineVerifier.for_minilm(embedder)
     if isinstance(verifier, str):
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 

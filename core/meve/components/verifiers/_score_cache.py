@@ -47,5 +47,5 @@ class ScoreCache:
 
 
 def _hash_pair(query: str, passage: str) -> bytes:
-    # the query's length tells ("ab", "c") from ("a", "bc")
+    # the query's length separates ("ab", "c") from ("a", "bc")
     return hashlib.blake2b(f"{len(query)}\0{query}{passage}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -107,7 +107,7 @@ def check_classifier(config: dict[str, Any], name: str) -> None:
             f"{name!r} isn't a cross-encoder: its config names {', '.join(map(str, kinds)) or 'no architecture'}, not "
             "one that ends in ForSequenceClassification; give a model trained to score pairs"
         )
-    labels = config.get("num_labels") or len(config.get("id2label") or (0, 1))  # what transformers takes for granted: 2
+    labels = config.get("num_labels") or len(config.get("id2label") or (0, 1))  # transformers' default is 2
     if labels != 1:
         raise ModelError(
             f"{name!r} has {labels} labels, but a verifier needs one: give a cross-encoder trained for relevance"

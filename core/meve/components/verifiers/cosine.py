@@ -36,7 +36,7 @@ class CosineVerifier:
         self._calibration = calibration
 
     @classmethod
-    def minilm(cls, embedder: Embedder) -> Self:
+    def for_minilm(cls, embedder: Embedder) -> Self:
         """Make a verifier with the calibration that ships for all-MiniLM-L6-v2.
 
         Raises:
@@ -48,7 +48,7 @@ class CosineVerifier:
                 "probability: give a cross-encoder's name or folder as verifier, or fit your own pairs with "
                 "meve.calibration.fitting.fit_calibration and give CosineVerifier(embedder, calibration)"
             )
-        return cls(embedder, shipped_calibration())
+        return cls(embedder, load_shipped_calibration())
 
     @property
     def calibration(self) -> Calibration:
@@ -96,7 +96,7 @@ class CosineVerifier:
         return other
 
 
-def shipped_calibration() -> Calibration:
+def load_shipped_calibration() -> Calibration:
     """Return the calibration for all-MiniLM-L6-v2.
 
     Raises:
