@@ -75,7 +75,7 @@ def test_unreachable_target_leaves_index_unchanged(meve, index, pairs):
     before = read_manifest(index)
     result = meve("calibrate", pairs, "--index", index, "--target-precision", 1.5)
     assert (result.exit_code, read_manifest(index)) == (1, before)
-    assert result.stderr.splitlines()[-1].startswith("error: precision is 1.5")
+    assert result.stderr.splitlines()[-1].startswith("error: precision must be above 0 and at most 1, got 1.5")
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,29 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 
 def test_recall_is_the_share_of_evidence(data, monkeypatch):
-    """The adversarial question is left out; the peer finds the evidence of two of the other three."""
+    """Of three questions with evidence the peer finds that of two, and the second user's."""
+    for name, row in (("conversations", {"conversation_id": "d"}), ("questions", {"conversation_id": "d", "id": "d"})):
+        file = data / "locomo" / f"{name}.jsonl"
+        first = json.loads(file.read_text().splitlines()[0])
+        file.write_text(file.read_text() + json.dumps({**first, **row}) + "\n")
     module = ModuleType("my_memory")
     module.store = lambda turns: lambda user, question: ["D1:7"]
     monkeypatch.setitem(sys.modules, "my_memory", module)
     options = recall.RecallOptions(data=data, held_out=True, peers=("my_memory:store",))
     results = recall.run_memory_recall(options)
-    assert results.value(recall.NAME, "my_memory:store", recall.RECALL).value == pytest.approx(2 / 3)
-    assert results.value(recall.NAME, "my_memory:store", "ms, p50").n == 3
+    assert results.value(recall.NAME, "my_memory:store", recall.RECALL).value == pytest.approx(3 / 4)
+    assert results.value(recall.NAME, "my_memory:store", "ms, p50").n == 4
     systems = {figure.system for figure in results.figures}
     assert {"bm25", "vectors", recall.MEMORY, "memory, weights of other conversations"} <= systems
 
 
 def test_invalid_recall_options_are_rejected(data, tmp_path):
+    with pytest.raises(EvaluationError, match="at least two conversations"):
+        recall.run_memory_recall(recall.RecallOptions(data=data, held_out=True))
     with pytest.raises(ConfigurationError, match="--peer"):
         recall.run_memory_recall(recall.RecallOptions(data=data, peers=("nothing",)))
     with pytest.raises(DatasetError, match="locomo"):
-        recall.run_memory_recall(recall.RecallOptions(data=tmp_path))
+        recall.run_memory_recall(recall.RecallOptions(data=tmp_path / "nowhere"))
 
 
 def test_speed_measures_both_files(data, tmp_path):

@@ -98,12 +98,15 @@ def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: No
     Raises:
         ConfigurationError: a peer that can't be imported.
         DatasetError: LoCoMo is absent, truncated or of another format.
+        EvaluationError: no question with evidence, or only one conversation for `held_out`.
     """
     peers = {
         name: import_function(name, option="--peer", example="benchmarks.peers.mem0_memory:mem0")
         for name in options.peers
     }
     turns, questions = _read_locomo(options.data / "locomo")
+    if options.held_out and len({q.user for q in questions}) < 2:
+        raise EvaluationError("held_out needs questions about at least two conversations, got one")
     tally = Tally(NAME, options.seed, against=MEMORY)
     with _open_memory(turns) as memory:
         searches = {

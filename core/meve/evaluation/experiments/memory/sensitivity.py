@@ -25,7 +25,7 @@ from meve.evaluation.experiments.memory.false_facts import (
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import Fact
 from meve.memory import Policy
-from meve.memory._maintenance.plan import Upkept
+from meve.memory._maintenance.plan import MaintenanceReport
 
 NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
@@ -116,7 +116,7 @@ def _check_after_maintenance(
     sandbox: MemorySandbox,
     cases: Sequence[Case],
     bystanders: Sequence[tuple[str, Fact]],
-    report: Upkept,
+    report: MaintenanceReport,
     name: str,
     tally: Tally,
 ) -> None:
