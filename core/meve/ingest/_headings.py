@@ -49,7 +49,7 @@ class Outline:
 
 def markdown_outline(text: str) -> Outline:
     """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
-    lines, front = _line_starts(text), _front_matter(text)
+    lines, front = _line_starts(text), _count_front_matter_lines(text)
     parser = _markdown_parser()
     headings = []
     tokens = parser.parse(text)
@@ -112,8 +112,7 @@ def _line_starts(text: str) -> list[int]:
     return starts
 
 
-def _front_matter(text: str) -> int:
-    """Return the number of lines of YAML front matter."""
+def _count_front_matter_lines(text: str) -> int:
     lines = text.split("\n", 200)[:200]
     if lines[0].rstrip() != "---":
         return 0
@@ -127,7 +126,6 @@ def _plain(markdown: str) -> str:
 
 @lru_cache(maxsize=1)
 def _markdown_parser() -> Any:  # noqa: ANN401 - imported late
-    """Return a parser of blocks alone, without the inline content of paragraphs."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").enable("table").disable("inline")

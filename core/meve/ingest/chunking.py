@@ -135,7 +135,7 @@ def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[He
         lead = heading.body
     shared = outline.path(lead if lead < end else max(start, end - 1))
     for heading in inside:
-        shared = _common(shared, outline.path(heading.start)) if heading not in shared else shared
+        shared = _common_prefix(shared, outline.path(heading.start)) if heading not in shared else shared
     body = start
     for heading in inside:
         if heading not in shared or text[body : heading.start].strip():
@@ -144,8 +144,7 @@ def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[He
     return shared, body
 
 
-def _common(one: Sequence[Heading], other: Sequence[Heading]) -> tuple[Heading, ...]:
-    """Return the common beginning of two heading paths."""
+def _common_prefix(one: Sequence[Heading], other: Sequence[Heading]) -> tuple[Heading, ...]:
     return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

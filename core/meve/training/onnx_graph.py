@@ -189,7 +189,7 @@ def scale_tokens(model: Any) -> None:  # noqa: ANN401
 
 
 def _products(graph: Any) -> list[Any]:  # noqa: ANN401
-    """Return the products of activations (batch, tokens, channels) with weights that no other node uses."""
+    """Return matrix products with weights that no other node uses."""
     used = Counter(name for node in graph.node for name in node.input)
     stored = {c.name for c in graph.initializer if used[c.name] == 1 and len(c.dims) == 2}
     return [

@@ -134,8 +134,6 @@ def fine_tune(
 
 
 class _OrderedPairs:
-    """The pairs of all epochs, one after the other."""
-
     def __init__(self, pairs: Sequence[LabelledPair], order: Sequence[int]) -> None:
         self._pairs = pairs
         self._order = order
@@ -243,7 +241,6 @@ def _claim_folder(to: Path, base: str | Path, pairs: Sequence[LabelledPair], con
 
 
 def _find_checkpoint(folder: Path) -> str | None:
-    """Return the newest complete checkpoint."""
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2]))
     complete = [p for p in checkpoints if (p / "trainer_state.json").is_file()]
     return str(complete[-1]) if complete else None

@@ -84,7 +84,6 @@ class FaissIndex(ABC):
         return self._dimension
 
     def __len__(self) -> int:
-        """Return the number of vectors."""
         return len(self._rows)
 
     def add(self, rows: RowArray, vectors: FloatArray) -> None:
@@ -207,7 +206,6 @@ class FaissIndex(ABC):
         return vectors_view[positions]
 
     def _flat_index(self) -> Any:  # noqa: ANN401 - FAISS has no types
-        """Return the FAISS flat index that holds the vectors."""
         return self._index
 
     def _options(self) -> dict[str, Any]:

@@ -50,7 +50,6 @@ class Block:
         )
 
     def __len__(self) -> int:
-        """Return the number of postings."""
         return len(self.positions)
 
     def lookup(self, term: int) -> tuple[Ints, Counts]:
@@ -89,14 +88,11 @@ def merge(blocks: Sequence[Block]) -> Block:
 
 
 class _Tail:
-    """Postings of texts that were added one by one."""
-
     def __init__(self) -> None:
         self.texts = 0
         self.postings: dict[int, list[tuple[int, int]]] = {}
 
     def blocks(self) -> Iterator[Block]:
-        """Yield one block with everything, or nothing if there are no postings."""
         if self.postings:
             flat = [(term, *posting) for term in sorted(self.postings) for posting in self.postings[term]]
             terms, positions, counts = np.array(flat, dtype=np.int64).T

@@ -65,7 +65,6 @@ class Bm25Index:
         self._state = Bm25State()
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self._state.rows)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
@@ -228,7 +227,6 @@ class Bm25Index:
         return terms, query_words.total() - sum(times for times, _, _ in found)
 
     def _norms(self) -> tuple[Scores, float]:
-        """Return the length norm at each position, and the smallest."""
         state = self._state
         norms = state.norms
         if norms is None:

@@ -46,7 +46,6 @@ class RankBm25Index:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self._texts)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
@@ -124,7 +123,6 @@ class RankBm25Index:
         return index
 
     def _get_engine(self) -> tuple[RowArray, Any]:
-        """Return the row keys and the engine over their texts; None if the texts hold no word."""
         with self._lock:
             if self._built is None:
                 rows = np.array(list(self._texts), dtype=np.int64)

@@ -79,7 +79,6 @@ def verifier_needs(name: str | None) -> "Needs":
 
 
 def _only_onnx(folder: Path) -> bool:
-    """Return whether a folder holds an ONNX graph, and no torch weights."""
     from meve.components.verifiers._onnx_runtime import FILES
 
     weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]

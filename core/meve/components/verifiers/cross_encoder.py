@@ -221,7 +221,6 @@ class CrossEncoderVerifier:
         return other
 
     def _room(self, query: str) -> int:
-        """Return how many tokens the query leaves for a passage."""
         if not isinstance(query, str):
             raise QueryError(f"the query must be text, got {type(query).__name__}")
         splitter, window = self._runtime.splitter, self._runtime.window
