@@ -27,7 +27,8 @@ def register_memory(memory: GovernedMemory) -> None:
     Raises:
         ConfigurationError: the value is no GovernedMemory.
     """
-    _OPEN_MEMORIES[check_memory(memory).file] = memory
+    if (file := check_memory(memory).file) is not None:
+        _OPEN_MEMORIES[file] = memory
 
 
 def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
@@ -39,6 +40,8 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
     rules: TurnRules = chat_memory.remember
     if rules.facts is not None:
         raise ConfigurationError("remember can't be serialized: its facts is a function")
+    if chat_memory.memory.file is None:
+        raise ConfigurationError("a memory without a file can't be serialized: open it with GovernedMemory.open(file)")
     data = {
         "class_name": chat_memory.class_name(),
         "file": str(chat_memory.memory.file),

@@ -8,7 +8,7 @@ KEY = b"a key of the tests, long enough"
 def reflected(memory, score, **record):
     """A record of alice's with a score of its own."""
     made = memory.add(**{"user_id": "alice", **record})
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         stored = transaction.find("s:alice", made.id)
         transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
     return made
@@ -16,6 +16,6 @@ def reflected(memory, score, **record):
 
 def archive(memory, user, record_id):
     """Archive a record of a user's key, as maintenance does."""
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         stored = transaction.find(user, record_id)
         transaction.replace(user, replace(stored, record=replace(stored.record, archived=True)))

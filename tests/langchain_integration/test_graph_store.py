@@ -375,8 +375,8 @@ class TestConcurrency:
     async def test_concurrent_writes_of_a_loop_share_transactions(self, store, memory):
         """Invalid writes fail alone."""
         transactions = []
-        write = memory._kit.store.writing
-        memory._kit.store.writing = lambda **how: transactions.append(how) or write(**how)
+        write = memory._runtime.store.writing
+        memory._runtime.store.writing = lambda **how: transactions.append(how) or write(**how)
         bad = [{"n": object()} if n % 10 == 0 else {"n": n} for n in range(50)]
         results = await asyncio.gather(
             *(store.aput(ALICE, f"k{n}", value) for n, value in enumerate(bad)), return_exceptions=True
@@ -411,10 +411,10 @@ class TestConcurrency:
         import threading
 
         threads = set()
-        find, version, write = memory._kit.store.find, memory._kit.store.version, memory._kit.store.writing
+        find, version, write = memory._runtime.store.find, memory._runtime.store.version, memory._runtime.store.writing
         spy = lambda real: lambda *a, **k: threads.add(threading.get_ident()) or real(*a, **k)  # noqa: E731
-        memory._kit.store.find, memory._kit.store.version = spy(find), spy(version)
-        memory._kit.store.writing = spy(write)
+        memory._runtime.store.find, memory._runtime.store.version = spy(find), spy(version)
+        memory._runtime.store.writing = spy(write)
         await store.aput(ALICE, "k", {"text": "zebra"}, ttl=1)
         await store.aget(ALICE, "k")
         await store.asearch(ALICE, query="zebra")

@@ -200,10 +200,10 @@ async def test_search_runs_off_event_loop(ours, theirs, monkeypatch):
 
     from langgraph.store import memory as stock
 
-    from meve.memory._recall.user_index import Shelf
+    from meve.memory._recall.user_index import UserIndex
 
     threads = {}
-    for name, owner, part in (("theirs", stock, "_cosine_similarity"), ("ours", Shelf, "alike")):
+    for name, owner, part in (("theirs", stock, "_cosine_similarity"), ("ours", UserIndex, "alike")):
         real = getattr(owner, part)
         spy = lambda *a, real=real, name=name: threads.setdefault(name, threading.get_ident()) and real(*a)  # noqa: E731
         monkeypatch.setattr(owner, part, spy)

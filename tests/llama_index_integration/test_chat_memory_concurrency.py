@@ -103,7 +103,7 @@ def test_reset_erases_summaries_of_the_session(memory, chat, clock):
         fact = f"Tomatoes want {what} in the garden."
         memory.add(fact, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
     clock.advance(timedelta(days=8))
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         for stored in transaction.records("s:alice"):
             transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised

@@ -164,7 +164,7 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 async def test_locked_file_blocks_neither_the_loop_nor_readers(memory, store, write):
     await store.add_message("s", ChatMessage("a"))
-    with memory._kit.store.writing():
+    with memory._runtime.store.writing():
         pending = asyncio.create_task(write(store))
         for _ in range(20):
             await asyncio.sleep(0.001)

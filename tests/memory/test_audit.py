@@ -112,7 +112,7 @@ def test_log_without_key_detects_accidents(file):
 
 def test_change_and_log_entry_are_one_transaction(memory, monkeypatch):
     """If the entry can't be written, the change isn't made."""
-    monkeypatch.setattr(type(memory._kit.chain), "digest", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(memory._runtime.chain), "digest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         memory.add("One.", user_id="alice")
     monkeypatch.undo()

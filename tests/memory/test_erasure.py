@@ -20,7 +20,7 @@ def found_in(file, sought):
 
 
 def vector_of(memory, text=SENTINEL):
-    return np.asarray(memory._kit.embedder.embed_passages([text])[0], dtype="<f4").tobytes()[:64]
+    return np.asarray(memory._runtime.embedder.embed_passages([text])[0], dtype="<f4").tobytes()[:64]
 
 
 def archived(memory, clock):
@@ -134,7 +134,7 @@ def test_others_write_while_somebody_reads_long_and_something_was_erased(memory,
     assert memory.delete("s", user_id="alice").scrubbed is False
     with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as beside:
         beside.add("Bread.", user_id="bob")
-    writer = memory._kit.store.backend._connections._writer
+    writer = memory._runtime.store.backend._connections._writer
     assert writer.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
     other.close()
 

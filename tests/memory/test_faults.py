@@ -251,7 +251,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_los
         assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other", "summary"]
         assert memory.delete("origin", user_id="alice").erased == ("summary",)
         assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other"]
-        assert memory._kit.store.version(SHARED) == 0
+        assert memory._runtime.store.version(SHARED) == 0
     opened(file).close()
 
 
@@ -291,7 +291,7 @@ def test_a_forked_process_writes_beside_its_parent(file):
         try:
             if not child:
                 assert (
-                    memory._kit.store.backend._connections._writer is None
+                    memory._runtime.store.backend._connections._writer is None
                 )  # the parent's is not to be used, nor closed
             for n in range(5):
                 memory.add(f"bread number {n} of the {name}", user_id="alice", id=f"{name} {n}")

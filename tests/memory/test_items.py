@@ -138,10 +138,10 @@ def test_a_deletion_leaves_nothing_in_memory_either(memory):
     memory.search("Zyxomma", user_id="alice")
     memory.items.search(PLACE, user_id="alice", query="Zyxomma")
     memory.items.delete(PLACE, "k", user_id="alice")
-    shelf = memory._searcher.shelves._indexes["s:alice"]
+    shelf = memory._searcher.indexes._indexes["s:alice"]
     assert [stored for stored in shelf._stored if stored is not None] == []
     assert not memory._searcher.cache._recalls
-    assert memory._searcher.shelves.of("s:alice") is shelf
+    assert memory._searcher.indexes.of("s:alice") is shelf
 
 
 def test_what_is_expired_is_not_listed_by_a_dry_run(memory, clock):

@@ -28,7 +28,7 @@ def open_memory(file, **components):
 
 def rows(memory, user):
     """Return all rows of a user."""
-    store = memory._kit.store
+    store = memory._runtime.store
     with store.backend._connections.reading() as connection:
         cursors = [
             connection.execute(f"SELECT * FROM {table} WHERE user = (SELECT no FROM users WHERE key = ?)", (user,))
@@ -156,16 +156,16 @@ def test_unrelated_memories_are_never_merged(memory, clock):
 def test_forget_user_erases_thousands_and_keeps_other_users(file):
     with open_memory(file, policy=Policy()) as memory:
         for user in ("alice", "bob"):
-            kit = memory._kit
-            with kit.store.writing() as transaction:
+            runtime = memory._runtime
+            with runtime.store.writing() as transaction:
                 from meve.memory._write.record_factory import make_record
 
                 for n in range(2_000):
                     record = make_record(
-                        f"fact {n}", user_id=user, source="doc", policy=kit.policy, now=kit.clock.now(),
-                        classifier=kit.classifier, tagger=kit.tagger, id=str(n),
+                        f"fact {n}", user_id=user, source="doc", policy=runtime.policy, now=runtime.clock.now(),
+                        classifier=runtime.classifier, tagger=runtime.tagger, id=str(n),
                     )  # fmt: skip
-                    transaction.insert(user_key(user), kit.stored(record))
+                    transaction.insert(user_key(user), runtime.stored(record))
         assert len(memory.forget_user(user_id="alice").erased) == 2_000
         assert memory.list(user_id="alice") == []
         assert len(memory.list(user_id="bob")) == 2_000

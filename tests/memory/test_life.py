@@ -91,13 +91,13 @@ def test_what_ends_while_the_file_is_waited_for_is_not_handed_out_from_a_cache_e
 ):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
     assert memory.search(QUESTION, user_id="alice").records
-    late(monkeypatch, clock, memory._kit.store, waited)
+    late(monkeypatch, clock, memory._runtime.store, waited)
     assert memory.search(QUESTION, user_id="alice").records == ()
 
 
 def test_what_ends_while_older_turns_are_put_in_brief_is_not_in_the_prompt(memory, clock, monkeypatch):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
-    late(monkeypatch, clock, memory._kit.summariser, "summarise")
+    late(monkeypatch, clock, memory._runtime.summariser, "summarise")
     made = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
     assert made.summary
     assert (made.facts, made.recall.records) == ("", ())

@@ -56,7 +56,7 @@ def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
                 memory.add(f"Tomatoes need {what}.", user_id=user)
         for user in "abcdefabc":
             assert len(memory.search(QUERY, user_id=user).records) == 2
-        assert sum(map(len, memory._searcher.shelves._indexes.values())) <= 4
+        assert sum(map(len, memory._searcher.indexes._indexes.values())) <= 4
 
 
 def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stays_out(file, clock):
@@ -132,7 +132,7 @@ def test_an_erasure_waits_for_no_reflection_and_takes_what_was_put_off_with_it(f
         with load.one_more(), load.one_more():
             assert memory.reflect(recall, answer="Tomatoes need sun.").deferred
         with monkeypatch.context() as patched:
-            patched.setattr(type(memory._kit.usage), "judge", lambda *_: 1 / 0)
+            patched.setattr(type(memory._runtime.usage), "judge", lambda *_: 1 / 0)
             assert memory.delete("a", user_id="alice").erased == ("a",)
         assert memory._reflector._pop_deferred() is None
 

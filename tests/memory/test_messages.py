@@ -163,7 +163,7 @@ def test_the_log_tells_of_each_without_what_it_says(memory):
     (made,) = memory.messages.add("s", [{"text": SECRET}], user_id="alice", reason="said")
     memory.messages.pop("s", user_id="alice", archive=True, reason="long ago")
     memory.messages.delete("s", [made], user_id="alice", reason="asked for")
-    events = list(memory._kit.store.events(EventQuery(user=user_key("alice"), record=made)))
+    events = list(memory._runtime.store.events(EventQuery(user=user_key("alice"), record=made)))
     assert [(e.action, e.reason) for e in events] == [("add", "said"), ("update", "long ago"), ("delete", "asked for")]
     assert len({e.detail["content"] for e in events[:2]}) == 1
     assert SECRET not in json.dumps([e.to_dict() for e in events])
@@ -172,7 +172,7 @@ def test_the_log_tells_of_each_without_what_it_says(memory):
 
 def test_what_two_messages_say_is_told_apart_by_the_log(memory):
     ids = say(memory, "a", "b", "a")
-    hashes = [next(iter(memory._kit.store.events(EventQuery(record=i)))).detail["content"] for i in ids]
+    hashes = [next(iter(memory._runtime.store.events(EventQuery(record=i)))).detail["content"] for i in ids]
     assert hashes[0] == hashes[2] != hashes[1]
 
 
@@ -200,7 +200,7 @@ def test_what_was_made_of_a_message_goes_with_it(memory):
     assert len(memory.search("likes tea bread", user_id="alice").records) == 2
     done = memory.messages.delete("s", [ids[0]], user_id="alice")
     assert set(done.erased) == {ids[0], tea.id}
-    assert user_key("alice") not in memory._searcher.shelves._indexes
+    assert user_key("alice") not in memory._searcher.indexes._indexes
     assert [r.text for r in memory.search("likes tea bread", user_id="alice").records] == ["Alice likes bread."]
 
 

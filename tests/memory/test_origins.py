@@ -101,7 +101,7 @@ def test_a_summary_ends_with_the_first_of_what_it_sums_up(memory, clock):
             expires_at=clock.now() + timedelta(days=30 + n),
         )  # fmt: skip
     clock.advance(timedelta(days=8))
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         for stored in transaction.all_records("s:ann"):
             transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
         last = transaction.find("s:ann", "shelter")

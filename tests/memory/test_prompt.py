@@ -21,7 +21,7 @@ def test_prompt_keeps_its_budget_and_the_whole_question(filled, max_tokens):
         "How long is bread baked?", user_id="alice", history=TURNS, system="Be brief.", max_tokens=max_tokens
     )
     assert prompt.tokens <= max_tokens
-    assert prompt.tokens == filled._kit.tokens.count(prompt.text)
+    assert prompt.tokens == filled._runtime.tokens.count(prompt.text)
     assert prompt.text.startswith("Be brief.")
     assert prompt.text.endswith("How long is bread baked?")
 

@@ -8,7 +8,7 @@ import pytest
 
 from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy
-from meve.memory._maintenance.plan import NEIGHBOURS, Round
+from meve.memory._maintenance.plan import NEIGHBOURS, MaintenancePlan
 from meve.memory._maintenance.summaries import ExtractiveSummariser
 from meve.testing.fakes import WordCounter, WordEmbedder
 
@@ -20,7 +20,7 @@ WANTS = ("sun", "water", "warmth", "compost", "shelter")
 def put(memory, score=25.0, flagged="", **record):
     """A record with a score of its own."""
     made = memory.add(**record)
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         stored = transaction.find("s:alice", made.id)
         changed = replace(stored.record, reflection=score, flagged=flagged)
         transaction.replace("s:alice", replace(stored, record=changed))
@@ -155,14 +155,14 @@ def test_a_part_that_fails_keeps_nothing_in_the_file_that_is_over(file, clock):
 
 def test_thousands_alike_are_not_compared_all_with_all(file, clock):
     with GovernedMemory.open(file, clock=clock, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
-        kit = memory._kit
-        model = kit.stored(memory.add("tomatoes need sun", **LASTING))
-        with kit.store.writing() as transaction:
+        runtime = memory._runtime
+        model = runtime.stored(memory.add("tomatoes need sun", **LASTING))
+        with runtime.store.writing() as transaction:
             for n in range(1_200):
                 text = "thanks a lot" if n % 2 else f"tomato {n} needs sun"
                 record = replace(model.record, id=f"r{n:04}", text=text)
-                transaction.insert("s:alice", replace(kit.stored(record), record=record))
-        planned = Round(kit, "s:alice")
+                transaction.insert("s:alice", replace(runtime.stored(record), record=record))
+        planned = MaintenancePlan(runtime, "s:alice")
         assert len(planned.report.merged["alice"]) == 599
         assert len(planned._near(planned._records, 0.9)) <= NEIGHBOURS * 700
         assert memory.maintain().counts() == planned.report.counts()

@@ -46,7 +46,7 @@ def test_a_summary_of_several_sessions_goes_with_any_of_them(memory, clock):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
         memory.add(f"Tomatoes want {what} in the garden.", id=what, session_id=f"s{n % 2}", **LASTING)
     clock.advance(timedelta(days=8))
-    with memory._kit.store.writing() as transaction:
+    with memory._runtime.store.writing() as transaction:
         for stored in transaction.all_records("s:ann"):
             transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised

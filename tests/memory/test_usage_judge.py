@@ -31,8 +31,8 @@ CASES = {
 
 @pytest.mark.parametrize(("texts", "query", "answer", "outcomes"), CASES.values(), ids=CASES)
 def test_outcome_of_each_memory(memory, texts, query, answer, outcomes):
-    kit = memory._kit
-    verdicts = kit.usage.judge(query, answer, texts, kit.embedder.embed_passages(texts))
+    runtime = memory._runtime
+    verdicts = runtime.usage.judge(query, answer, texts, runtime.embedder.embed_passages(texts))
     assert [verdict.outcome for verdict in verdicts] == outcomes
 
 

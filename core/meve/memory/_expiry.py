@@ -12,7 +12,7 @@ from meve.memory._timestamps import checked_moment
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 
 if TYPE_CHECKING:
-    from meve.memory._runtime import Kit
+    from meve.memory._runtime import MemoryRuntime
     from meve.memory.records import MemoryRecord, StoredRecord
     from meve.memory.stores._record_store import RecordTransaction
 
@@ -70,9 +70,11 @@ def reason_of(record: "MemoryRecord") -> str:
     return f"its time was over at {record.expires_at}"
 
 
-def remove_expired(kit: "Kit", transaction: "RecordTransaction", user: str, record_id: str, now: datetime) -> None:
+def remove_expired(
+    runtime: "MemoryRuntime", transaction: "RecordTransaction", user: str, record_id: str, now: datetime
+) -> None:
     """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
     found = transaction.find(user, record_id)
     for record in removable([found] if found else [], now):
         transaction.erase(user, record)
-        transaction.log(kit.event(user, record, "expire", reason_of(record), now))
+        transaction.log(runtime.event(user, record, "expire", reason_of(record), now))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from cachetools import LRUCache
 
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
-from meve.memory._recall.query import SearchOptions, asked
+from meve.memory._recall.query import SearchOptions, make_query
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.turns import TurnRules
@@ -81,7 +81,7 @@ def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> d
         raise ConfigurationError(f"{names} is set by the integration: remove it from search")
     check_option_names(search, _OPTIONS, "search")
     values = {name: value for name, value in search.items() if (name, value) != ("max_tokens", None)}  # the policy's
-    asked("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
+    make_query("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
     return search
 
 

@@ -58,7 +58,7 @@ class MemoryOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class MemoryRuntime:
     """The components of a memory."""
 
     store: RecordStore
@@ -87,27 +87,26 @@ class Kit:
         unknown = options.keys() - MemoryOptions.__annotations__.keys()
         if unknown:
             raise TypeError(f"open() got an unexpected keyword argument {min(unknown)!r}")
-        get = options.get
-        embedder = resolve_embedder(get("embedder"))
-        policy = get("policy") or Policy()
-        contradiction = get("contradiction") or RuleContradiction()
-        chain = AuditChain(get("audit_key"))
+        embedder = resolve_embedder(options.get("embedder"))
+        policy = options.get("policy") or Policy()
+        contradiction = options.get("contradiction") or RuleContradiction()
+        chain = AuditChain(options.get("audit_key"))
         store = RecordStore.open(backend, chain)
         store.claim_embedder(embedder.name, embedder.dimension)
         return cls(
             store=store,
             policy=policy,
             embedder=embedder,
-            verifier=resolve_verifier(get("verifier"), embedder),
-            verify_threshold=get("verify_threshold", 0.5),
-            tokens=resolve_tokens(get("tokens")),
-            clock=get("clock") or SystemClock(),
+            verifier=resolve_verifier(options.get("verifier"), embedder),
+            verify_threshold=options.get("verify_threshold", 0.5),
+            tokens=resolve_tokens(options.get("tokens")),
+            clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
-            usage=get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
-            classifier=get("classifier") or SourceClassifier(),
-            tagger=get("tagger") or PolicyTagger(policy.tagging, embedder),
-            summariser=get("summariser") or ExtractiveSummariser(embedder.embed_passages),
+            usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
+            classifier=options.get("classifier") or SourceClassifier(),
+            tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
+            summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
         )
 
     def stored(self, record: MemoryRecord) -> StoredRecord:

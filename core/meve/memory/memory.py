@@ -13,8 +13,8 @@ from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.audit_log import AuditLog
 from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
-from meve.memory._maintenance.maintenance import Background, Keeper
-from meve.memory._maintenance.plan import Upkept
+from meve.memory._maintenance.maintenance import Background, Maintainer
+from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.prompt import (
     Prompt,
     PromptBudget,
@@ -23,10 +23,10 @@ from meve.memory._recall.prompt import (
     parse_history,
     summarise_turns,
 )
-from meve.memory._recall.query import SearchOptions, SentenceHashes, asked
+from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, RecallCache, Searcher
-from meve.memory._recall.user_index import Shelves
-from meve.memory._runtime import Kit, MemoryOptions
+from meve.memory._recall.user_index import UserIndexes
+from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import Erased, UpdateOptions, Writer, unknown
 from meve.memory.items.items import Items
@@ -43,26 +43,26 @@ class GovernedMemory:
     `open` makes it.
     """
 
-    def __init__(self, kit: Kit, *, file: Path | None = None) -> None:
+    def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
         self.file = file
         """The absolute path of its file; None over a store of your own."""
-        self.policy = kit.policy
-        self.clock = kit.clock
-        self.audit = AuditLog(kit.store, kit.clock)
-        self._kit = kit
-        self._writer = Writer(kit)
-        load = Load(kit.policy.limits.busy)
-        self._reflector = Reflector(kit, load)
+        self.policy = runtime.policy
+        self.clock = runtime.clock
+        self.audit = AuditLog(runtime.store, runtime.clock)
+        self._runtime = runtime
+        self._writer = Writer(runtime)
+        load = Load(runtime.policy.limits.busy)
+        self._reflector = Reflector(runtime, load)
         self._searcher = Searcher(
-            kit=kit,
-            shelves=Shelves(kit.store, kit.embedder.dimension, kit.policy.limits.vectors),
-            cache=RecallCache(kit.policy.limits.recalls),
+            runtime=runtime,
+            indexes=UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors),
+            cache=RecallCache(runtime.policy.limits.recalls),
             load=load,
         )
-        kit.store.subscribe(self._drop)
-        self.items = Items(kit, self._searcher)
-        self.messages = Messages(kit)
-        self._keeper = Keeper(kit)
+        runtime.store.subscribe(self._drop)
+        self.items = Items(runtime, self._searcher)
+        self.messages = Messages(runtime)
+        self._keeper = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._closed = False
         self._sentences = SentenceHashes()
@@ -95,13 +95,13 @@ class GovernedMemory:
             raise ConfigurationError(
                 f"open() needs exactly one of file and store, got {'neither' if file is None else 'both'}"
             )
-        backend = SqliteStore.open(file) if file is not None else store
-        if not hasattr(backend, "writing"):
+        backend = SqliteStore.open(file) if store is None and file is not None else store
+        if backend is None or not hasattr(backend, "writing"):
             raise ConfigurationError(
                 f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; a path is the file"
             )
         try:
-            return cls(Kit.open(backend, **options), file=None if file is None else Path(file).resolve())
+            return cls(MemoryRuntime.open(backend, **options), file=None if file is None else Path(file).resolve())
         except BaseException:
             backend.close()
             raise
@@ -141,8 +141,9 @@ class GovernedMemory:
             PolicyError: records of its class may not be shared.
             ValidationError: as for `add`.
         """
-        defaults: RecordOptions = {"source": "doc", "policy_class": "canonical"}
-        return self._writer.add(SHARED, None, text, reason, **{**defaults, **options})
+        shared: RecordOptions = {"source": "doc", "policy_class": "canonical"}
+        shared.update(options)
+        return self._writer.add(SHARED, None, text, reason, **shared)
 
     def search(self, query: str, *, user_id: UserId, **options: Unpack[SearchOptions]) -> Recall:
         """Return the memories that answer a query: numbered, within a token budget, with the reasons for each.
@@ -156,9 +157,7 @@ class GovernedMemory:
             QueryError: the query is blank.
             ValidationError: an argument is invalid.
         """
-        checked = asked(
-            query, user_id, policy=self.policy, now=self.clock.now(), cache=self._sentences, **options
-        )  # fmt: skip
+        checked = make_query(query, user_id, policy=self.policy, now=self.clock.now(), cache=self._sentences, **options)
         return self._searcher.search(checked)
 
     def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
@@ -253,7 +252,7 @@ class GovernedMemory:
         """
         user, now, id = user_key(user_id), self.clock.now(), checked_id(id)
         for key in (user, SHARED):
-            stored = self._kit.store.find(key, id)
+            stored = self._runtime.store.find(key, id)
             if stored is not None and not stored.record.expired(now):
                 return stored.record
         raise unknown(id)
@@ -273,7 +272,7 @@ class GovernedMemory:
         """
         user, now = user_key(user_id), self.clock.now()
         session = None if session_id is None else checked_text(session_id, "session_id")
-        records = [stored.record for stored in self._kit.store.all_records(user)]
+        records = [stored.record for stored in self._runtime.store.all_records(user)]
         listed = (
             record
             for record in records
@@ -286,7 +285,7 @@ class GovernedMemory:
 
         Expired and erased records aren't among them.
         """
-        return export_user(self._kit, user_key(user_id), user_id)
+        return export_user(self._runtime, user_key(user_id), user_id)
 
     def explain(
         self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
@@ -302,12 +301,12 @@ class GovernedMemory:
         Raises:
             QueryError: `about` is blank.
         """
-        query = asked(
+        query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
             max_tokens=_NO_BUDGET,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
-        return explain_recall(self._kit, query.user, self._searcher.look(query), archived)[:limit]
+        return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
 
     def prompt(
         self,
@@ -337,12 +336,12 @@ class GovernedMemory:
         """
         shared = replace(budget or PromptBudget(), max_tokens=max_tokens)
         turns = parse_history(history)
-        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._kit.tokens}
-        summary = summarise_turns(turns, summariser=self._kit.summariser, **parts)
+        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._runtime.tokens}
+        summary = summarise_turns(turns, summariser=self._runtime.summariser, **parts)
         recall = self.search(query, user_id=user_id, max_tokens=count_fact_tokens(**parts), **search)
         return compose_prompt(recall, turns, summary=summary, **parts)
 
-    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> Upkept:
+    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.
 
         Reads never wait for it, and never return expired records, with or without it.
@@ -372,7 +371,7 @@ class GovernedMemory:
 
     def stats(self) -> Counts:
         """Return the size of the memory."""
-        return self._kit.store.counts()
+        return self._runtime.store.counts()
 
     @property
     def closed(self) -> bool:
@@ -388,7 +387,7 @@ class GovernedMemory:
             self._reflector.run_deferred()
         finally:
             self._closed = True
-            self._kit.store.close()
+            self._runtime.store.close()
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -6,7 +6,7 @@ from typing import Any
 from meve.memory._audit.chain import AuditEvent
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores.protocol import EventQuery
 
@@ -28,7 +28,9 @@ class Explanation:
     """Whether it is archived, where no search finds it."""
 
 
-def explain_recall(runtime: Kit, user: str, recall: Recall, archive: Recall | None = None) -> list[Explanation]:
+def explain_recall(
+    runtime: MemoryRuntime, user: str, recall: Recall, archive: Recall | None = None
+) -> list[Explanation]:
     """Return explanations of the memories of a recall, and of one from the archive; best first."""
     explanations = []
     opinions = runtime.store.opinions(user)
@@ -66,7 +68,7 @@ def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
     return [(r, float(p.score or 0.0)) for r, p in zip(recall.records, recall.passages, strict=True)]
 
 
-def export_user(runtime: Kit, user: str, user_id: UserId) -> dict[str, Any]:
+def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str, Any]:
     """Return all data of a user, JSON-ready; expired and erased records are not included."""
     now = runtime.clock.now()
     records = [stored.record for stored in runtime.store.all_records(user) if not stored.record.expired(now)]

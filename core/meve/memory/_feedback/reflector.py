@@ -12,7 +12,7 @@ from meve.memory._audit.chain import Action
 from meve.memory._feedback.usage_judge import UsageVerdict, adjust_score
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Load, Recall
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
 from meve.types import FloatArray
 
@@ -42,7 +42,7 @@ class Reflector:
         load: counts the running searches.
     """
 
-    def __init__(self, runtime: Kit, load: Load) -> None:
+    def __init__(self, runtime: MemoryRuntime, load: Load) -> None:
         self._runtime = runtime
         self._load = load
         self._lock = threading.Lock()

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from meve.memory._maintenance.plan import Round
+    from meve.memory._maintenance.plan import MaintenancePlan
 
 
-def archive_idle(plan: "Round") -> None:
+def archive_idle(plan: "MaintenancePlan") -> None:
     """Archive records that have been idle for long, with a low score."""
     rules = plan.policy.archiving
     for stored in list(plan.without_items().values()):

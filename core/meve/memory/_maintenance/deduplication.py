@@ -1,4 +1,4 @@
-"""What two memories that are near each other are: the same twice, or in conflict; and which of them stays."""
+"""Deduplication: whether two near memories say the same or contradict each other, and which of them stays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,28 +7,28 @@ from datetime import datetime
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
-from meve.memory._recall.user_index import Shelf
+from meve.memory._recall.user_index import UserIndex
 from meve.memory.records import MemoryRecord
 from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 
 def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
-    """The larger wins: what is on hold, then what no answer contradicted, then the newer one, then the better one."""
+    """Return a key, of which the larger wins: held records first, then unflagged, newer and better ones."""
     return (bool(record.hold), not record.flagged, record.created_at, score, record.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Relating:
-    """Tells it of two memories of a recall."""
+class DuplicateJudge:
+    """Relates two memories of a recall, so that duplicates and contradicted ones stay out."""
 
     scorer: PolicyScorer
-    shelves: Sequence[Shelf]
-    """The user's own first, then the shared one."""
+    indexes: Sequence[UserIndex]
+    """The user's own index, then the shared one."""
     contradiction: Contradiction
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
-        """What `one` is to `other`. What a policy protects yields to its like alone."""
+        """Return what `one` is to `other`. Unprunable records yield only to each other."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
         mine, theirs = self._statement(one), self._statement(other)
@@ -44,7 +44,7 @@ class Relating:
         return bool(self.contradiction.find_difference(one.text, other.text))
 
     def _statement(self, passage: MemoryPassage) -> Statement:
-        return self.shelves[passage.record.user_id is None].statement(passage.text)
+        return self.indexes[passage.record.user_id is None].statement(passage.text)
 
     def _precedence(self, record: MemoryRecord) -> tuple[bool, tuple[bool, bool, datetime, float, str]]:
         protected = not self.scorer.policy.rule(record.policy_class).prune

@@ -4,49 +4,49 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from meve.memory._maintenance.plan import Round, Upkept
-from meve.memory._runtime import Kit
+from meve.memory._maintenance.plan import MaintenancePlan, MaintenanceReport
+from meve.memory._runtime import MemoryRuntime
 
 TRIES = 3
 """The number of plans made beside other writers, before maintenance keeps them waiting."""
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class Maintainer:
     """Maintains the records of users, each user's in a transaction of its own.
 
     What takes long, comparing and summarising, is done before the transaction, so that no writer waits for it. If the
     user's records changed meanwhile, the plan is made anew.
     """
 
-    kit: Kit
+    runtime: MemoryRuntime
 
-    def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> Upkept:
+    def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> MaintenanceReport:
         """Maintain the records of these users, by key, or of all.
 
         Raises:
             ModelError: a component that compares or summarises failed; all else is done, for every user.
         """
-        report, failed = Upkept(), None
-        for user in self.kit.store.users() if users is None else users:
-            plan = Round(self.kit, user) if dry_run else self._maintain(user)
+        report, failed = MaintenanceReport(), None
+        for user in self.runtime.store.users() if users is None else users:
+            plan = MaintenancePlan(self.runtime, user) if dry_run else self._maintain(user)
             report.include(plan.report)
             failed = failed or plan.failed
         if not dry_run:
-            report = replace(report, scrubbed=self.kit.store.scrub())
+            report = replace(report, scrubbed=self.runtime.store.scrub())
         if failed is not None:
             raise failed
         return report
 
-    def _maintain(self, user: str) -> Round:
+    def _maintain(self, user: str) -> MaintenancePlan:
         for _ in range(TRIES):
-            plan = Round(self.kit, user)
-            with self.kit.store.writing() as transaction:
-                if self.kit.store.version(user) == plan.version:
+            plan = MaintenancePlan(self.runtime, user)
+            with self.runtime.store.writing() as transaction:
+                if self.runtime.store.version(user) == plan.version:
                     plan.apply(transaction)
                     return plan
-        with self.kit.store.writing() as transaction:
-            plan = Round(self.kit, user)
+        with self.runtime.store.writing() as transaction:
+            plan = MaintenancePlan(self.runtime, user)
             plan.apply(transaction)
         return plan
 

@@ -11,10 +11,10 @@ from meve.memory._maintenance.deduplication import precedence
 from meve.memory.records import MemoryRecord, StoredRecord
 
 if TYPE_CHECKING:
-    from meve.memory._maintenance.plan import Round
+    from meve.memory._maintenance.plan import MaintenancePlan
 
 
-def merge_duplicates(plan: "Round") -> None:
+def merge_duplicates(plan: "MaintenancePlan") -> None:
     """Merge near records with the same values, and supersede one of those that contradict each other."""
     Merging(plan).run()
 
@@ -22,7 +22,7 @@ def merge_duplicates(plan: "Round") -> None:
 class Merging:
     """Merges the records of one plan."""
 
-    def __init__(self, plan: "Round") -> None:
+    def __init__(self, plan: "MaintenancePlan") -> None:
         self._plan = plan
         self._values: dict[str, StatementValues] = {}
         """By record id: numbers, days, names and denials."""
@@ -67,7 +67,7 @@ class Merging:
         plan, w, x = self._plan, winner.record, loser.record
         if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
             return
-        difference = plan.kit.contradiction.find_difference(w.text, x.text)
+        difference = plan.runtime.contradiction.find_difference(w.text, x.text)
         if not difference:  # another value, of what may be another subject: both stay
             return
         kind = difference.partition(":")[0]

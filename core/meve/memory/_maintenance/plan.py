@@ -16,7 +16,7 @@ from meve.memory._maintenance.merging import merge_duplicates
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores._record_store import RecordTransaction
 
@@ -29,7 +29,7 @@ _STEPS = ("expired", "pruned", "merged", "superseded", "summarised", "archived")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upkept:
+class MaintenanceReport:
     """The result of maintenance: ids of records, by user."""
 
     expired: dict[UserId | None, list[str]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Upkept:
     scrubbed: bool = True
     """Whether no file holds what was erased."""
 
-    def include(self, other: "Upkept") -> None:
+    def include(self, other: "MaintenanceReport") -> None:
         """Add the result of another maintenance."""
         for name in _STEPS:
             for user, ids in getattr(other, name).items():
@@ -53,28 +53,28 @@ class Upkept:
         return {name: sum(map(len, getattr(self, name).values())) for name in _STEPS}
 
 
-class Round:
+class MaintenancePlan:
     """Reads a user's records and plans; nothing is changed before `apply`.
 
     Args:
-        kit: the memory's components.
+        runtime: the memory's components.
         user: the user's key.
     """
 
-    def __init__(self, kit: Kit, user: str) -> None:
-        self.kit = kit
-        self.policy = kit.policy
+    def __init__(self, runtime: MemoryRuntime, user: str) -> None:
+        self.runtime = runtime
+        self.policy = runtime.policy
         self.user = user
-        self.now: datetime = kit.clock.now()
-        self.report = Upkept()
+        self.now: datetime = runtime.clock.now()
+        self.report = MaintenanceReport()
         self.failed: ModelError | None = None
         """The error that kept it from merging or summarising; the rest is planned nevertheless."""
         self._steps: list[Step] = []
         self._replaced: dict[str, StoredRecord] = {}
         """Records as they shall be, by id: however often one changes, it is written once."""
-        self.version = kit.store.version(user)
+        self.version = runtime.store.version(user)
         """The user's version before the records were read."""
-        every = kit.store.all_records(user)
+        every = runtime.store.all_records(user)
         for record in removable(every, self.now):
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)
@@ -103,7 +103,7 @@ class Round:
             archive_idle(self)
         enforce_cap(self)
 
-    def _try(self, step: "Callable[[Round], None]") -> None:
+    def _try(self, step: "Callable[[MaintenancePlan], None]") -> None:
         """Run a step; a model failure must not block the removal of expired records."""
         try:
             with wrap_errors(ModelError, "comparing and summarising memories"):
@@ -183,7 +183,7 @@ class Round:
 
     def log(self, record: MemoryRecord, action: Action, reason: str, **detail: Any) -> None:  # noqa: ANN401
         """Add an entry to the audit log."""
-        event = self.kit.event(self.user, record, action, reason, self.now, **detail)
+        event = self.runtime.event(self.user, record, action, reason, self.now, **detail)
         self.step(lambda transaction: transaction.log(event))
 
     def step(self, step: Step) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from meve.memory.records import MemoryRecord
 
 if TYPE_CHECKING:
-    from meve.memory._maintenance.plan import Round
+    from meve.memory._maintenance.plan import MaintenancePlan
 
 
-def prune_low_scores(plan: "Round") -> None:
+def prune_low_scores(plan: "MaintenancePlan") -> None:
     """Remove records of some age whose score is below the policy's threshold."""
     rules = plan.policy.pruning
     for record in [stored.record for stored in plan.records.values()]:
@@ -18,7 +18,7 @@ def prune_low_scores(plan: "Round") -> None:
             _prune(plan, record, f"its score fell below {rules.below:g}")
 
 
-def enforce_cap(plan: "Round") -> None:
+def enforce_cap(plan: "MaintenancePlan") -> None:
     """Remove the worst records beyond the policy's maximum for one user."""
     cap = plan.policy.limits.per_user
     excess = len(plan.records) - cap
@@ -33,7 +33,7 @@ def enforce_cap(plan: "Round") -> None:
             _prune(plan, record, f"over the cap of {cap:,}")
 
 
-def _prune(plan: "Round", record: MemoryRecord, reason: str) -> None:
+def _prune(plan: "MaintenancePlan", record: MemoryRecord, reason: str) -> None:
     plan.erase(record, "prune", reason, score=round(plan.score(record), 4))
     plan.note(plan.report.pruned, record.id)
     del plan.records[record.id]

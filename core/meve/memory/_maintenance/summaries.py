@@ -11,7 +11,7 @@ from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, StoredRecord, user_of
 
 if TYPE_CHECKING:
-    from meve.memory._maintenance.plan import Round
+    from meve.memory._maintenance.plan import MaintenancePlan
 
 
 class Summariser(Protocol):
@@ -36,7 +36,7 @@ class ExtractiveSummariser:
         return " ".join(texts[n].strip() for n in chosen)
 
 
-def summarise_related(plan: "Round") -> None:
+def summarise_related(plan: "MaintenancePlan") -> None:
     """Replace related facts of one class and low scores by one summary."""
     rules = plan.policy.merging
     low = {
@@ -55,13 +55,13 @@ def summarise_related(plan: "Round") -> None:
                 _summarise(plan, policy_class, [s.record for s in members])
 
 
-def _summarise(plan: "Round", policy_class: PolicyClass, records: Sequence[MemoryRecord]) -> None:
+def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, records: Sequence[MemoryRecord]) -> None:
     sessions = sorted({r.session_id for r in records if r.session_id})
     summary = MemoryRecord(
-        id=f"summary-{plan.kit.chain.hash_content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
+        id=f"summary-{plan.runtime.chain.hash_content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
         kind="summary",
         user_id=user_of(plan.user),
-        text=plan.kit.summariser.summarise([r.text for r in records]),
+        text=plan.runtime.summariser.summarise([r.text for r in records]),
         source="summary",
         policy_class=policy_class,
         created_at=plan.now,
@@ -71,7 +71,7 @@ def _summarise(plan: "Round", policy_class: PolicyClass, records: Sequence[Memor
         reflection=plan.policy.reflection.start,
         derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
     )
-    plan.add(plan.kit.stored(summary), f"summary of {len(records)}")
+    plan.add(plan.runtime.stored(summary), f"summary of {len(records)}")
     plan.add_origins(summary.id, summary.derived_from)
     for record in records:
         plan.merge_into(record, summary.id, f"part of {summary.id}", plan.report.summarised)

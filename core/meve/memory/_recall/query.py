@@ -116,7 +116,7 @@ class SeenContent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class MemoryQuery:
     """A checked query to one user's memory."""
 
     text: str
@@ -141,7 +141,7 @@ class Asked:
         return (*(getattr(self, name) for name in names), seen, scope, self.scope.now.toordinal())
 
 
-def asked(
+def make_query(
     query: str,
     user_id: UserId,
     *,
@@ -149,7 +149,7 @@ def asked(
     now: datetime,
     cache: SentenceHashes | None = None,
     **options: Unpack[SearchOptions],
-) -> Asked:
+) -> MemoryQuery:
     """Check a query and its options against a policy.
 
     Raises:
@@ -160,33 +160,39 @@ def asked(
     unknown = options.keys() - SearchOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
-    get = options.get
     check_query(query)
-    limits = RetrieverConfig(limit=get("limit", 10), max_tokens=get("max_tokens", 512))  # it checks them
+    limits = RetrieverConfig(
+        limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512)
+    )  # it checks them
     for name in ("include_private", "verify"):
-        if not isinstance(get(name, False), bool):
-            raise ValidationError(f"{name} must be True or False, got {get(name)!r:.40}")
-    window = get("window")
+        if not isinstance(options.get(name, False), bool):
+            raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
+    window = options.get("window")
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
         raise ValidationError(f"window must be a number of turns, 0 or more, or None for all turns, got {window!r}")
-    sources, tags, session_id, within = get("sources"), get("tags"), get("session_id"), get("within")
+    sources, tags, session_id, within = (
+        options.get("sources"),
+        options.get("tags"),
+        options.get("session_id"),
+        options.get("within"),
+    )
     scope = Scope(
         now=now,
-        classes=_classes(policy, get("classes"), get("include_private", False)),
+        classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
         sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
         tags=None if tags is None else checked_tags(tags),
         session_id=None if session_id is None else checked_text(session_id, "session_id"),
         since=None if within is None else ago(now, within, "within"),
     )
-    return Asked(
+    return MemoryQuery(
         text=query,
         user=user_key(user_id),
         user_id=user_id,
         scope=scope,
         limit=limits.limit,
         max_tokens=limits.max_tokens,
-        verify=get("verify", False),
-        seen=SeenContent.of(get("without", ()), cache),
+        verify=options.get("verify", False),
+        seen=SeenContent.of(options.get("without", ()), cache),
         window=window,
     )
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from meve.errors import ConfigurationError
-from meve.memory._recall.user_index import Hit, Scope, Shelf
+from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, Opinion
 from meve.ports import Scorer
@@ -46,7 +46,7 @@ class MemorySource:
     """Retrieves a user's memories and shared ones. A user's record hides a shared record with the same id."""
 
     name: str
-    shelves: Sequence[Shelf]
+    indexes: Sequence[UserIndex]
     """The user's index first, then the shared one."""
     scope: Scope
     rule: Relevance
@@ -64,11 +64,11 @@ class MemorySource:
             raise ConfigurationError("the query has no vector, and memories are searched by vector: set embedder")
         candidates: dict[str, Candidate] = {}
         scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
-        for shelf in self.shelves:
+        for shelf in self.indexes:
             for scope in scopes:
                 with shelf.lock:
                     mask = shelf.admitted(scope)
-                    hits = shelf.alike(query.text, query.vector, k, mask, self.rule) if mask.any() else []
+                    hits = shelf.find_relevant(query.text, query.vector, k, mask, self.rule) if mask.any() else []
                 for hit in hits:
                     if scope.admits(hit.stored.record):
                         origin = self.name if scope is self.scope else _UNTAGGED

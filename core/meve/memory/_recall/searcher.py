@@ -12,12 +12,12 @@ from cachetools import LRUCache
 
 from meve.calibration.maps import summarize_calibration
 from meve.components.entities import resolve_entities
-from meve.memory._maintenance.deduplication import Relating
+from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
-from meve.memory._recall.query import CANDIDATES, Asked
+from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
-from meve.memory._recall.user_index import Shelf, Shelves
-from meve.memory._runtime import Kit
+from meve.memory._recall.user_index import UserIndex, UserIndexes
+from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores._record_store import Changes, UserChange
 from meve.memory.stores.protocol import RecordQuery
@@ -48,14 +48,14 @@ class Recall(Context):
 class Searcher:
     """Searches the user's own index and the shared one."""
 
-    kit: Kit
-    shelves: Shelves
+    runtime: MemoryRuntime
+    indexes: UserIndexes
     cache: "RecallCache"
     load: "Load"
     names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Returns whether a turn names something."""
 
-    def search(self, query: Asked) -> Recall:
+    def search(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, and log that they were recalled.
 
         Raises:
@@ -63,118 +63,118 @@ class Searcher:
         """
         with self.load.one_more() as heavy:
             if heavy:  # fewer are ranked; isolation and expiry hold as ever
-                query = replace(query, candidates=min(query.candidates, self.kit.policy.limits.busy_candidates))
+                query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self._log(query, self.look(query))
-            while any(r.expired(now := self.kit.clock.now()) for r in recall.records):  # while the log was written
+            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # while the log was written
                 query = replace(query, scope=replace(query.scope, now=now))
                 recall = self._log(query, self.look(query))
             return recall
 
-    def look(self, query: Asked) -> Recall:
+    def look(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, without logging it.
 
         Raises:
             ModelError: a model failed.
         """
-        indexes = [self.shelves.of(query.user), self.shelves.of(SHARED)]
+        indexes = [self.indexes.of(query.user), self.indexes.of(SHARED)]
         versions = tuple(index.version for index in indexes)
         cached = self.cache.get(query.cache_key, versions)
-        if cached is not None and not any(r.expired(self.kit.clock.now()) for r in cached.records):
+        if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
             return replace(cached, id=_recall_id(), trace=_mark_cached(cached.trace))
         recall = self._run(query, indexes)
-        while any(r.expired(self.kit.clock.now()) for r in recall.records):  # while it ran
-            query = replace(query, scope=replace(query.scope, now=self.kit.clock.now()))
+        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # while it ran
+            query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
         self.cache.put(query.cache_key, versions, recall)
         return recall
 
-    def look_in_archive(self, query: Asked) -> Recall:
+    def look_in_archive(self, query: MemoryQuery) -> Recall:
         """Return the archived memories that answer a query, which no search finds; reads all of them each time."""
-        dimension = self.kit.embedder.dimension
-        archive = Shelf(dimension)
-        records = self.kit.store.records(RecordQuery(user=query.user, archived=True))
+        dimension = self.runtime.embedder.dimension
+        archive = UserIndex(dimension)
+        records = self.runtime.store.records(RecordQuery(user=query.user, archived=True))
         archive.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
-        return self._run(query, [archive, Shelf(dimension)])
+        return self._run(query, [archive, UserIndex(dimension)])
 
     def drop(self, change: UserChange) -> None:
         """Drop what caches and indexes hold of changed records."""
         self.cache.drop(change.user)
         if change.is_forgotten or any(record.kind not in ("item", "message") for record in change.erased):
-            self.shelves.drop(change.user)  # an index may keep single words of a removed text
+            self.indexes.drop(change.user)  # an index may keep single words of a removed text
         elif change.erased or change.overwritten:
-            self.shelves.refresh(change.user)
+            self.indexes.refresh(change.user)
 
-    def _log(self, query: Asked, recall: Recall) -> Recall:
-        query_hash = self.kit.content_hash("query", query.text)
+    def _log(self, query: MemoryQuery, recall: Recall) -> Recall:
+        query_hash = self.runtime.content_hash("query", query.text)
         events = [
-            self.kit.event(
+            self.runtime.event(
                 query.user, record, "retrieve", f"recall {recall.id}", query.scope.now,
                 score=round(float(passage.score or 0.0), 4), **query_hash,
             )
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip
         if events:
-            with self.kit.store.writing(durable=False) as transaction:
+            with self.runtime.store.writing(durable=False) as transaction:
                 transaction.touch(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
                 transaction.log(*events)
         return recall
 
-    def _run(self, query: Asked, indexes: list[Shelf]) -> Recall:
+    def _run(self, query: MemoryQuery, indexes: list[UserIndex]) -> Recall:
         policy = PolicyScorer(
-            policy=self.kit.policy,
+            policy=self.runtime.policy,
             now=query.scope.now,
-            opinions=self.kit.store.opinions(query.user) if len(indexes[1]) else {},
-            touched=partial(self.kit.store.touched, query.user),
+            opinions=self.runtime.store.opinions(query.user) if len(indexes[1]) else {},
+            touched=partial(self.runtime.store.touched, query.user),
         )
         scorer: Scorer = policy
         if query.verify:
-            verifier = VerifierScorer(self.kit.verifier, self.kit.embedder)
-            scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.kit.verify_threshold)
+            verifier = VerifierScorer(self.runtime.verifier, self.runtime.embedder)
+            scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.runtime.verify_threshold)
         if query.scope.tags is not None:
             scorer = TagPreferenceScorer(inner=scorer)
         pipeline = Pipeline(
             sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
-            relate=Relating(policy, indexes, self.kit.contradiction),
+            relate=DuplicateJudge(policy, indexes, self.runtime.contradiction),
             already_shown=query.seen.contains if query.seen.given else None,
-            tokens=self.kit.tokens,
-            embedder=self.kit.embedder,
-            verifier_name=self.kit.verifier.name if query.verify else "",
-            calibration=summarize_calibration(self.kit.verifier.calibration.to_dict()) if query.verify else {},
-            clock=self.kit.clock,
+            tokens=self.runtime.tokens,
+            embedder=self.runtime.embedder,
+            verifier_name=self.runtime.verifier.name if query.verify else "",
+            calibration=summarize_calibration(self.runtime.verifier.calibration.to_dict()) if query.verify else {},
+            clock=self.runtime.clock,
             notes=self._notes(query, indexes),
         )
         context = pipeline.run(Query(text=query.text), self._config(query))
         return Recall(**_values(context), id=_recall_id(), user_id=query.user_id)
 
-    def _source(self, query: Asked, indexes: list[Shelf]) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.kit.policy.relevance)
+    def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
+        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance)
         if query.window is None:
             return source
         with indexes[0].lock:
             records = indexes[0].records(query.scope)
         return ImportantTurns(source, find_unimportant_turns(records, self.names, query.window))
 
-    def _config(self, query: Asked) -> RetrieverConfig:
-        ranking = self.kit.policy.ranking
+    def _config(self, query: MemoryQuery) -> RetrieverConfig:
+        ranking = self.runtime.policy.ranking
         return RetrieverConfig(
             candidates=query.candidates + len(query.seen.given),  # what is seen takes no place
             limit=query.limit,
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=self.kit.policy.merging.similarity,
+            redundancy=self.runtime.policy.merging.similarity,
             max_tokens=query.max_tokens,
             separator="\n",
             citations=True,
         )
 
-    def _notes(self, query: Asked, indexes: list[Shelf]) -> Mapping[str, Any]:
+    def _notes(self, query: MemoryQuery, indexes: list[UserIndex]) -> Mapping[str, Any]:
         return {
             "records": len(indexes[0]),
             "shared": len(indexes[1]),
-            "per_user": self.kit.policy.limits.per_user,
+            "per_user": self.runtime.policy.limits.per_user,
             "shed": query.candidates < CANDIDATES,
             "classes": sorted(query.scope.classes),
             "window": query.window,

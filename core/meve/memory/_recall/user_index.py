@@ -71,7 +71,7 @@ class Hit:
     """The share of the query's words that it holds, rare ones weighing more."""
 
 
-class Shelf:
+class UserIndex:
     """The search index of a user's records as of one version of the store. Hold `lock` while using it.
 
     Args:
@@ -156,7 +156,7 @@ class Shelf:
         """Return all records that haven't expired, whatever else the scope asks for."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
 
-    def alike(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
+    def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
         Args:
@@ -260,7 +260,7 @@ class Shelf:
         self._add(remaining)
 
 
-class Shelves:
+class UserIndexes:
     """The users' indexes in memory, as fresh as the store; the least recently used are dropped first.
 
     Args:
@@ -273,13 +273,13 @@ class Shelves:
         self._store = store
         self._dimension = dimension
         self._max_records = max_records
-        self._indexes: OrderedDict[str, Shelf] = OrderedDict()
+        self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
         self._guard = threading.Lock()
 
-    def of(self, user: str) -> Shelf:
+    def of(self, user: str) -> UserIndex:
         """Return a user's index, with all that the store holds by now."""
         with self._guard:
-            index = self._indexes.setdefault(user, Shelf(self._dimension))
+            index = self._indexes.setdefault(user, UserIndex(self._dimension))
             self._indexes.move_to_end(user)
         with index.lock:
             if self._store.version(user) != index.version:

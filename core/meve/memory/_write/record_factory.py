@@ -80,15 +80,14 @@ def make_record(
     unknown = options.keys() - RecordOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"add() got an unexpected keyword argument {min(unknown)!r}")
-    get = options.get
     text = checked_text(text, "text", policy.limits.text)
-    source: Source = checked_choice(get("source", "chat_user"), "source", Source)
+    source: Source = checked_choice(options.get("source", "chat_user"), "source", Source)
     if source in _OTHER_METHODS:
         raise ValidationError(f"source {source!r} can't be added here: call {_OTHER_METHODS[source]}")
-    policy_class = get("policy_class")
+    policy_class = options.get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = checked_choice(chosen, "policy_class", PolicyClass)
-    record_id, session_id, tags = get("id"), get("session_id"), get("tags")
+    record_id, session_id, tags = options.get("id"), options.get("session_id"), options.get("tags")
     return MemoryRecord(
         id=uuid.uuid4().hex if record_id is None else checked_id(record_id),
         kind=kind_of(source),
@@ -97,9 +96,9 @@ def make_record(
         source=source,
         policy_class=chosen,
         created_at=now,
-        expires_at=expiry_of(policy, chosen, source, now, get("ttl"), get("expires_at")),
+        expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
         session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
         tags=checked_tags(tagger.tag(text) if tags is None else tags),
-        metadata=checked_metadata(get("metadata")),
+        metadata=checked_metadata(options.get("metadata")),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )

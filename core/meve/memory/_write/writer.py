@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import checked_origins, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory.policy import PolicyClass
@@ -66,7 +66,7 @@ class Erased:
 class Writer:
     """Changes records. Each change and its entry in the audit log are one transaction."""
 
-    kit: Kit
+    runtime: MemoryRuntime
 
     def add(
         self,
@@ -86,20 +86,26 @@ class Writer:
             DuplicateIdError: the id is taken.
             UnknownIdError: the user has no record of an id in `derived_from`.
         """
-        kit, now = self.kit, self.kit.clock.now()
+        runtime, now = self.runtime, self.runtime.clock.now()
         origins = checked_origins(derived_from)
         record = make_record(
-            text, user_id=user_id, policy=kit.policy, now=now, classifier=kit.classifier, tagger=kit.tagger, **options
+            text,
+            user_id=user_id,
+            policy=runtime.policy,
+            now=now,
+            classifier=runtime.classifier,
+            tagger=runtime.tagger,
+            **options,
         )
-        if user == SHARED and not kit.policy.rule(record.policy_class).share:
-            allowed = ", ".join(name for name, rule in kit.policy.classes.items() if rule.share) or "none"
+        if user == SHARED and not runtime.policy.rule(record.policy_class).share:
+            allowed = ", ".join(name for name, rule in runtime.policy.classes.items() if rule.share) or "none"
             raise PolicyError(f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared")
-        stored = kit.stored(record)
-        with kit.store.writing() as transaction:
-            remove_expired(kit, transaction, user, record.id, now)
+        stored = runtime.stored(record)
+        with runtime.store.writing() as transaction:
+            remove_expired(runtime, transaction, user, record.id, now)
             record = derive(transaction, user, record, origins, now)
             transaction.insert(user, replace(stored, record=record))
-            transaction.log(kit.event(user, record, "add", reason, now, source=record.source))
+            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
         return record
 
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
@@ -110,18 +116,18 @@ class Writer:
             HoldError: it is on hold.
             ValidationError: a value is invalid, or the record has another version than `if_version`.
         """
-        kit, now = self.kit, self.kit.clock.now()
+        runtime, now = self.runtime, self.runtime.clock.now()
         record_id = checked_id(record_id)
         changes = self._checked(options)
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
-        before = kit.store.find(user, record_id)
+        before = runtime.store.find(user, record_id)
         if before is None or before.record.expired(now):
             raise unknown(record_id)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
-            changes["expires_at"] = expiry_of(kit.policy, policy_class, before.record.source, now, ttl, expires_at)
-        fresh = kit.stored(replace(before.record, text=changes["text"])) if "text" in changes else None
-        with kit.store.writing() as transaction:
+            changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
+        fresh = runtime.stored(replace(before.record, text=changes["text"])) if "text" in changes else None
+        with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             if stored is None or stored.record.expired(now):
                 raise unknown(record_id)
@@ -133,12 +139,12 @@ class Writer:
             if "expires_at" in changes:
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
-            transaction.log(kit.event(user, updated, "update", reason, now, changed=sorted(changes)))
+            transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
             for each in limit_derived(transaction, user, updated) if "expires_at" in changes else ():
                 because = f"it lives no longer than {record_id}, which it was made from"
-                transaction.log(kit.event(user, each, "update", because, now, changed=["expires_at"]))
+                transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"]))
         if changes.keys() & {"text", "metadata", "tags"}:
-            kit.store.scrub()  # or what they were stays in the write-ahead log
+            runtime.store.scrub()  # or what they were stays in the write-ahead log
         return updated
 
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
@@ -147,7 +153,7 @@ class Writer:
         if unknown_options:
             raise TypeError(f"update() got an unexpected keyword argument {min(unknown_options)!r}")
         checks = {
-            "text": lambda value: checked_text(value, "text", self.kit.policy.limits.text),
+            "text": lambda value: checked_text(value, "text", self.runtime.policy.limits.text),
             "policy_class": lambda value: checked_choice(value, "policy_class", PolicyClass),
             "tags": checked_tags,
             "metadata": checked_metadata,
@@ -166,14 +172,14 @@ class Writer:
         Raises:
             UnknownIdError: there is no such record.
         """
-        kit, now = self.kit, self.kit.clock.now()
+        runtime, now = self.runtime, self.runtime.clock.now()
         record_id = checked_id(record_id)
-        with kit.store.writing() as transaction:
+        with runtime.store.writing() as transaction:
             records = transaction.with_derived(user, [record_id])
             if not records:
                 raise unknown(record_id)
             erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-        return Erased(erased=erased, held=kept, scrubbed=kit.store.scrub() if erased and not dry_run else True)
+        return Erased(erased=erased, held=kept, scrubbed=runtime.store.scrub() if erased and not dry_run else True)
 
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
@@ -183,8 +189,8 @@ class Writer:
         Raises:
             HoldError: a record that hasn't expired is on hold, with `all_or_none`; nothing is erased.
         """
-        kit, now = self.kit, self.kit.clock.now()
-        with kit.store.writing() as transaction:
+        runtime, now = self.runtime, self.runtime.clock.now()
+        with runtime.store.writing() as transaction:
             records = transaction.all_records(user)
             records = records if session is None else of_session(records, session)
             for stored in records if all_or_none else ():
@@ -193,7 +199,7 @@ class Writer:
             erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
             if session is None and not dry_run:
                 transaction.forget_user(user)
-        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else kit.store.scrub())
+        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else runtime.store.scrub())
 
     def erase(
         self,
@@ -213,7 +219,7 @@ class Writer:
                 kept[record.id] = record.hold
                 continue
             erased.append(record.id)
-            event = self.kit.event(user, record, "delete", reason, now)
+            event = self.runtime.event(user, record, "delete", reason, now)
             if not dry_run:
                 transaction.erase(user, record)
                 transaction.log(event)
@@ -225,16 +231,16 @@ class Writer:
         Raises:
             UnknownIdError: there is no such record, or it has expired and isn't on hold.
         """
-        kit, now = self.kit, self.kit.clock.now()
+        runtime, now = self.runtime, self.runtime.clock.now()
         record_id = checked_id(record_id)
-        with kit.store.writing() as transaction:
+        with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             if stored is None or (stored.record.expired(now) and not stored.record.hold):
                 raise unknown(record_id)
             record = self._unarchive(transaction, user, stored.record, now)
             record = replace(record, hold=why, version=record.version + 1)
             transaction.replace(user, replace(stored, record=record))
-            transaction.log(kit.event(user, record, "hold" if why else "release", reason, now))
+            transaction.log(runtime.event(user, record, "hold" if why else "release", reason, now))
 
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime
@@ -242,7 +248,7 @@ class Writer:
         """Return an archived record as an active one, and log it; an archived message stays where it is."""
         if not record.archived or record.kind == "message":
             return record
-        transaction.log(self.kit.event(user, record, "restore", "changed, or put on hold", now))
+        transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
 
 

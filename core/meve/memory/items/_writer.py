@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import Erased, Writer, held
 from meve.memory.items.item import (
     Drop,
@@ -34,7 +34,7 @@ Change: TypeAlias = tuple[UserId, Put | Drop]
 class ItemWriter:
     """Changes items, each with an entry in the audit log."""
 
-    kit: Kit
+    runtime: MemoryRuntime
     writer: Writer
 
     def draft(self, changes: Sequence[Change]) -> "Drafts":
@@ -43,7 +43,7 @@ class ItemWriter:
         Raises:
             ValidationError: a user, namespace, key, value or expiry is invalid.
         """
-        now = self.kit.clock.now()
+        now = self.runtime.clock.now()
         drafts: Drafts = {}
         for user_id, change in changes:
             user, record_id = user_key(user_id), item_id(change.namespace, change.key)
@@ -59,10 +59,10 @@ class ItemWriter:
             ModelError: the embedder failed.
             StorageError: the store can't be written.
         """
-        kit, now = self.kit, self.kit.clock.now()
-        stored = iter(kit.stored_all([record for record in drafts.values() if record is not None]))
+        runtime, now = self.runtime, self.runtime.clock.now()
+        stored = iter(runtime.stored_all([record for record in drafts.values() if record is not None]))
         ready = [(user, record_id, None if r is None else next(stored)) for (user, record_id), r in drafts.items()]
-        with kit.store.writing() as transaction:
+        with runtime.store.writing() as transaction:
             for user, record_id, fresh in ready:
                 before = transaction.find(user, record_id)
                 self._check(before, fresh, now)
@@ -72,14 +72,14 @@ class ItemWriter:
                     transaction.erase(user, before.record)
                     transaction.log(self._event(user, before.record, "delete", reason, now))
         if any(change.erased or change.overwritten for change in transaction.changes.values()):
-            kit.store.scrub()  # or what lay there stays in the write-ahead log
+            runtime.store.scrub()  # or what lay there stays in the write-ahead log
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
     def refresh(self, user: str, record_ids: Collection[str]) -> None:
         """Extend the expiry of items that were put with a `ttl`."""
-        kit, now = self.kit, self.kit.clock.now()
-        with kit.store.writing(durable=False) as transaction:
+        runtime, now = self.runtime, self.runtime.clock.now()
+        with runtime.store.writing(durable=False) as transaction:
             for record_id in record_ids:
                 before = transaction.find(user, record_id)
                 if before is None or before.record.hold or before.record.expired(now):
@@ -92,17 +92,17 @@ class ItemWriter:
 
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> Erased:
         """Erase the items under a prefix; those on hold stay, and are listed."""
-        kit, now = self.kit, self.kit.clock.now()
-        with kit.store.writing() as transaction:
+        runtime, now = self.runtime, self.runtime.clock.now()
+        with runtime.store.writing() as transaction:
             items = [s for s in transaction.records(RecordQuery(user=user, kind="item")) if _under(s.record, prefix)]
             items.sort(key=lambda stored: stored.record.id)
             live = {s.record.id for s in items if not s.record.expired(now)}
             erased, kept = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
-        scrubbed = kit.store.scrub() if erased and not dry_run else True
+        scrubbed = runtime.store.scrub() if erased and not dry_run else True
         return Erased(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:
-        policy = self.kit.policy
+        policy = self.runtime.policy
         metadata = metadata_of(put, now)
         chosen: PolicyClass = checked_choice(put.policy_class, "policy_class", PolicyClass)
         text = value_text(metadata["value"]) if put.text is None else put.text
@@ -139,7 +139,7 @@ class ItemWriter:
     ) -> None:
         record = fresh.record
         if before is None or before.record.expired(now):
-            remove_expired(self.kit, transaction, user, record.id, now)
+            remove_expired(self.runtime, transaction, user, record.id, now)
             transaction.insert(user, fresh)
             transaction.log(self._event(user, record, "add", reason, now, source=record.source))
         else:
@@ -148,8 +148,8 @@ class ItemWriter:
             transaction.log(self._event(user, record, "update", reason, now, changed=["metadata", "text"]))
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
-        content = self.kit.chain.hash_content(canonical(record.metadata["value"]))
-        return self.kit.event(user, record, action, reason, now, **{"content": content, **detail})
+        content = self.runtime.chain.hash_content(canonical(record.metadata["value"]))
+        return self.runtime.event(user, record, action, reason, now, **{"content": content, **detail})
 
 
 Drafts: TypeAlias = dict[tuple[str, str], MemoryRecord | None]

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, get_args
 
 from meve.errors import ValidationError
 from meve.memory._recall.searcher import Searcher
-from meve.memory._recall.user_index import Positions, Scope, Shelf, among
-from meve.memory._runtime import Kit
+from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
+from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import Erased, Writer
 from meve.memory.items._writer import Change, Drafts, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, checked_namespace, item_id, item_of
@@ -39,7 +39,7 @@ class Items:
     A `GovernedMemory` makes it: `memory.items`.
     """
 
-    _kit: Kit
+    _runtime: MemoryRuntime
     _searcher: Searcher
 
     def put(
@@ -124,8 +124,8 @@ class Items:
         Raises:
             ValidationError: a user, namespace or key is invalid.
         """
-        user, now = user_key(user_id), self._kit.clock.now()
-        stored = self._kit.store.find(user, item_id(namespace, key))
+        user, now = user_key(user_id), self._runtime.clock.now()
+        stored = self._runtime.store.find(user, item_id(namespace, key))
         if stored is None or stored.record.kind != "item" or stored.record.expired(now):
             return None
         return self._page(user, [(stored.record, None)], refresh)[0]
@@ -161,11 +161,11 @@ class Items:
         user, begin = user_key(user_id), checked_namespace(prefix)
         limit, offset = _whole(limit, "limit"), _whole(offset, "offset")
         question = _question(query)
-        vector = None if question is None else self._kit.embed_query(question)
-        index = self._searcher.shelves.of(user)
+        vector = None if question is None else self._runtime.embed_query(question)
+        index = self._searcher.indexes.of(user)
         with index.lock:
             if question is None or vector is None:
-                items = _records(index, index.newest(index.items(begin, self._kit.clock.now())))
+                items = _records(index, index.newest(index.items(begin, self._runtime.clock.now())))
             else:
                 items = self._ranked(index, begin, question, vector, offset + limit)
             wanted = (each for each in items if where is None or where(each[0].metadata["value"]))
@@ -180,9 +180,9 @@ class Items:
         Raises:
             ValidationError: the user is invalid.
         """
-        index = self._searcher.shelves.of(user_key(user_id))
+        index = self._searcher.indexes.of(user_key(user_id))
         with index.lock:
-            return index.namespaces(self._kit.clock.now())
+            return index.namespaces(self._runtime.clock.now())
 
     def delete_namespace(
         self, prefix: Namespace, *, user_id: UserId, dry_run: bool = False, reason: str = "on request"
@@ -202,12 +202,12 @@ class Items:
 
     @property
     def _writer(self) -> ItemWriter:
-        return ItemWriter(self._kit, Writer(self._kit))
+        return ItemWriter(self._runtime, Writer(self._runtime))
 
     def _ranked(
-        self, index: Shelf, prefix: Namespace, query: str, vector: FloatArray, most: int
+        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, most: int
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
-        now = self._kit.clock.now()
+        now = self._runtime.clock.now()
         positions = index.items(prefix, now)
         mask = index.admitted(Scope(now=now, classes=_EVERY_CLASS))
         unsearchable = positions[~mask[positions]]
@@ -215,13 +215,13 @@ class Items:
         total, ranked = int(mask.sum()), 0
         while ranked < total:
             most = max(most, 1)
-            hits = index.alike(query, vector, most, mask, self._kit.policy.relevance)
+            hits = index.find_relevant(query, vector, most, mask, self._runtime.policy.relevance)
             yield from ((hit.stored.record, hit.relevance) for hit in hits[ranked:])
             ranked, most = len(hits), most * _WIDER
         yield from _records(index, index.newest(unsearchable))
 
     def _page(self, user: str, page: Sequence[tuple[MemoryRecord, float | None]], refresh: bool) -> list[Item]:
-        now = self._kit.clock.now()
+        now = self._runtime.clock.now()
         moving = to_refresh((record for record, _ in page), now) if refresh else []
         if moving:
             self._writer.refresh(user, moving)
@@ -231,13 +231,13 @@ class Items:
     def _log(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         if not page:
             return
-        kit, now = self._kit, self._kit.clock.now()
-        query_hash = kit.chain.hash_content(query)
+        runtime, now = self._runtime, self._runtime.clock.now()
+        query_hash = runtime.chain.hash_content(query)
         events = [
-            kit.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=query_hash)
+            runtime.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=query_hash)
             for record, score in page
         ]
-        with kit.store.writing(durable=False) as transaction:
+        with runtime.store.writing(durable=False) as transaction:
             transaction.touch(user, [record.id for record, _ in page], now)
             transaction.log(*events)
 
@@ -255,6 +255,6 @@ def _question(query: object) -> str | None:
     return str(query)
 
 
-def _records(index: Shelf, positions: Positions) -> Iterator[tuple[MemoryRecord, float | None]]:
+def _records(index: UserIndex, positions: Positions) -> Iterator[tuple[MemoryRecord, float | None]]:
     stored = (index.at(position) for position in positions.tolist())
     return ((each.record, None) for each in stored if each is not None)

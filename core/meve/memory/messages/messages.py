@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from meve.errors import DuplicateIdError, PassageError, UnknownIdError, ValidationError
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, remove_expired
-from meve.memory._runtime import Kit
+from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import Erased, Writer, held
 from meve.memory.items.item import canonical
@@ -70,7 +70,7 @@ class Messages:
     Several processes may have the store open. A `GovernedMemory` makes it: `memory.messages`.
     """
 
-    _kit: Kit
+    _runtime: MemoryRuntime
 
     def add(
         self,
@@ -108,7 +108,7 @@ class Messages:
             first: dict[str, StoredRecord] = {}
             for each in drafts:
                 first.setdefault(each.record.id, each)
-            with self._kit.store.writing() as transaction:
+            with self._runtime.store.writing() as transaction:
                 new = [each for each in first.values() if not self._is_known(transaction, user, each)]
                 self._insert(transaction, user, new, reason)
         return [each.record.id for each in drafts]
@@ -154,7 +154,7 @@ class Messages:
         """
         user, drafts = self._drafts(session_id, values, user_id, archived, ttl)
         query = self._query(user, session_id, archived=None)
-        with self._kit.store.writing() as transaction:
+        with self._runtime.store.writing() as transaction:
             everything = transaction.records(query)
             before = [stored for stored in everything if stored.record.archived is archived]
             stays = not anew and _begins_with(drafts, before)
@@ -190,7 +190,7 @@ class Messages:
             ValidationError: an argument is invalid.
         """
         query = replace(self._query(user_key(user_id), session_id, **options), after=after, before=before)
-        return self._in_order(query, self._kit.store.records(query))
+        return self._in_order(query, self._runtime.store.records(query))
 
     def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
         """Return the number of messages of a session that haven't expired.
@@ -198,7 +198,7 @@ class Messages:
         Raises:
             ValidationError: the user or the session is invalid.
         """
-        return self._kit.store.count(self._query(user_key(user_id), session_id, archived=archived))
+        return self._runtime.store.count(self._query(user_key(user_id), session_id, archived=archived))
 
     def sessions(self, *, user_id: UserId) -> list[str]:
         """Return the sessions that hold a message of the user that hasn't expired, sorted.
@@ -206,7 +206,7 @@ class Messages:
         Raises:
             ValidationError: the user is invalid.
         """
-        return self._kit.store.sessions(user_key(user_id), self._kit.clock.now())
+        return self._runtime.store.sessions(user_key(user_id), self._runtime.clock.now())
 
     def archive(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> None:
         """Archive messages; they keep their places.
@@ -259,7 +259,7 @@ class Messages:
             query = self._query(user, session_id, **options)
         else:
             query = replace(self._query(user, session_id, archived=None), ids=tuple(ids))
-        with self._kit.store.writing() as transaction:
+        with self._runtime.store.writing() as transaction:
             popped = transaction.records(query)
             _check_none_missing(popped, ids or ())
             erased: tuple[str, ...] = ()
@@ -284,7 +284,7 @@ class Messages:
             user=user,
             kind="message",
             session_id=_session(session_id),
-            alive_at=self._kit.clock.now(),
+            alive_at=self._runtime.clock.now(),
             archived=archived,
             limit=_whole(limit, "limit"),
             offset=_whole(offset, "offset") or 0,
@@ -303,12 +303,12 @@ class Messages:
         ttl: timedelta | None,
         ids: Sequence[str | None] | None = None,
     ) -> tuple[str, list[StoredRecord]]:
-        kit, now = self._kit, self._kit.clock.now()
+        runtime, now = self._runtime, self._runtime.clock.now()
         names = [None] * len(values) if ids is None else list(ids)
         if len(names) != len(values):
             raise ValidationError(f"ids must be as many as the {len(values)} messages, got {len(names)}")
         user, session = user_key(user_id), _session(session_id)
-        expires_at = expiry_of(kit.policy, _CLASS, "message", now, ttl)
+        expires_at = expiry_of(runtime.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
                 id=uuid.uuid4().hex if name is None else checked_id(name),
@@ -321,17 +321,17 @@ class Messages:
                 expires_at=expires_at,
                 session_id=session,
                 metadata=_checked_value(value),
-                reflection=kit.policy.reflection.chat_start,
+                reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
             for name, value in zip(names, values, strict=True)
         ]
-        return user, kit.stored_all(records)
+        return user, runtime.stored_all(records)
 
     def _is_known(self, transaction: RecordTransaction, user: str, draft: StoredRecord) -> bool:
         """Return whether the session holds a message of that id; an expired one is removed."""
-        record, now = draft.record, self._kit.clock.now()
-        remove_expired(self._kit, transaction, user, record.id, now)
+        record, now = draft.record, self._runtime.clock.now()
+        remove_expired(self._runtime, transaction, user, record.id, now)
         known = transaction.find(user, record.id)
         if known is None:
             return False
@@ -365,11 +365,11 @@ class Messages:
         for stored in family:
             if stored.record.hold:
                 raise held(stored.record)
-        return Writer(self._kit).erase(transaction, user, family, reason, self._kit.clock.now())[0]
+        return Writer(self._runtime).erase(transaction, user, family, reason, self._runtime.clock.now())[0]
 
     def _scrub(self, transaction: RecordTransaction) -> bool:
         """Scrub the store if the transaction erased records. Return whether no file holds them."""
-        return not any(change.erased for change in transaction.changes.values()) or self._kit.store.scrub()
+        return not any(change.erased for change in transaction.changes.values()) or self._runtime.store.scrub()
 
     def _log(
         self,
@@ -380,8 +380,10 @@ class Messages:
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        content = self._kit.chain.hash_content(canonical(record.metadata))
-        transaction.log(self._kit.event(user, record, action, reason, self._kit.clock.now(), content=content, **detail))
+        content = self._runtime.chain.hash_content(canonical(record.metadata))
+        transaction.log(
+            self._runtime.event(user, record, action, reason, self._runtime.clock.now(), content=content, **detail)
+        )
 
 
 def _session(session_id: object) -> str:

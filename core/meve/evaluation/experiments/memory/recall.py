@@ -29,7 +29,7 @@ from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.systems import RRF_K
 from meve.memory import GovernedMemory, Policy
-from meve.memory._write.record_factory import drafted
+from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
 
 NAME = "memory recall"
@@ -210,16 +210,16 @@ def _bm25(texts: Sequence[str]) -> Bm25Index:
 def _open_memory(turns: Turns) -> Iterator[GovernedMemory]:
     policy = _policy({})
     with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory:
-        kit = memory._kit
+        runtime = memory._runtime
         for user, own in turns.items():
-            with kit.store.writing() as transaction:
+            with runtime.store.writing() as transaction:
                 for turn in own:
-                    record = drafted(
+                    record = make_record(
                         turn.text, user_id=user, source="chat_user", policy_class="canonical", id=turn.id,
-                        session_id=turn.session, policy=policy, now=turn.at, classifier=kit.classifier,
-                        tagger=kit.tagger,
+                        session_id=turn.session, policy=policy, now=turn.at, classifier=runtime.classifier,
+                        tagger=runtime.tagger,
                     )  # fmt: skip
-                    transaction.insert(user_key(user), kit.stored(record))
+                    transaction.insert(user_key(user), runtime.stored(record))
         yield memory
 
 

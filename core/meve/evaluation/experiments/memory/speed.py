@@ -27,7 +27,7 @@ from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tal
 from meve.evaluation.results import collect_versions
 from meve.memory import GovernedMemory, Policy
 from meve.memory._recall.scoring import format_memory
-from meve.memory._write.record_factory import drafted
+from meve.memory._write.record_factory import make_record
 from meve.memory.records import StoredRecord, user_key
 from meve.types import FloatArray
 
@@ -120,21 +120,23 @@ class _Material:
 
     def fill(self, memory: GovernedMemory, user: str, count: int) -> None:
         """Add `count` memories for a user, in one transaction a batch."""
-        kit = memory._kit
+        runtime = memory._runtime
         for start in range(0, count, BATCH):
-            with kit.store.writing(durable=False) as transaction:
+            with runtime.store.writing(durable=False) as transaction:
                 for n in range(start, min(start + BATCH, count)):
                     at = (sum(user.encode()) + n) % len(self._texts)
-                    record = drafted(
+                    record = make_record(
                         f"{self._texts[at]} ({n})", user_id=user, source="chat_user", policy_class="canonical",
-                        id=str(n), session_id=str(n // 20), policy=kit.policy, now=kit.clock.now(), tags=(),
-                        classifier=kit.classifier, tagger=kit.tagger,
+                        id=str(n), session_id=str(n // 20), policy=runtime.policy, now=runtime.clock.now(), tags=(),
+                        classifier=runtime.classifier, tagger=runtime.tagger,
                     )  # fmt: skip
                     vector = self._vectors[at] + 0.01 * self._noise.standard_normal(self._vectors.shape[1])
-                    frame = kit.tokens.count(format_memory(f"({n})", record.source, record.created_at))
+                    frame = runtime.tokens.count(format_memory(f"({n})", record.source, record.created_at))
                     stored = StoredRecord(record=record, vector=vector, tokens=self._tokens[at] + frame)
                     transaction.insert(user_key(user), stored)
-                    transaction.log(kit.event(user_key(user), record, "add", "made for a benchmark", record.created_at))
+                    transaction.log(
+                        runtime.event(user_key(user), record, "add", "made for a benchmark", record.created_at)
+                    )
 
 
 def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_: None) -> MemorySpeedResults:
