@@ -180,7 +180,7 @@ def test_stats_prints_counts(filled):
         ),
         (["hold", "nope", "--user", "a b"], "no memory 'nope' of a b: meve memory list --user 'a b' lists all"),
         (["add", "x", "--user", "a", "--source", "item"], "--source must be one of doc, chat_user, "),
-        (["search", "x", "--user", " "], "user_id is blank"),
+        (["search", "x", "--user", " "], "user_id must not be blank"),
         (["search", "x", "--user", "int:x"], "whole number"),
         (["add", "x", "--user", "a", "--ttl", "soon"], "give a duration"),
         (["add", "x", "--user", "a", "--class", "secret"], "policy_class is 'secret'"),

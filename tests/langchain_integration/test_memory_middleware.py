@@ -256,9 +256,9 @@ def test_user_is_read_from_configuration(memory, context):
         (Context(None), {"user_id": None}, "user_id is missing"),
         (Context("ann"), {"user_id": "bob"}, "different ones"),
         (Context(1), {"user_id": "1"}, "different ones"),
-        (Context(" "), {}, "user_id is blank"),
-        (Context(True), {}, "user_id is True"),
-        (Context(["ann", "bob"]), {}, "user_id is"),
+        (Context(" "), {}, "user_id must not be blank"),
+        (Context(True), {}, "user_id must be a string or an int, got True"),
+        (Context(["ann", "bob"]), {}, "user_id must be"),
     ],
 )
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

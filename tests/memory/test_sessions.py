@@ -27,7 +27,7 @@ def test_a_session_is_forgotten_with_what_was_made_from_it_but_for_holds(memory)
     assert (done.erased, done.held) == (("a", "of-a"), {"b": "a lawsuit"})
     assert [r.id for r in memory.list(user_id="ann", include_archived=True)] == ["b", "c", "d"]
     assert [r.id for r in memory.list(user_id="bob")] == ["a"]
-    with pytest.raises(ValidationError, match="session_id is blank"):
+    with pytest.raises(ValidationError, match="session_id must not be blank"):
         memory.forget_session(" ", user_id="ann")
 
 

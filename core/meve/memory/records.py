@@ -123,71 +123,70 @@ def kind_of(source: Source) -> Kind:
 
 
 def user_key(user_id: object) -> str:
-    """The key under which a user's records are stored; different for every user.
+    """Return the key under which a user's records are stored; different for every user.
 
     Raises:
-        ValidationError: None, blank, or neither a string nor an int.
+        ValidationError: the user is None, blank, or neither a string nor an int.
 
     >>> user_key("alice"), user_key(1), user_key("1")
     ('s:alice', 'i:1', 's:1')
     """
     if isinstance(user_id, bool) or not isinstance(user_id, str | int):
         raise ValidationError(
-            f"user_id is {user_id!r:.80}: every memory has an owner; give a string or an int, and for what all users "
-            "share the calls that say so"
+            f"user_id must be a string or an int, got {user_id!r:.80}; for what all users share call add_shared"
         )
     if isinstance(user_id, int):
         if abs(user_id) >= MOST_INT:
             raise ValidationError("user_id is a number of over 1,000 digits: give a shorter one, or a string")
-        return "i:" + int.__repr__(user_id)  # of what inherits from int or str, too: never how it likes to be shown
+        return "i:" + int.__repr__(user_id)  # of subclasses, too, whatever their own text is
     if not user_id.strip():
-        raise ValidationError(f"user_id is blank ({user_id!r:.40}): give the user's id")
+        raise ValidationError(f"user_id must not be blank, got {user_id!r:.40}")
     return "s:" + str.__str__(checked_text(user_id, "user_id"))
 
 
 def user_of(key: str) -> UserId | None:
-    """Whose key it is; None for the shared space."""
+    """Return the user of a key; None for the shared space."""
     kind, _, name = key.partition(":")
     return None if key == SHARED else int(name) if kind == "i" else name
 
 
 def checked_text(value: object, name: str, most: int | None = None) -> str:
-    """A text that can be stored.
+    """Return a text that can be stored.
 
     Raises:
-        PassageError: no text, blank, with characters that UTF-8 can't hold or a NUL, or longer than `most` characters.
+        PassageError: it is no text, blank, no valid UTF-8, holds a NUL, or has more than `most` characters.
     """
     if not isinstance(value, str):
-        raise PassageError(f"{name} is {value!r:.80}: give text")
+        raise PassageError(f"{name} must be text, got {value!r:.80}")
     if not value.strip():
-        raise PassageError(f"{name} is blank ({value!r:.40}): give text")
+        raise PassageError(f"{name} must not be blank, got {value!r:.40}")
     if "\x00" in value:
-        raise PassageError(f"{name} {value!r:.80} holds a NUL character: take it out")
+        raise PassageError(f"{name} must not hold a NUL character, got {value!r:.80}: remove it")
     try:
         value.encode()
     except UnicodeEncodeError as cause:
-        raise PassageError(f"{name} {value!r:.80} is no valid text: it can't be written as UTF-8") from cause
+        raise PassageError(f"{name} must be valid text, got {value!r:.80}, which can't be written as UTF-8") from cause
     if most is not None and len(value) > most:
         raise PassageError(
-            f"{name} has {len(value):,} characters, at most {most:,} are kept: split it, or raise limits.text"
+            f"{name} must have at most {most:,} characters, got {len(value):,}: split it, or raise limits.text"
         )
     return value
 
 
 def checked_id(value: object) -> str:
-    """A record's id.
+    """Return a record's id.
 
     Raises:
-        PassageError: no text, blank, with characters that can't be stored, or longer than 512.
+        PassageError: it is no text, blank, can't be stored, or has more than 512 characters.
     """
     return checked_text(value, "id", ID_LENGTH)
 
 
 def checked_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
-    """One of a Literal's values.
+    """Return a value of a Literal.
 
     Raises:
-        ValidationError: something else.
+        ValidationError: the value isn't one of them.
     """
     if value not in get_args(kind):
         raise ValidationError(f"{name} is {value!r:.80}: choose one of {', '.join(get_args(kind))}")
@@ -195,31 +194,31 @@ def checked_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
 
 
 def checked_tags(tags: object) -> tuple[str, ...]:
-    """Tags as they are stored: in lower case, sorted, each once.
+    """Return tags as they are stored: in lower case, sorted, each once.
 
     Raises:
-        ValidationError: not a collection of texts.
+        ValidationError: `tags` is no collection of texts.
 
     >>> checked_tags(["Gardening", " soil ", "gardening"])
     ('gardening', 'soil')
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise ValidationError(f"tags are {tags!r:.80}: give a list of texts")
+        raise ValidationError(f"tags must be a list of texts, got {tags!r:.80}")
     return tuple(sorted({checked_text(tag, "a tag").strip().casefold() for tag in tags}))
 
 
 def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata as it comes back from JSON.
+    """Return metadata as it comes back from JSON.
 
     Raises:
-        PassageError: values that JSON can't hold, or that it wouldn't give back.
+        PassageError: JSON can't hold a value.
     """
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
-        raise PassageError(f"metadata is {metadata!r:.80}: give a mapping from names to plain values")
+        raise PassageError(f"metadata must be a mapping from names to plain values, got {metadata!r:.80}")
     try:
-        made: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+        stored: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as cause:
-        raise PassageError(f"metadata {metadata!r:.120} can't be stored as JSON: {cause}") from cause
-    return made
+        raise PassageError(f"metadata must be JSON-plain, got {metadata!r:.120}: {cause}") from cause
+    return stored

@@ -1,1 +1,1 @@
-"""Where memories are kept: a file of SQLite's, behind a Protocol that others can stand in for."""
+"""Back ends of a memory: SQLite, and the protocol that others implement."""

@@ -1,4 +1,4 @@
-"""Connections to a memory's file: who may use one, how they are set, and SQLite's errors as ours."""
+"""Connections to a memory's file: a pool of them, their settings, and SQLite's errors as MeVe's."""
 
 import os
 import random
@@ -13,27 +13,27 @@ from pathlib import Path
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
 
 WAIT_SECONDS = 60.0
-"""How long a writer waits for others before it gives up."""
+"""How long a writer waits for other writers."""
 SCRUB_SECONDS = 1.0
-"""How long emptying the log file waits for readers: all who write wait with it."""
+"""How long emptying the write-ahead log waits for readers; all writers wait with it."""
 SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
     "PRAGMA secure_delete = ON",  # what is erased is overwritten
     "PRAGMA foreign_keys = ON",
-    "PRAGMA temp_store = MEMORY",  # no content in files that we don't know of
+    "PRAGMA temp_store = MEMORY",  # no content in temporary files
     "PRAGMA cache_size = -16000",
 )
 
 
 _INHERITED: list[sqlite3.Connection] = []
-"""A forked process's copies of its parent's connections: not to be used there, nor closed, which would unlock files."""
+"""A forked process's copies of its parent's connections. It must not use them, nor close them: that unlocks files."""
 
 
 class Connections:
-    """Hands out connections: one that writes, to one thread at a time, and as many that read as are asked for.
+    """Lends connections: one that writes, to one thread at a time, and any number that read.
 
-    A process that is forked opens connections of its own.
+    A forked process opens connections of its own.
     """
 
     def __init__(self, file: Path) -> None:
@@ -44,13 +44,13 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._durable = True
-        self._owed = False
-        """Whether the log file may still hold what was erased."""
+        self._scrub_pending = False
+        """Whether the write-ahead log may still hold what was erased."""
         _OPEN.add(self)
 
     @contextmanager
     def first(self, settings: Sequence[str] = SETTINGS) -> Iterator[sqlite3.Connection]:
-        """One in autocommit mode, to look after the tables; with no settings it changes nothing by itself."""
+        """Lend a connection in autocommit mode, for the schema; without settings it changes nothing by itself."""
         connection = self.opened(settings)
         try:
             yield connection
@@ -59,20 +59,20 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One that sees a single state of the file from its first question on."""
-        with self._mapped("read"):
-            connection = self._taken()
+        """Lend a connection that sees one state of the file from its first statement on."""
+        with self._map_errors("read"):
+            connection = self._borrow()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
                 connection.rollback()
-                self._given_back(connection)
+                self._return(connection)
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """The one that writes, in a transaction: kept when the block ends, undone when it raises."""
-        with self._mapped("written"), self._writers:
+        """Lend the connection that writes, in a transaction: commit when the block ends, roll back when it raises."""
+        with self._map_errors("written"), self._writers:
             if self._closed:
                 raise StorageError(f"{self.file} is closed: open it again")
             if self._writer is None:
@@ -93,35 +93,35 @@ class Connections:
                 if connection.in_transaction:
                     connection.rollback()
                 raise
-            if self._owed:
+            if self._scrub_pending:
                 self._empty(connection, wait=0.0)
 
     def checkpointed(self) -> bool:
-        """Write all that is in the log file back, and empty it.
+        """Empty the write-ahead log.
 
-        False if somebody still reads an older state, or the disk has no room: then each write tries again.
+        Return False if somebody reads an older state, or the disk is full: then each write tries again.
         """
-        with self._mapped("written"), self._writers:
+        with self._map_errors("written"), self._writers:
             if self._closed:
                 raise StorageError(f"{self.file} is closed: open it again")
             if self._writer is None:
                 self._writer = self.opened()
             self._empty(self._writer, wait=SCRUB_SECONDS)
-            return not self._owed
+            return not self._scrub_pending
 
     def _empty(self, connection: sqlite3.Connection, *, wait: float) -> None:
-        self._owed = True
+        self._scrub_pending = True
         try:
             connection.execute(f"PRAGMA busy_timeout = {1_000 * wait:.0f}")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self._owed = bool(busy)
-        except sqlite3.OperationalError:  # what was written is written, and it is owed
+            self._scrub_pending = bool(busy)
+        except sqlite3.OperationalError:  # the write is committed; the scrub is pending
             return
         finally:
             connection.execute(f"PRAGMA busy_timeout = {1_000 * WAIT_SECONDS:.0f}")
 
     def opened(self, settings: Sequence[str] = SETTINGS) -> sqlite3.Connection:
-        """A fresh connection, in autocommit mode."""
+        """Return a new connection, in autocommit mode."""
         connection = sqlite3.connect(
             self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -134,7 +134,7 @@ class Connections:
         return connection
 
     def close(self) -> None:
-        """Close those that are idle; the others when they are given back."""
+        """Close idle connections now, and the others when they come back."""
         with self._writers, self._guard:
             self._closed = True
             for connection in [*self._idle, *([self._writer] if self._writer else [])]:
@@ -143,12 +143,12 @@ class Connections:
             self._writer = None
 
     def forked(self) -> None:
-        """Leave the connections to the parent; its locks too, whose holders aren't in this process."""
+        """Leave connections and locks to the parent process: their holders aren't in this one."""
         _INHERITED.extend([*self._idle, *([self._writer] if self._writer else [])])
         self._idle, self._writer, self._durable = [], None, True
         self._guard, self._writers = threading.Lock(), threading.Lock()
 
-    def _taken(self) -> sqlite3.Connection:
+    def _borrow(self) -> sqlite3.Connection:
         with self._guard:
             if self._closed:
                 raise StorageError(f"{self.file} is closed: open it again")
@@ -156,7 +156,7 @@ class Connections:
                 return self._idle.pop()
         return self.opened()
 
-    def _given_back(self, connection: sqlite3.Connection) -> None:
+    def _return(self, connection: sqlite3.Connection) -> None:
         with self._guard:
             if not self._closed:
                 self._idle.append(connection)
@@ -164,15 +164,15 @@ class Connections:
         connection.close()
 
     @contextmanager
-    def _mapped(self, doing: str) -> Iterator[None]:
+    def _map_errors(self, doing: str) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as cause:
-            raise mapped(cause, self.file, doing) from cause
+            raise map_error(cause, self.file, doing) from cause
 
 
 def _set(connection: sqlite3.Connection, setting: str) -> None:
-    """Where several set up a new file at once, SQLite turns all but one away without waiting: these try again."""
+    """Execute a setting. If several set up a new file at once, SQLite refuses all but one: the others try again."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
@@ -197,8 +197,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-def mapped(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageError:
-    """SQLite's error as one of ours that names the file and the next step."""
+def map_error(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageError:
+    """Return SQLite's error as one of MeVe's that names the file and the next step."""
     code = getattr(cause, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

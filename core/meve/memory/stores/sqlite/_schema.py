@@ -1,7 +1,6 @@
-"""The tables of a memory's file, and how an older file becomes one of today's.
+"""The tables of a memory's file, and the migrations of older files.
 
-Each migration and the note that it was made are one transaction, so that a crash leaves a file of one version or the
-other.
+Each migration and its version number are one transaction, so that a crash leaves a file of one version or the other.
 """
 
 import sqlite3
@@ -90,7 +89,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX memories_derived ON memories (user) WHERE derived <> '[]';
     ALTER TABLE archive ADD COLUMN derived TEXT;
     CREATE INDEX archive_derived ON archive (user) WHERE derived IS NULL OR derived <> '[]';
-    """,  # of what was archived before, only the compressed body tells what it was made of
+    """,  # of records archived before, only the compressed body says what they are derived from
     """
     CREATE INDEX memories_message ON memories (user, session, tags, row, expires) WHERE source = 'message';
     """,
@@ -104,18 +103,18 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX memories_message ON memories (user, session, archived, row, expires) WHERE kind = 'message';
     """,
 )
-"""From nothing to version 1, from 1 to 2, and so on."""
+"""From an empty file to version 1, from 1 to 2, and so on."""
 
 
 def migrate(connection: sqlite3.Connection, file: str) -> int:
-    """Bring a file to the newest version; the version that it had.
+    """Bring a file to the newest version. Return the version that it had.
 
     Args:
         connection: in autocommit mode.
         file: for messages.
 
     Raises:
-        StoreVersionError: the file is of a newer version than this one.
+        StoreVersionError: the file has a newer version.
     """
     had = _version(connection)
     connection.create_function("repack_version_3", 1, repack_version_3, deterministic=True)
@@ -139,10 +138,10 @@ def migrate(connection: sqlite3.Connection, file: str) -> int:
 
 
 def check_ours(connection: sqlite3.Connection, file: str) -> None:
-    """See that a file is empty, or a memory's; nothing is changed in it.
+    """Check that a file is empty, or a memory's, without changing it.
 
     Raises:
-        StoreCorruptError: it is a database of something else.
+        StoreCorruptError: it is another database.
     """
     connection.execute("BEGIN")
     try:
@@ -151,7 +150,7 @@ def check_ours(connection: sqlite3.Connection, file: str) -> None:
     finally:
         connection.execute("ROLLBACK")
     if foreign:
-        raise StoreCorruptError(f"{file} is a database, and no memory's: give another place for the memory")
+        raise StoreCorruptError(f"{file} is a database, but no memory: choose another path for the memory")
 
 
 def _version(connection: sqlite3.Connection) -> int:

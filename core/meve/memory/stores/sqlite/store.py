@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from meve.errors import StorageError, StoreCorruptError
-from meve.memory.stores.sqlite._connections import Connections, mapped
+from meve.memory.stores.sqlite._connections import Connections, map_error
 from meve.memory.stores.sqlite._schema import check_ours, migrate
 from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction
 
@@ -44,7 +44,7 @@ class SqliteStore:
             with connections.first() as connection:
                 migrate(connection, str(path))
         except sqlite3.DatabaseError as cause:
-            raise mapped(cause, path, "opened") from cause
+            raise map_error(cause, path, "opened") from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{path} is damaged: restore it from a copy") from cause
         return cls(connections)
