@@ -28,7 +28,7 @@ import numpy as np
 
 from meve._formulas import expected_calibration_error
 from meve.calibration.fitting import Method, area_under_curve, fit_calibration
-from meve.calibration.maps import AnyCalibration
+from meve.calibration.probability_maps import AnyCalibration
 from meve.components.embedders.minilm import load_minilm
 from meve.ports import Embedder
 from meve.types import FloatArray

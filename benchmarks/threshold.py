@@ -18,7 +18,7 @@ import numpy as np
 
 from meve import Retriever
 from meve.calibration.fitting import calibrate, raw_scores
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.components.embedders import resolve_embedder
 from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions

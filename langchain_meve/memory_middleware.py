@@ -15,7 +15,9 @@ from langchain_meve._turn_state import MemoryAgentState, note_user_messages, ope
 from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.conversation import Turn
 from meve.memory import GovernedMemory
-from meve.memory._integration import (
+from meve.memory._recall.formatting import format_recall
+from meve.memory._recall.searcher import Recall
+from meve.memory._wrapper_support import (
     OnError,
     PendingRecalls,
     check_memory,
@@ -24,8 +26,6 @@ from meve.memory._integration import (
     check_search,
     tolerate_failures,
 )
-from meve.memory._recall.formatting import format_recall
-from meve.memory._recall.searcher import Recall
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
-from meve.memory._integration import check_memory, check_search
 from meve.memory._recall.formatting import format_recall, quote_texts
+from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.policy import PolicyClass, Source
 from meve.memory.records import MemoryRecord, UserId
 

@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
-from meve.calibration.maps import IsotonicCalibration, PlattCalibration
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
 from meve.ports import Calibration
 from meve.types import FloatArray, Similarity

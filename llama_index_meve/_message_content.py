@@ -9,7 +9,7 @@ from llama_index.core.schema import QueryBundle
 
 from meve.conversation import Turn
 from meve.errors import QueryError
-from meve.memory._integration import check_rules
+from meve.memory._wrapper_support import check_rules
 from meve.memory.turns import TurnRules
 from meve.pipeline.config import check_option_names
 

@@ -10,7 +10,7 @@ import yaml
 
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
-from meve.memory._integration import check_memory
+from meve.memory._wrapper_support import check_memory
 from meve.memory.turns import TurnRules
 
 _OPEN_MEMORIES: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()

@@ -24,8 +24,8 @@ from llama_index_meve._turn_writer import PendingTurn, pending_turns, write_turn
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
-from meve.memory._integration import OnError, check_on_error, check_search, tolerate_failures
 from meve.memory._recall.formatting import HEADER, format_recall
+from meve.memory._wrapper_support import OnError, check_on_error, check_search, tolerate_failures
 from meve.memory.records import UserId, checked_text, user_key
 from meve.memory.turns import TurnRules
 from meve.ports import TokenCounter

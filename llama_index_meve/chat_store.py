@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._message_json import message_from_json, message_to_json
 from meve.memory import GovernedMemory
-from meve.memory._integration import check_memory
+from meve.memory._wrapper_support import check_memory
 from meve.memory.messages.messages import Message, Messages
 from meve.memory.records import UserId, user_key
 

@@ -25,8 +25,8 @@ from llama_index_meve._serialization import register_memory
 from llama_index_meve._turn_recall import QuestionRecall, extract_query, recall_for
 from meve.components.tokenizers import resolve_tokens
 from meve.memory import GovernedMemory, Recall
-from meve.memory._integration import MAX_PENDING_RECALLS, OnError, check_on_error, check_search, tolerate_failures
 from meve.memory._recall.formatting import CLOSING, HEADER, OPENING
+from meve.memory._wrapper_support import MAX_PENDING_RECALLS, OnError, check_on_error, check_search, tolerate_failures
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
 from meve.ports import TokenCounter

@@ -49,7 +49,7 @@ class Calibration(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; `meve.calibration.maps.calibration_from_dict` reads it."""
+        """Return JSON-ready data; `meve.calibration.probability_maps.calibration_from_dict` reads it."""
         ...
 
 

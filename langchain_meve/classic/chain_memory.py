@@ -14,8 +14,15 @@ from langchain_meve._options import PositiveInt
 from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
 from meve.conversation import Turn
 from meve.errors import ConfigurationError
-from meve.memory._integration import OnError, PendingRecalls, check_memory, check_rules, check_search, tolerate_failures
 from meve.memory._recall.formatting import format_recall
+from meve.memory._wrapper_support import (
+    OnError,
+    PendingRecalls,
+    check_memory,
+    check_rules,
+    check_search,
+    tolerate_failures,
+)
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
 

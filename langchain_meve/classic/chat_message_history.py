@@ -9,7 +9,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from meve.memory import GovernedMemory
-from meve.memory._integration import check_memory
+from meve.memory._wrapper_support import check_memory
 from meve.memory.records import UserId, checked_text, user_key
 
 

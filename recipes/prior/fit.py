@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from meve import Retriever
 from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
-from meve.components.prior import FEATURES, FittedPrior, extract_features
+from meve.components.verification_prior import FEATURES, FittedPrior, extract_features
 from meve.evaluation._embedding_cache import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set

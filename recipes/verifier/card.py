@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from meve.calibration.maps import calibration_from_dict
+from meve.calibration.probability_maps import calibration_from_dict
 from recipes.verifier.splits import SEED
 from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND, THIRD
 

@@ -22,7 +22,7 @@ from scipy.stats import kendalltau
 from meve.calibration.fitting import fit_calibration, raw_scores
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.training.onnx_quantize import LEAST_AGREEMENT, quantize_onnx
-from meve.training.verdict import rows_by_query
+from meve.training.verifier_comparison import rows_by_query
 from meve.types import LabelledPair
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED

@@ -20,7 +20,7 @@ from meve.calibration.fitting import raw_scores
 from meve.components.verifiers import load_verifier
 from meve.evaluation.statistics import Interval, bootstrap_interval
 from meve.ports import Verifier
-from meve.training.verdict import make_auc_statistic, rows_by_query
+from meve.training.verifier_comparison import make_auc_statistic, rows_by_query
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 

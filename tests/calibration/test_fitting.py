@@ -15,7 +15,7 @@ from meve.calibration.fitting import (
     choose_threshold,
     fit_calibration,
 )
-from meve.calibration.maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, MissingExtraError
 from meve.testing.fakes import OverlapVerifier
 from meve.types import FloatArray, LabelledPair

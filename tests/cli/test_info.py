@@ -4,7 +4,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.pipeline.config import RetrieverConfig
 from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier

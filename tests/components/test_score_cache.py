@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.components.verifiers._score_cache import ScoreCache
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meve.calibration.maps import IsotonicCalibration, PlattCalibration
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder

@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.evaluation._journal import Journal
 from meve.evaluation._set_runner import ask_system, run_set
 from meve.evaluation._shared_verifier import SharedVerifier

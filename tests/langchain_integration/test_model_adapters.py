@@ -5,7 +5,7 @@ import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 
 from langchain_meve import LangChainEmbedder, LangChainVerifier, MeVeEmbeddings, MeVeRetriever
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.errors import ConfigurationError, ModelError
 from meve.testing.embedder_contract import EmbedderContract
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder

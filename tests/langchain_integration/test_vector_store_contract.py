@@ -6,8 +6,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
 from langchain_meve._vector_store_adapters import adapt_vector_store
+from meve.testing.external_store_contract import AttachedStore, StoreContract
 from meve.testing.fakes import WordEmbedder
-from meve.testing.store_contract import AttachedStore, StoreContract
 from tests.langchain_integration.vector_stores import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")

@@ -10,8 +10,8 @@ from llama_index.core.memory import Memory
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
 from meve.memory import GovernedMemory
-from meve.memory._integration import MAX_PENDING_RECALLS
 from meve.memory._recall.formatting import CLOSING, HEADER
+from meve.memory._wrapper_support import MAX_PENDING_RECALLS
 from meve.testing.fakes import WordCounter
 from tests.llama_index_integration.chat_helpers import (
     AGENT_FACTORIES,

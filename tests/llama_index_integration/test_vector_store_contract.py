@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.schema import TextNode
 
 from llama_index_meve._vector_stores import make_store
-from meve.testing.store_contract import AttachedStore, StoreContract
+from meve.testing.external_store_contract import AttachedStore, StoreContract
 from tests.llama_index_integration.test_retriever import ENGLISH, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")

@@ -7,7 +7,7 @@ import pytest
 from meve.errors import ConfigurationError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite.store import SqliteStore
-from meve.testing.in_memory_store import InMemoryStore
+from meve.testing.dict_memory_store import InMemoryStore
 from meve.testing.memory_store_contract import MemoryStoreContract
 from tests.memories import KEY
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve import Retriever
-from meve.components.prior import FEATURES, FittedPrior, extract_features
+from meve.components.verification_prior import FEATURES, FittedPrior, extract_features
 from meve.errors import ConfigurationError, ModelError
 from meve.pipeline.phases import cascade, verify
 from meve.pipeline.phases.cascade import BATCH

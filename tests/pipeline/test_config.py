@@ -8,7 +8,7 @@ import pytest
 from meve import RetrieverConfig
 from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, normalize, sigmoid
 from meve._vectors import validate_vectors
-from meve.calibration.maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError
 
 

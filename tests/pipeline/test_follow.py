@@ -156,7 +156,7 @@ class BridgeVerifier:
     name = "bridge"
 
     def __init__(self):
-        from meve.calibration.maps import PlattCalibration
+        from meve.calibration.probability_maps import PlattCalibration
 
         self.calibration = PlattCalibration()
 

@@ -9,8 +9,8 @@ from meve import Passage
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.pipeline.engine import Engine
 from meve.retrieval.external_store import StoreRetriever
+from meve.testing.external_store_contract import AttachedStore, StoreContract
 from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordCounter, WordEmbedder
-from meve.testing.store_contract import AttachedStore, StoreContract
 
 
 class FakeStore:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from meve import MeveError, Passage, Retriever, RetrieverConfig
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.errors import (
     ConfigurationError,
     IndexBusyError,

@@ -11,7 +11,7 @@ import pytest
 
 from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
 from meve._formulas import normalize
-from meve.calibration.maps import IsotonicCalibration, summarize_calibration
+from meve.calibration.probability_maps import IsotonicCalibration, summarize_calibration
 from meve.errors import (
     ConfigurationError,
     DuplicateIdError,

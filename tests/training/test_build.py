@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from meve.calibration.maps import PlattCalibration
+from meve.calibration.probability_maps import PlattCalibration
 from meve.components.verifiers import resolve_verifier
 from meve.errors import TrainingError
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
 from meve.testing.tiny_models import save_tiny_model
 from meve.training import TrainingConfig, build_verifier
 from meve.training.mining import add_negatives
-from meve.training.verdict import compare_verifiers, split_pairs
+from meve.training.verifier_comparison import compare_verifiers, split_pairs
 from meve.types import LabelledPair
 
 NAMES = [f"thing{n}" for n in range(120)]

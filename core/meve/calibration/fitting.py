@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._formulas import expected_calibration_error
-from meve.calibration.maps import AnyCalibration, IsotonicCalibration, PlattCalibration
+from meve.calibration.probability_maps import AnyCalibration, IsotonicCalibration, PlattCalibration
 from meve.calibration.thresholds import (
     Labels,
     Scores,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from meve.components.prior import FittedPrior
 from meve.components.sufficiency import SufficiencyEstimator
+from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import SHIPPED
 from meve.components.verifiers._shipped import shipped_folder
 from meve.components.verifiers.cross_encoder import load_calibration_file

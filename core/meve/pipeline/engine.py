@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from meve.calibration.maps import summarize_calibration
+from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
 from meve.components._shipped_models import find_shipped_estimator, find_shipped_prior

@@ -9,7 +9,7 @@ import numpy as np
 from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
-from meve.pipeline._run import Run
+from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig

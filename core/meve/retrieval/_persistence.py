@@ -11,7 +11,7 @@ import numpy as np
 from meve._formulas import cosines
 from meve._vectors import validate_vectors
 from meve._version import __version__
-from meve.calibration.maps import calibration_from_dict
+from meve.calibration.probability_maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from meve._formulas import normalize
-from meve.calibration.maps import IsotonicCalibration
+from meve.calibration.probability_maps import IsotonicCalibration
 from meve.ports import Calibration, Embedder, TokenCounter
 from meve.types import FloatArray, Similarity
 

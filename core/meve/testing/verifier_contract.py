@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from meve._extras import require_imports
-from meve.calibration.maps import PlattCalibration, calibration_from_dict
+from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
 from meve.errors import QueryError
 from meve.ports import VectorVerifier, Verifier
 from meve.testing import NEEDS, SUITE

@@ -5,6 +5,6 @@
 
 from meve.training.build import build_verifier
 from meve.training.trainer import TrainingConfig, fine_tune
-from meve.training.verdict import Verdict
+from meve.training.verifier_comparison import Verdict
 
 __all__ = ["TrainingConfig", "Verdict", "build_verifier", "fine_tune"]

@@ -10,7 +10,7 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.ports import Verifier
 from meve.training.mining import NEGATIVES, add_negatives
 from meve.training.trainer import TrainingConfig, fine_tune
-from meve.training.verdict import Verdict, compare_verifiers, split_pairs
+from meve.training.verifier_comparison import Verdict, compare_verifiers, split_pairs
 from meve.types import LabelledPair
 
 VERDICT = "verdict.json"

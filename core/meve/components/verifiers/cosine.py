@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from meve._formulas import cosines
-from meve.calibration.maps import calibration_from_dict
+from meve.calibration.probability_maps import calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError, wrap_errors
 from meve.ports import Calibration, Embedder
 from meve.types import FloatArray

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from meve.calibration.maps import PlattCalibration, calibration_from_dict
+from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
 from meve.components._text_splitter import TextSplitter, read_json
 from meve.components.verifiers._score_cache import ScoreCache
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError

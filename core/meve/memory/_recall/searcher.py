@@ -10,7 +10,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from meve.calibration.maps import summarize_calibration
+from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns

@@ -149,7 +149,7 @@ class InMemoryTransaction:
 
     def _matches(self, q: RecordQuery) -> Iterator[StoredRecord]:
         owners = self._state.users.values() if q.user is None else [self._user(q.user)]
-        for owner, stored in ((owner, stored) for owner in owners for stored in owner.records.values()):
+        for owner, stored in ((o, stored) for o in owners for stored in o.records.values()):
             record = stored.record
             if (
                 q.archived in (None, record.archived)

@@ -8,7 +8,7 @@ import numpy as np
 
 from meve._formulas import expected_calibration_error
 from meve.calibration.fitting import fit_calibration, raw_scores
-from meve.calibration.maps import AnyCalibration
+from meve.calibration.probability_maps import AnyCalibration
 from meve.calibration.thresholds import area_under_curve
 from meve.errors import TrainingError
 from meve.evaluation.statistics import Interval, bootstrap_interval, paired_interval
