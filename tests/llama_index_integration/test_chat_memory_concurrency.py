@@ -104,7 +104,7 @@ def test_reset_erases_summaries_of_the_session(memory, chat, clock):
         memory.add(fact, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
     clock.advance(timedelta(days=8))
     with memory._runtime.store.writing() as transaction:
-        for stored in transaction.records("s:alice"):
+        for stored in transaction.all_records("s:alice"):
             transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised
     chat.reset()
@@ -138,7 +138,7 @@ def test_erased_or_expired_message_is_not_remembered_later(tmp_path, clock, way)
         if way == "forget":
             memory.forget_user(user_id="alice")
         elif way == "delete":
-            memory.messages.take("s", user_id="alice")
+            memory.messages.pop("s", user_id="alice")
         else:
             clock.advance(timedelta(days=7))
         chat.put(user(DOG))
