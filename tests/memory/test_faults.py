@@ -15,7 +15,7 @@ import pytest
 from meve.errors import MeveError, StorageError, StoreCorruptError, StoreVersionError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.memories import archive
+from tests.memories import archive, as_version_3
 
 CHILD = Path(__file__).with_name("writing_child.py")
 KEY = b"a key of the tests, long enough"
@@ -151,7 +151,7 @@ import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_faults import opened
 from meve.errors import StorageError
-from tests.memories import archive
+from tests.memories import archive, as_version_3
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:
@@ -236,7 +236,7 @@ def test_another_program_s_database_is_said_and_left_alone(file, version):
 def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_lost(file):
     """What was archived there tells only inside what it was made of; it goes with its origin all the same."""
     from meve.memory.records import SHARED
-    from meve.memory.stores.sqlite._rows import packed
+    from meve.memory.stores.sqlite._rows import pack
     from meve.memory.stores.sqlite._schema import MIGRATIONS
     from meve.testing.memory_store_contract import stored
 
@@ -245,7 +245,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date_and_nothing_of_it_los
         connection.execute("PRAGMA user_version = 1")
         connection.execute("INSERT INTO users (no, key) VALUES (1, 's:alice')")
         for name, origins in (("summary", ("origin",)), ("other", ())):
-            body = packed(stored(name, derived_from=origins))
+            body = as_version_3(pack(stored(name, derived_from=origins)))
             connection.execute("INSERT INTO archive VALUES (1, ?, NULL, 0, ?)", (name, body))
     connection.close()
     with opened(file) as memory:

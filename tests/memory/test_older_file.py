@@ -9,9 +9,8 @@ import pytest
 
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
-from meve.memory.stores.sqlite._rows import COLUMNS
 from meve.testing.fakes import FakeClock
-from tests.memories import KEY, archive
+from tests.memories import KEY, archive, as_version_3
 
 FILES = Path(__file__).parent.parent / "files" / "before_rooms.zip"
 QUESTION = "What does Alice prefer to drink?"
@@ -94,7 +93,7 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
         archive(memory, "s:alice", "tea")
         whole = memory.get("tea", user_id="alice")
     with sqlite3.connect(file) as connection:
-        connection.create_function("as_version_3", 1, _as_version_3)
+        connection.create_function("as_version_3", 1, as_version_3)
         connection.execute("UPDATE archive SET body = as_version_3(body)")
         connection.execute("DROP INDEX memories_message")
         for column in ("kind", "archived"):
@@ -105,14 +104,3 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         assert memory.get("tea", user_id="alice") == whole
         assert (whole.kind, whole.archived) == ("summary", True)
-
-
-def _as_version_3(body):
-    import json
-    import zlib
-
-    data = zlib.decompress(body)
-    end = 4 + int.from_bytes(data[:4], "big")
-    named = dict(zip(COLUMNS, json.loads(data[4:end]), strict=False))
-    values = json.dumps([value for name, value in named.items() if name not in ("kind", "archived")]).encode()
-    return zlib.compress(len(values).to_bytes(4, "big") + values + data[end:])

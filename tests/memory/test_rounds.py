@@ -164,7 +164,7 @@ def test_thousands_alike_are_not_compared_all_with_all(file, clock):
                 transaction.insert("s:alice", replace(runtime.stored(record), record=record))
         planned = MaintenancePlan(runtime, "s:alice")
         assert len(planned.report.merged["alice"]) == 599
-        assert len(planned._near(planned._records, 0.9)) <= NEIGHBOURS * 700
+        assert len(planned.nearest_pairs(planned.records, 0.9)) <= NEIGHBOURS * 700
         assert memory.maintain().counts() == planned.report.counts()
 
 

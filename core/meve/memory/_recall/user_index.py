@@ -200,7 +200,8 @@ class UserIndex:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        self._units.put(first, normalize(np.array([stored.vector for stored in added])))
+        with np.errstate(over="ignore"):  # a damaged vector is one that nothing is like
+            self._units.put(first, normalize(np.array([stored.vector for stored in added])))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
         self._live.put(first, np.array([s.record.superseded_by is None and s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
