@@ -151,7 +151,6 @@ import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_faults import opened
 from meve.errors import StorageError
-from tests.memories import archive, as_version_3
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:

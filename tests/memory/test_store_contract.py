@@ -7,7 +7,7 @@ import pytest
 from meve.errors import ConfigurationError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite.store import SqliteStore
-from meve.testing.dict_memory_store import InMemoryStore
+from meve.testing.dict_memory_store import DictMemoryStore
 from meve.testing.memory_store_contract import MemoryStoreContract
 from tests.memories import KEY
 
@@ -29,7 +29,7 @@ class TestSqlite(MemoryStoreContract):
 class TestInMemory(MemoryStoreContract):
     @pytest.fixture
     def opened(self):
-        store = InMemoryStore()
+        store = DictMemoryStore()
 
         def again():
             store.is_closed = False
@@ -39,7 +39,7 @@ class TestInMemory(MemoryStoreContract):
 
 
 def test_memory_runs_on_a_store_of_ones_own(clock):
-    store = InMemoryStore()
+    store = DictMemoryStore()
     with GovernedMemory.open(store=store, clock=clock, audit_key=KEY) as memory:
         assert memory.file is None
         memory.add("Tomatoes need six hours of sun.", user_id="alice", id="sun", source="doc", policy_class="factual")
@@ -65,7 +65,7 @@ def test_memory_runs_on_a_store_of_ones_own(clock):
         store.reading().__enter__()
 
 
-@pytest.mark.parametrize("given", [{}, {"file": "memory.db", "store": InMemoryStore()}])
+@pytest.mark.parametrize("given", [{}, {"file": "memory.db", "store": DictMemoryStore()}])
 def test_open_needs_exactly_one_of_file_and_store(given):
     with pytest.raises(ConfigurationError, match="exactly one of file and store"):
         GovernedMemory.open(**given)

@@ -1,4 +1,4 @@
-"""A back end of plain dicts: for tests, and to read before writing one of your own."""
+"""A memory store of plain dicts, for tests and as an example."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +19,9 @@ class _User:
     version: int = 0
     records: dict[str, StoredRecord] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
-    """By id: the version of the record's last change."""
+    """The version of each record's last change, by id."""
     removed: dict[int, int] = field(default_factory=dict)
-    """By row: the version in which it was removed or archived."""
+    """The version in which each row was removed or archived."""
     opinions: dict[str, Opinion] = field(default_factory=dict)
 
 
@@ -165,13 +165,13 @@ class InMemoryTransaction:
                 yield stored
 
 
-class InMemoryStore:
-    """A memory in this process, gone with it. See `meve.memory.stores.protocol.MemoryStore`.
+class DictMemoryStore:
+    """A memory store without a file, lost when the process ends. See `meve.memory.stores.protocol.MemoryStore`.
 
-    Every write copies the whole state, and every read looks at every record of the user: it is for small memories.
+    Every write copies the whole state, and every read scans all records of the user, so keep the memory small.
     """
 
-    name = "the in-memory store"
+    name = "the dict memory store"
 
     def __init__(self) -> None:
         self._state = _State()
@@ -186,7 +186,7 @@ class InMemoryStore:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[InMemoryTransaction]:  # noqa: ARG002
-        """Write: replace the state when the block ends, keep it when it raises."""
+        """Replace the state when the block ends; keep the old state if the block raises."""
         with self._writers:
             self._check_open()
             state = deepcopy(self._state)

@@ -15,6 +15,7 @@ from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
+from meve.errors import StoreCorruptError
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex
 from meve.memory._timestamps import to_micros
@@ -25,6 +26,8 @@ from meve.memory.stores._record_store import Changes, RecordStore
 from meve.types import FloatArray
 
 NEVER = np.iinfo(np.int64).max
+_MAX_COMPONENT = 1e15
+"""No embedder makes larger components; their squares would overflow."""
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(Source))}
 
@@ -200,8 +203,10 @@ class UserIndex:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        with np.errstate(over="ignore"):  # a damaged vector is one that nothing is like
-            self._units.put(first, normalize(np.array([stored.vector for stored in added])))
+        vectors = np.array([stored.vector for stored in added])
+        if not (np.abs(vectors) < _MAX_COMPONENT).all():
+            raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
+        self._units.put(first, normalize(vectors))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
         self._live.put(first, np.array([s.record.superseded_by is None and s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
