@@ -26,9 +26,9 @@ from meve.components.lexical.rank_bm25 import RankBm25Index
 from meve.ports import LexicalIndex
 
 VOCABULARY = 300_000
-"""Distinct words to draw from; of these, a million passages of 40 words hold nearly all."""
+"""The number of distinct words to draw from; a million passages of 40 words contain almost all of them."""
 WORDS = 40
-"""A passage's words."""
+"""The number of words of a passage."""
 
 
 def passages(count: int, seed: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 A calibration learns the share of relevant candidates, so the sample imitates the top of a retrieval, where most are
 irrelevant. Each query has its one positive and up to 8 negatives. These are up to 2 that came with the source, the 3
 passages of the same set closest to the query (of up to 100 drawn, other groups only), and random passages of other
-groups. A corpus with more relevant passages a query would deserve higher probabilities.
+groups. A corpus with more relevant passages per query would deserve higher probabilities.
 
 `sgd_memory` and `persona_chat_synthetic` get no mined negatives, since another person's statement also answers: only
 the given ones, and random rows of other queries. Unanswerable questions come with the passage that fails to answer
@@ -65,7 +65,7 @@ def draw_rows(rows: Sequence[dict[str, Any]], cap: int, rng: np.random.Generator
 
 
 def is_held(row: dict[str, Any]) -> bool:
-    """Whether the row's group is held out; its name decides, so that it never changes."""
+    """Return whether the row's group is held out; its name alone decides, so the split never changes."""
     digest = hashlib.sha256(f"{row['source']}/{row['group']}".encode()).digest()
     return digest[0] * 100 < HELD_OUT_PERCENT * 256
 
@@ -100,14 +100,14 @@ def score_set(
     cosines = np.asarray(queries @ positives.T, dtype=np.float32)
     scored: list[tuple[float, bool, bool]] = []
     for i, row in enumerate(rows):
-        held = is_held(row)
+        held_out = is_held(row)
         if row["positive"]:
-            scored.append((float(cosines[i, i]), True, held))
+            scored.append((float(cosines[i, i]), True, held_out))
         own = [float(queries[i] @ next(negatives)) for _ in given[i]]
-        scored += [(cosine, False, held) for cosine in own]
+        scored += [(cosine, False, held_out) for cosine in own]
         if row["positive"]:
             for j, _ in zip(negatives_of(row, rows, cosines[i], rng), range(NEGATIVES - len(own)), strict=False):
-                scored.append((float(cosines[i, j]), False, held))
+                scored.append((float(cosines[i, j]), False, held_out))
     return scored
 
 
@@ -128,9 +128,9 @@ def score_sets(data: Path, cap: int, embedder: Embedder, seed: int) -> tuple[Sco
         )
         took = time.monotonic() - started
         print(f"{file.name:40} {len(rows):4} queries {len(pairs):5} pairs  AUC {auc:.3f}  {took:.0f} s", flush=True)
-    cosine, relevant, held = zip(*scored, strict=True)
+    cosine, relevant, held_out = zip(*scored, strict=True)
     return (
-        Scored(cosine=np.asarray(cosine, np.float32), relevant=np.asarray(relevant), held=np.asarray(held)),
+        Scored(cosine=np.asarray(cosine, np.float32), relevant=np.asarray(relevant), held=np.asarray(held_out)),
         queries,
         len(files),
     )

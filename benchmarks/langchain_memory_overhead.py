@@ -2,10 +2,10 @@
 
     python benchmarks/langchain_memory_overhead.py
 
-Both answer the same question in turn, over 200 memories; medians of 300, in milliseconds. Then 50 agents run on one
-loop, one started every 4 ms, each with a statement to remember and a question to recall. Measured is the longest extra
-wait of a task that sleeps for 1 ms, beside the same agents without memory; several times, in turn. Objects loaded
-before are frozen for the garbage collector, as a server would, so that its pauses don't count.
+Integration and direct call answer the same question in turn, over 200 memories; medians of 300, in milliseconds. Then
+50 agents run on one loop, one started every 4 ms, each with a statement to remember and a question to recall. The stall
+is the longest extra wait of a task that sleeps for 1 ms, beside the same agents without memory; several times, in turn.
+Objects loaded before are frozen for the garbage collector, as a server would, so that its pauses don't count.
 """
 
 import asyncio
@@ -86,8 +86,8 @@ def time_overhead(memory: GovernedMemory) -> None:
     for _ in range(CALLS):
         for name, way in ways.items():
             times[name].append(timed(way))
-        for name, made in awaited.items():
-            times[name].append(timed(lambda made=made: loop.run_until_complete(made())))
+        for name, call in awaited.items():
+            times[name].append(timed(lambda call=call: loop.run_until_complete(call())))
     loop.close()
     base = statistics.median(times["meve: search, told"])
     for name, values in times.items():
@@ -115,11 +115,11 @@ def time_stalls(memory: GovernedMemory) -> None:
 
 async def longest_wait(agent: Any, about: str) -> float:
     """Return the longest extra wait of a task, in milliseconds, while agents answer."""
-    worst, done = 0.0, asyncio.Event()
+    worst, finished = 0.0, asyncio.Event()
 
     async def probe() -> None:
         nonlocal worst
-        while not done.is_set():
+        while not finished.is_set():
             begun = time.perf_counter()
             await asyncio.sleep(0.001)
             worst = max(worst, time.perf_counter() - begun - 0.001)
@@ -132,7 +132,7 @@ async def longest_wait(agent: Any, about: str) -> float:
 
     beside = asyncio.create_task(probe())
     await asyncio.gather(*(talk(n) for n in range(AGENTS)))
-    done.set()
+    finished.set()
     await beside
     return worst * 1_000
 

@@ -51,7 +51,7 @@ STORES = {
 
 
 class LookupEmbedder:
-    """An embedder whose vectors are sums of fixed ones, one a word."""
+    """An embedder whose vectors are sums of fixed ones, one per word."""
 
     name, dimension, similarity = "looked-up", 384, "cosine"
 
@@ -102,12 +102,12 @@ def compare_rules() -> None:
         pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(file)], plugins=[outcomes])
     stands: dict[str, list[str]] = {}
     for name in list_rules():
-        found = [[outcomes.of.get((kind, name), "–") for kind in kinds] for kinds in STORES.values()]
-        stands[name] = [next((each for each in mine if each not in ("yes", "–")), mine[0]) for mine in found]
+        outcome_rows = [[outcomes.of.get((kind, name), "–") for kind in kinds] for kinds in STORES.values()]
+        stands[name] = [next((each for each in mine if each not in ("yes", "–")), mine[0]) for mine in outcome_rows]
     print(f"| of {len(stands)} rules | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
-    for mark, said in (("yes", "kept"), ("no", "broken"), ("–", "not applicable")):
+    for mark, label in (("yes", "kept"), ("no", "broken"), ("–", "not applicable")):
         counts = [sum(each[n].startswith(mark) for each in stands.values()) for n in range(len(STORES))]
-        print(f"| {said} | {' | '.join(map(str, counts))} |")
+        print(f"| {label} | {' | '.join(map(str, counts))} |")
     print(f"\n| rule | {' | '.join(STORES)} |\n|---|{'---|' * len(STORES)}")
     for name, each in stands.items():
         if any(outcome not in ("yes", "–") for outcome in each):

@@ -44,13 +44,13 @@ def compare_indexes(
     theirs, ours = RankBm25Index(analyzer=analyzer), Bm25Index(analyzer=analyzer)
     theirs.add(rows, texts)
     ours.add(rows, texts)
-    overlaps, found = [], []
+    overlaps, recalls = [], []
     for question, gold in questions:
         a, b = (index.search(question, 20)[0].tolist() for index in (theirs, ours))
         if a:
             overlaps.append(len(set(a[:10]) & set(b[:10])) / len(a[:10]))
-        found.append([len(gold & {ids[row] for row in hits}) / len(gold) for hits in (a, b)])
-    return float(np.mean(overlaps)), *np.mean(found, axis=0).tolist()
+        recalls.append([len(gold & {ids[row] for row in hits}) / len(gold) for hits in (a, b)])
+    return float(np.mean(overlaps)), *np.mean(recalls, axis=0).tolist()
 
 
 def load_set(folder: Path) -> tuple[list[str], list[str], list[tuple[str, set[str]]]]:

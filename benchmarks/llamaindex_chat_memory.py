@@ -4,7 +4,7 @@
 
 Each round asks every memory in turn for the messages before the model, with the same messages, token limit and
 tokenizer; medians, in milliseconds. `ChatMemoryBuffer` is the default of agents, and `Memory` over a file that of chat
-engines. The limits are the default of the first, the default of the second and of MeVe's, and one that everything fits.
+engines. The limits are the default of the first, that of the second and of MeVe, and one large enough for everything.
 MeVe's also recalls what was said in earlier conversations, for a new question each time, and logs the recall.
 
 Overhead: the time of a call without that of the governed memory. Stalls: the longest extra wait of a task that sleeps a

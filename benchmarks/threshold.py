@@ -2,10 +2,9 @@
 
     python benchmarks/threshold.py --data DATA --to docs/results/threshold.svg
 
-Phase 1's candidates of each question, with whether they are gold, are labelled pairs like those of `meve calibrate`.
-The first half of a set's questions fits the calibration, for a recall of 0.9. The other half measures three scales: the
-paper's τ = 0.5 on the sigmoid of the verifier's logits, 0.5 on the shipped probabilities, and the fitted threshold on
-the fitted probabilities.
+Phase 1's candidates, labelled as gold or not, are pairs like those of `meve calibrate`. The first half of a set's
+questions fits the calibration, for a recall of 0.9. The other half measures three scales: the paper's τ = 0.5 on the
+sigmoid of the verifier's logits, 0.5 on the shipped probabilities, and the fitted threshold on fitted probabilities.
 """
 
 import argparse
@@ -115,8 +114,8 @@ def curve(axis: Any, scale: Scale, gold: np.ndarray, colour: str) -> None:
     """Draw both shares at every threshold, and a mark at the chosen one."""
     steps = np.linspace(0, 1, 101)
     recall = [float((scale.probabilities[gold] >= at).mean()) for at in steps]
-    held = [scale.probabilities >= at for at in steps]
-    precision = [float(gold[h].mean()) if h.any() else np.nan for h in held]
+    kept = [scale.probabilities >= at for at in steps]
+    precision = [float(gold[h].mean()) if h.any() else np.nan for h in kept]
     label = "sigmoid of the logit" if scale.name == "sigmoid" else "fitted to the set"
     axis.plot(steps, recall, color=colour, linewidth=2, label=label)
     axis.plot(steps, precision, color=colour, linewidth=1.3, linestyle="--")

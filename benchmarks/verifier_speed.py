@@ -25,7 +25,7 @@ PASSAGES = 20
 
 
 def main() -> None:
-    """Time both in turn."""
+    """Time both verifiers in turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of evaluation sets")
     parser.add_argument("--weights", type=Path, required=True, help="the same model for torch")
@@ -61,8 +61,8 @@ def main() -> None:
 def timed(call: Callable[[], object]) -> tuple[np.ndarray, float]:
     """Return a call's result, and its milliseconds."""
     start = time.perf_counter()
-    made = call()
-    return np.asarray(made), 1000 * (time.perf_counter() - start)
+    result = call()
+    return np.asarray(result), 1000 * (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

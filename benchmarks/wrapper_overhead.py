@@ -2,9 +2,9 @@
 
     python benchmarks/wrapper_overhead.py
 
-Both answer the same question in turn, with components that cost next to nothing, so that only the wrapper differs;
-medians of 1,000, in milliseconds, without and with a listener, and on an event loop. Imports are those of fresh
-processes in turn, medians of 9, in seconds of processor time, over the framework's own import.
+Wrapper and direct call answer the same question in turn, with components of almost no cost. Figures are medians of
+1,000, in milliseconds, without and with a listener, and on an event loop. Imports run in fresh processes in turn; their
+figures are medians of 9, in seconds of processor time, beyond the framework's own import.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Listener(BaseCallbackHandler):
 
 
 def main() -> None:
-    """Time both in turn."""
+    """Time wrappers and direct calls in turn."""
     texts = [f"a blue sky over field number {n}" for n in range(200)]
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
@@ -64,7 +64,7 @@ def main() -> None:
         for name, way in ways.items():
             times[name].append(timed(way))
         for name, coroutine in later.items():
-            times[name].append(timed(lambda made=coroutine: loop.run_until_complete(made())))
+            times[name].append(timed(lambda call=coroutine: loop.run_until_complete(call())))
     loop.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, value in medians.items():

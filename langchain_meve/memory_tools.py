@@ -192,7 +192,7 @@ def _run_tool(function: ToolFunction, caller: ToolCaller, text: str) -> ToolResu
     try:
         return function(caller, text)
     except _MODEL_ERRORS as error:
-        return f"That can't be done: {error}", {}
+        return f"The call failed: {error}", {}
 
 
 def _runtime_context() -> object:

@@ -46,7 +46,7 @@ def has_nested_filters(filters: MetadataFilters) -> bool:
 
 
 def filter_predicate(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that tells whether metadata passes the filters.
+    """Return a predicate that tests metadata by the filters.
 
     A missing value passes only `!=`, `nin` and `is_empty`, as in LlamaIndex's own stores.
 

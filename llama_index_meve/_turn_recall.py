@@ -18,11 +18,11 @@ from meve.memory._recall.formatting import format_recall
 from meve.memory.records import UserId
 
 ANSWER_TIMEOUT = timedelta(minutes=5)
-"""Age at which an open question is given up when another is asked."""
+"""Age at which an open question is dropped when another is asked."""
 DEFAULT_RECALL_TOKENS = 512
 """The most tokens of a recall, unless `search` says otherwise."""
 _MAX_QUESTIONS = 16
-"""Open questions, and recalls, that are kept."""
+"""The maximum number of open questions, and of recalls, that are kept."""
 _MAX_QUERY_CHARS, _MIN_QUERY_CHARS = 500, 64
 """Longer questions are shortened to the first number; below the second, every embedder must accept them."""
 

@@ -1,4 +1,4 @@
-"""Write what conversation turns leave in memory: facts once per message, and feedback on what each answer used."""
+"""Write the facts of conversation turns once per message, and feedback on the memories that each answer used."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from meve.errors import MeveError
 from meve.memory.turns import TurnRules, record_turns
 
 MAX_ATTEMPTS = 3
-"""How often writing a message's facts is tried."""
+"""The maximum number of attempts to write a message's facts."""
 
 
 class PendingTurn(NamedTuple):

@@ -26,7 +26,7 @@ from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import HEADER, format_recall
 from meve.memory._wrapper_support import OnError, check_on_error, check_search, tolerate_failures
-from meve.memory.records import UserId, checked_text, user_key
+from meve.memory.records import UserId, check_text, user_key
 from meve.memory.turns import TurnRules
 from meve.ports import TokenCounter
 
@@ -110,7 +110,7 @@ class MeVeMemory(BaseMemory):
     ) -> None:
         register_memory(memory)
         user_key(user_id)  # raises for an invalid user
-        session = uuid4().hex if session_id is None else checked_text(session_id, "session_id")
+        session = uuid4().hex if session_id is None else check_text(session_id, "session_id")
         fields: dict[str, Any] = {
             "memory": memory,
             "user_id": user_id,
@@ -293,11 +293,11 @@ class MeVeMemory(BaseMemory):
         return type(self).from_dict, (self.to_dict(),)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return itself: copies would share the session anyway."""
+        """Return this object: copies would share the session anyway."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """Return itself, or with an update a new, validated chat memory."""
+        """Return this object; with an update, a new, validated chat memory."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**{**fields, "tokens": self._tokens, **update}) if update else self
 

@@ -48,7 +48,7 @@ class MeVeChatStore(AsyncDBChatStore):
     user_id: UserId
     """The owner of the messages."""
     ttl: timedelta | None = None
-    """How long messages live; None for the policy's value."""
+    """The lifetime of messages; None for the policy's value."""
 
     def __init__(self, memory: GovernedMemory, *, user_id: UserId, ttl: timedelta | None = None) -> None:
         user_key(user_id)  # raises for an invalid user
@@ -61,11 +61,11 @@ class MeVeChatStore(AsyncDBChatStore):
         return "MeVeChatStore"
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return itself: the store is immutable, and copies would share the memory."""
+        """Return this store: it is immutable, and copies would share the memory."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """Return itself, or with an update a new, validated store."""
+        """Return this store; with an update, a new, validated store."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**{**fields, **update}) if update else self
 

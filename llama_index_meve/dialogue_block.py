@@ -30,7 +30,7 @@ def dialogue_from_messages(messages: Sequence[ChatMessage], **parts: Any) -> Dia
 
 
 class MeVeDialogueBlock(BaseMemoryBlock[str]):
-    """Keeps what leaves a `Memory`'s short term, and brings back the turns that the last question needs.
+    """Keeps the turns that leave a `Memory`'s short-term memory, and returns those that the last question needs.
 
     Each session has its own dialogue, in memory only. Nothing is computed before a question comes.
     """
@@ -40,7 +40,7 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
     name: str = "dialogue"
     description: str | None = "What was said earlier and bears on the question."
     max_tokens: int = Field(default=1_024, ge=1)
-    """The most tokens that it brings back."""
+    """The most tokens that the block returns."""
     window: int | None = 10
     """As for `meve.dialogue.build_small_context`, like the next three."""
     threshold: float | None = 0.3

@@ -33,7 +33,7 @@ from meve.ports import TokenCounter
 
 _SESSION = "session_id"
 _MAX_SEEN_TURNS = 16_384
-"""Turns known to be written; beyond, the memory itself is asked."""
+"""The maximum number of turns cached as written; for other turns the memory is queried."""
 
 AskedQuestion: TypeAlias = tuple[str, int]
 """A question's text, and how often it had been asked by then."""

@@ -52,9 +52,9 @@ class MeVePostprocessor(BaseNodePostprocessor):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The most tokens of all nodes together, separators included; None for the engine's."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
-    """A retriever that is asked if too few nodes are verified; None for none."""
+    """A retriever that is searched if too few nodes are verified; None for none."""
     when_empty: WhenEmpty = "nothing"
-    """What to return if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
+    """The result if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
     model, or the `best` node, unverified."""
 
     @field_validator("engine")
@@ -122,7 +122,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         self.__dict__.setdefault("fallback", None)
 
     def context(self, nodes: Sequence[NodeWithScore], query: QueryType) -> Context:
-        """Return what is selected of the nodes as a context with its trace.
+        """Select from the nodes, and return the context with its trace.
 
         Raises:
             MeveError: as `meve.pipeline.engine.Engine.select`.

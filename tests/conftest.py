@@ -1,4 +1,4 @@
-"""A memory in a file, and the clock that it goes by; tests of one kind or another put others in their place."""
+"""Fixtures: a memory in a file, and its clock."""
 
 from datetime import UTC, datetime
 

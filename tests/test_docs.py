@@ -13,16 +13,16 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def refused(block):
-    """Of lines that are typed one after the other the first that a session refuses; None if it takes them all."""
+def first_refused_line(block):
+    """Return the first line that an interactive session refuses; None if it accepts all."""
     compiled, typed = codeop.CommandCompiler(), []
     for line in [*block.splitlines(), ""]:
         typed.append(line)
         try:
-            done = compiled("\n".join(typed), symbol="single")
+            code = compiled("\n".join(typed), symbol="single")
         except SyntaxError:
             return line
-        if done:
+        if code:
             typed = []
     return next(filter(None, typed), None)
 
@@ -31,7 +31,7 @@ def refused(block):
 def test_python_examples_can_be_pasted_into_a_session(page):
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
     blocks = [block for block in blocks if not block.startswith("import pytest")]
-    assert [line for block in blocks if (line := refused(block)) is not None] == []
+    assert [line for block in blocks if (line := first_refused_line(block)) is not None] == []
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_python_examples_can_be_pasted_into_a_session(page):
     ],
 )
 def test_refused_line_is_found(block, line):
-    assert refused(block) == line
+    assert first_refused_line(block) == line

@@ -15,7 +15,7 @@ CONTRACTS = [name for name in SUITES if name.endswith("_contract")]
 
 
 def import_error(name, *missing):
-    """What is said where a module is imported, in a process of its own, and some packages aren't installed."""
+    """Return the error of importing a module in a new process without some packages."""
     code = f"import sys\nfor name in {missing!r}:\n    sys.modules[name] = None\nimport {name}"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     return process.stderr.strip().rpartition("\n")[2]

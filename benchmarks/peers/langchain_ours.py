@@ -23,7 +23,7 @@ def over_faiss(passages: Sequence[Passage], components: SharedComponents) -> Ret
 
 
 def few_sentences(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
-    """Retrieve likewise for short prompts: ten candidates a source, and only the sentences with evidence."""
+    """Retrieve for short prompts: ten candidates per source, and only the sentences with evidence."""
     return _retrieve_with(_retriever(passages, components, candidates=10, packing="sentences"))
 
 

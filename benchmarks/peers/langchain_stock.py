@@ -73,7 +73,7 @@ def hybrid(passages: Sequence[Passage], components: SharedComponents) -> Retriev
     fused = EnsembleRetriever(
         retrievers=list(_searches(passages, components, embeddings)), weights=[0.5, 0.5], id_key=ID
     )
-    reranker = CrossEncoderReranker(model=_cross_encoder(components), top_n=2 * components.candidates)
+    reranker = CrossEncoderReranker(model=_cross_encoder(components), top_n=2 * components.config.candidates)
     pipeline = DocumentCompressorPipeline(transformers=[reranker, *_last_steps(components, embeddings)])
     retriever = ContextualCompressionRetriever(base_compressor=pipeline, base_retriever=fused)
     known = {p.id: p for p in passages}
@@ -100,10 +100,10 @@ def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retri
         return dict(zip((d.metadata[ID] for d in documents), probabilities.tolist(), strict=True))
 
     def ask(query: str) -> Sequence[Passage]:
-        found = dense.invoke(query)
-        scores = judge(query, found)
-        kept = [d for d in found if scores[d.metadata[ID]] >= components.threshold]
-        if len(kept) < components.min_verified:
+        dense_hits = dense.invoke(query)
+        scores = judge(query, dense_hits)
+        kept = [d for d in dense_hits if scores[d.metadata[ID]] >= components.config.threshold]
+        if len(kept) < components.config.min_verified:
             have = {d.metadata[ID] for d in kept}
             added = [d for d in keywords.invoke(query) if d.metadata[ID] not in have][: components.config.fallback_k]
             scores |= judge(query, [d for d in added if d.metadata[ID] not in scores])
@@ -161,7 +161,7 @@ class TokenBudget(BaseDocumentTransformer):
 
     def transform_documents(self, documents: Sequence[Document], **_: Any) -> Sequence[Document]:
         """Return the documents that fit, separators counted."""
-        counter, separator, limit = self._parts.tokens, self._parts.separator, self._parts.max_tokens
+        counter, separator, limit = self._parts.tokens, self._parts.config.separator, self._parts.config.max_tokens
         seam = counter.count(separator)
         kept: list[Document] = []
         used = -seam
@@ -180,8 +180,8 @@ def _searches(
 ) -> tuple[BaseRetriever, BaseRetriever]:
     documents = [Document(page_content=p.content, metadata={ID: p.id}) for p in passages]
     store = FAISS.from_documents(documents, embeddings, distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT)
-    dense = store.as_retriever(search_kwargs={"k": components.candidates})
-    keywords = BM25Retriever.from_documents(documents, k=components.candidates, preprocess_func=_words)
+    dense = store.as_retriever(search_kwargs={"k": components.config.candidates})
+    keywords = BM25Retriever.from_documents(documents, k=components.config.candidates, preprocess_func=_words)
     return dense, keywords
 
 
@@ -190,19 +190,19 @@ def _words(text: str) -> list[str]:
 
 
 def _cross_encoder(components: SharedComponents) -> BaseCrossEncoder:
-    """Return LangChain's own runtime if there are weights to load, otherwise the shared verifier."""
+    """Return LangChain's own cross-encoder if there are weights to load, otherwise the shared verifier."""
     return _loaded(components.verifier_model) if components.verifier_model else SharedCrossEncoder(components.verifier)
 
 
 @cache
 def _loaded(model: str) -> BaseCrossEncoder:
-    """Load a model once a process, since a peer is created for every pool of passages."""
+    """Load a model once per process, since a peer is created for every pool of passages."""
     return HuggingFaceCrossEncoder(model_name=model, model_kwargs={"activation_fn": lambda logits: logits})
 
 
 def _last_steps(components: SharedComponents, embeddings: Embeddings) -> list[BaseDocumentTransformer]:
     return [
-        EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=components.redundancy),
+        EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=components.config.redundancy),
         TokenBudget(components),
     ]
 

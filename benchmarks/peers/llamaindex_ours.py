@@ -23,7 +23,7 @@ Retrieve = Callable[[str], Sequence[Passage]]
 def postprocessor(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
     """Run phases 2 to 5 after the index's own retriever."""
     known = {p.id: p for p in passages}
-    stock = _index(passages, components).as_retriever(similarity_top_k=components.candidates)
+    stock = _index(passages, components).as_retriever(similarity_top_k=components.config.candidates)
     last = MeVePostprocessor.make(
         config=components.config, embedder=components.embedder, verifier=components.verifier, tokens=components.tokens
     )
@@ -38,7 +38,7 @@ def retriever(passages: Sequence[Passage], components: SharedComponents) -> Retr
 
 
 def few_sentences(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
-    """Retrieve likewise for short prompts: ten candidates a source, and only the sentences with evidence."""
+    """Retrieve for short prompts: ten candidates per source, and only the sentences with evidence."""
     return _retrieve_with(_retriever(passages, components, candidates=10, packing="sentences"))
 
 

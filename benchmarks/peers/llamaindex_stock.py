@@ -1,37 +1,32 @@
-"""The closest thing to MeVe's five phases that can be put together from LlamaIndex's stock parts.
+"""The closest pipelines to MeVe's five phases from LlamaIndex's stock parts.
 
-`fusion` is what its documentation teaches: dense and BM25 search always both run, their ranks are fused, a
-cross-encoder reranks, and what fits the budget stays. `fallback` is MeVe's own control flow around the same parts. The
-`…_shared_runtime` variants verify with MeVe's loaded model where the others load its weights into LlamaIndex's own
-class, so that a difference of runtimes can be told from one of pipelines.
+`fusion` follows LlamaIndex's documentation: dense and BM25 search always both run, their ranks are fused, a
+cross-encoder reranks, and the rest is cut to the budget. `fallback` is MeVe's own control flow around the same parts.
+The `…_shared_runtime` variants verify with MeVe's loaded model; the others load its weights into LlamaIndex's class.
+That separates differences of runtimes from those of pipelines.
 
 Stock: `VectorStoreIndex` on `FaissVectorStore` (inner product, exact), `BM25Retriever` (bm25s), `QueryFusionRetriever`,
 `SentenceTransformerRerank`, `SimilarityPostprocessor` for the threshold.
 
-Written by hand, because LlamaIndex ships nothing for it:
-
+Written by hand, because LlamaIndex has nothing for it:
 - `TokenBudget`: no postprocessor trims to tokens. Whole passages only; one that doesn't fit is skipped.
-- The fallback: no retriever asks a second one where the first brought too little. As in MeVe, `fallback_k` keyword hits
-  that share a word with the query are judged like all others, and those that reach `fallback_floor` take their place
-  by score.
-- `Calibrated`: `SimilarityPostprocessor` cuts on whatever scale a reranker's scores are, so they are made
-  probabilities first, as the shared verifier makes its own.
+- The fallback: no retriever calls a second one if the first returns too little. As in MeVe, `fallback_k` keyword hits
+  that share a word with the query are scored like all others; those that reach `fallback_floor` are ranked by score.
+- `Calibrated`: `SimilarityPostprocessor` cuts on the reranker's own scale, so its scores become probabilities first.
 - Wrappers of the shared embedder and verifier.
 
-Left out: near-duplicates stay. The one postprocessor that compares passages' embeddings,
-`EmbeddingRecencyPostprocessor`, wants dates and drops the older, and the Faiss store has no search for diversity.
+Near-duplicates stay: `EmbeddingRecencyPostprocessor`, which alone compares embeddings, needs dates and drops the older
+passage; the Faiss store has no diversity search.
 
-What to know of the stock behaviour, in llama-index-core 0.14.25 and llama-index-retrievers-bm25 0.8.0:
-
-- `QueryFusionRetriever` keeps as many as it is told; here `candidates`, as each search brings, so that the verifier
-  reads no more than in MeVe's first phase. Left alone it has a language model write three more queries, and keeps two
-  hits. Passages of the same text are one to it.
-- `BM25Retriever` leaves English stop words out, stems, and fills up its number with passages of score 0, which `fusion`
-  lets in by rank. It builds each hit anew from JSON. Its index can't be changed, only made anew.
-- `SentenceTransformerRerank` reads 512 tokens whatever the model's window: it cuts the rest unsaid, and fails on a long
-  passage where the model reads fewer. Unless told not to, it runs code that comes with a model. Its scores are what the
-  model's config says, logits or probabilities, and it has no setting for that; here they are made logits.
-- A verifier that judges by embeddings makes them anew for each query: nodes come out of the Faiss store without theirs.
+The stock behaviour in llama-index-core 0.14.25 and llama-index-retrievers-bm25 0.8.0:
+- `QueryFusionRetriever` keeps a given number, here `candidates`, so the verifier reads no more than in MeVe's phase 1.
+  By default a language model writes three more queries, and two hits are kept. Passages of equal text are merged.
+- `BM25Retriever` drops English stop words, stems, and pads its results with passages of score 0, which `fusion` ranks.
+  It rebuilds each hit from JSON. Its index can't be changed, only rebuilt.
+- `SentenceTransformerRerank` silently cuts passages at 512 tokens, and fails on longer ones if the model reads fewer.
+  By default it runs code that comes with a model. Its scores are logits or probabilities, as the model's config says;
+  here they are logits.
+- A verifier that uses embeddings computes them again for each query: the Faiss store returns nodes without them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -69,7 +64,7 @@ def fusion(passages: Sequence[Passage], components: SharedComponents) -> Retriev
         list(_searches(passages, components)),
         llm=MockLLM(),
         mode=FUSION_MODES.RECIPROCAL_RANK,
-        similarity_top_k=components.candidates,
+        similarity_top_k=components.config.candidates,
         num_queries=1,
         use_async=False,
     )
@@ -89,7 +84,7 @@ def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retri
         return lambda _: []
     dense, keywords = _searches(passages, components)
     judge = _rerank(components)
-    threshold = SimilarityPostprocessor(similarity_cutoff=components.threshold)
+    threshold = SimilarityPostprocessor(similarity_cutoff=components.config.threshold)
     floor = SimilarityPostprocessor(similarity_cutoff=components.config.fallback_floor)
     budget = TokenBudget(components)
     known = {p.id: p for p in passages}
@@ -98,7 +93,7 @@ def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retri
         bundle = QueryBundle(query)
         judged = _through(judge, dense.retrieve(bundle), bundle)
         kept = threshold.postprocess_nodes(judged, bundle)
-        if len(kept) < components.min_verified:
+        if len(kept) < components.config.min_verified:
             have, verdicts = {n.node_id for n in kept}, {n.node_id: n for n in judged}
             hits = [n for n in keywords.retrieve(bundle) if n.score and n.node_id not in have]
             hits = hits[: components.config.fallback_k]
@@ -193,7 +188,7 @@ class TokenBudget(BaseNodePostprocessor):
         nodes: list[NodeWithScore],
         query_bundle: QueryBundle | None = None,  # noqa: ARG002
     ) -> list[NodeWithScore]:
-        counter, separator, limit = self._parts.tokens, self._parts.separator, self._parts.max_tokens
+        counter, separator, limit = self._parts.tokens, self._parts.config.separator, self._parts.config.max_tokens
         seam = counter.count(separator)
         kept: list[NodeWithScore] = []
         used = -seam
@@ -214,21 +209,24 @@ def _searches(passages: Sequence[Passage], components: SharedComponents) -> tupl
         storage_context=StorageContext.from_defaults(vector_store=store),
         embed_model=SharedEmbedding(components.embedder),
     )
-    dense = index.as_retriever(similarity_top_k=components.candidates)
-    keywords = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(components.candidates, len(nodes)))
+    dense = index.as_retriever(similarity_top_k=components.config.candidates)
+    keywords = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(components.config.candidates, len(nodes)))
     return dense, keywords
 
 
 def _rerank(components: SharedComponents) -> list[BaseNodePostprocessor]:
-    """Return LlamaIndex's own runtime if there are weights to load, otherwise the shared verifier."""
+    """Return a reranker on LlamaIndex's own runtime if there are weights to load, otherwise on the shared verifier."""
     if components.verifier_model is None:
         return [SharedRerank(components.verifier)]
-    return [_loaded(components.verifier_model, components.candidates), Calibrated(components.verifier.calibration)]
+    return [
+        _loaded(components.verifier_model, components.config.candidates),
+        Calibrated(components.verifier.calibration),
+    ]
 
 
 @cache
 def _loaded(model: str, top_n: int) -> BaseNodePostprocessor:
-    """Load a model once a process, since a peer is created for every pool of passages."""
+    """Load a model once per process, since a peer is created for every pool of passages."""
     rerank = SentenceTransformerRerank(model=model, top_n=top_n, trust_remote_code=False)
     rerank._model.activation_fn = lambda logits: logits
     return rerank

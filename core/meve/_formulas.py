@@ -34,7 +34,7 @@ def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating])
 
 
 _SINGLE_THREADED = 1 << 22
-"""Up to so many multiplications, starting BLAS's threads costs more than it saves."""
+"""Number of multiplications up to which starting BLAS's threads costs more than it saves."""
 
 
 def inner_products(vectors: FloatArray) -> FloatArray:

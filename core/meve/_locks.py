@@ -10,7 +10,7 @@ from meve.errors import RetrievalError
 class ReadWriteLock:
     """A lock for many readers or one writer. New readers wait for a waiting writer, so it can't starve.
 
-    A thread that reads may read again. It must not write, since that would wait for itself.
+    A thread that reads may read again. It must not write, since it would wait for itself.
     """
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ def validate_vectors(vectors: object, shape: tuple[int, ...], maker: str) -> Flo
     """Return vectors as float32 after checking shape and values.
 
     Args:
-        vectors: numbers of that shape.
+        vectors: numbers of the given shape.
         shape: (d,) for one vector, (n, d) for n of them.
-        maker: the name of what made them, for the message.
+        maker: the name of the component that returned them, for the message.
 
     Raises:
         VectorError: another shape, other values than numbers, NaN or infinity.

@@ -25,7 +25,7 @@ class Embedder(Protocol):
 
     @property
     def similarity(self) -> Similarity:
-        """How vectors are compared. Vectors of a `cosine` embedder have length 1."""
+        """The similarity function of the vectors. Vectors of a `cosine` embedder have length 1."""
         ...
 
     def embed_query(self, text: str) -> FloatArray:
@@ -217,7 +217,7 @@ class LexicalIndex(Protocol):
 
 
 class Source(Protocol):
-    """Where candidates come from: an index, a framework's store, a window of a dialogue."""
+    """A source of candidates: an index, a framework's store, a window of a dialogue."""
 
     @property
     def name(self) -> str:

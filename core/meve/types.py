@@ -80,7 +80,7 @@ class Candidate:
     tokens: int | None = None
     """The stored token count of the passage."""
     sentences: tuple[int, ...] | None = None
-    """The indices of the sentences that are left, from 0; None for all."""
+    """The indices of the remaining sentences, from 0; None for all."""
     place: int = 0
     """The position among given passages; breaks ties between equal scores before the id does."""
 

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
-from meve.memory.records import UserId, checked_text, user_key
+from meve.memory.records import UserId, check_text, user_key
 
 
 class MeVeChatMessageHistory(BaseChatMessageHistory):
@@ -35,7 +35,7 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
         self.memory = check_memory(memory)
         user_key(user_id)
         self.user_id = user_id
-        self.session_id = checked_text(session_id, "session_id")
+        self.session_id = check_text(session_id, "session_id")
         self._ttl = ttl
 
     @property

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from langgraph.store.base import InvalidNamespaceError
 
 from meve.errors import ConfigurationError, ValidationError
-from meve.memory.items.item import Label, Namespace, checked_namespace
+from meve.memory.items.item import Label, Namespace, check_namespace
 from meve.memory.records import UserId, user_key
 
 USER_PLACEHOLDER, WILDCARD = "{user_id}", "*"
@@ -81,7 +81,7 @@ class Tenancy:
 
 def _labels(namespace: Namespace) -> Namespace:
     try:
-        return checked_namespace(namespace)
+        return check_namespace(namespace)
     except ValidationError as cause:
         raise NamespaceError(str(cause)) from cause
 
@@ -93,7 +93,7 @@ def _matches(pattern: NamespacePattern, labels: Namespace) -> bool:
 def _check_patterns(patterns: NamespacePattern | Sequence[NamespacePattern]) -> tuple[NamespacePattern, ...]:
     parts: list[object] = [] if isinstance(patterns, str) or not isinstance(patterns, Iterable) else list(patterns)
     is_several = any(isinstance(part, list | tuple) for part in parts)
-    checked = tuple(checked_namespace(each) for each in (parts if is_several else [parts]))
+    checked = tuple(check_namespace(each) for each in (parts if is_several else [parts]))
     for pattern in checked:
         if pattern.count(USER_PLACEHOLDER) != 1:
             raise ConfigurationError(

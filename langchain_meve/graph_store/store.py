@@ -28,7 +28,7 @@ from meve.errors import ConfigurationError, ValidationError
 from meve.memory import Erased, GovernedMemory
 from meve.memory.items.item import Namespace
 from meve.memory.policy import PolicyClass
-from meve.memory.records import UserId, checked_choice
+from meve.memory.records import UserId, check_choice
 
 
 class MeVeStore(BaseStore):
@@ -81,7 +81,7 @@ class MeVeStore(BaseStore):
         self._queries = NamespaceQueries(
             items=memory.items,
             tenancy=Tenancy(user_id, namespace_patterns),
-            policy_class=checked_choice(policy_class, "policy_class", PolicyClass),
+            policy_class=check_choice(policy_class, "policy_class", PolicyClass),
             fields=tuple(fields),
         )
         self._batchers: WriteBatchers[list[PutOp]] = WriteBatchers(self._write_batch)

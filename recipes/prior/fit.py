@@ -35,7 +35,7 @@ MEASURED = (*FITTED, "musique", "nfcorpus", "scifact")
 MOST = 150
 """Questions per set for the fit."""
 ASKED = 60
-"""Questions per set for the measurement, the first ones of `meve bench`."""
+"""Questions per set for the measurement, the first ones that `meve bench` draws."""
 LOST = 0.005
 
 

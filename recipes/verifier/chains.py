@@ -179,10 +179,10 @@ def _spouse(link: _Link) -> str:
     return "wife" if re.search(r"\b(?:he|his|He|His)\b", link.first.text) else "husband"
 
 
-def _couples(found: Sequence[_T], count: int, rng: random.Random) -> Iterator[tuple[_T, _T]]:
-    if len(found) > 1:
+def _couples(links: Sequence[_T], count: int, rng: random.Random) -> Iterator[tuple[_T, _T]]:
+    if len(links) > 1:
         for _ in range(count):
-            one, other = rng.sample(found, 2)
+            one, other = rng.sample(links, 2)
             yield one, other
 
 

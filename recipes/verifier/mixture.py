@@ -21,7 +21,7 @@ REPEATED = {
     ("2wiki", "paragraph"): 3,
     ("2wiki", "second hop"): 2,
 }
-"""How often examples of small, important sets are repeated; others occur once."""
+"""Number of copies of each example of small, important sets; others occur once."""
 
 
 def main() -> None:
@@ -30,8 +30,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    asked = [*questions.examples(given.data, SEED), *questions.kept_out(given.data, SEED)]
-    all_examples = [*asked, *pairs.examples(given.data / "train", SEED)]
+    question_examples = [*questions.examples(given.data, SEED), *questions.kept_out(given.data, SEED)]
+    all_examples = [*question_examples, *pairs.examples(given.data / "train", SEED)]
     parts: dict[str, list[Example]] = {
         part: [e for e in all_examples if e.part == part] for part in ("train", "dev", "test")
     }

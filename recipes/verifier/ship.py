@@ -28,9 +28,9 @@ from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
 PROBED = 100
-"""Questions whose passages both models rank."""
+"""The number of questions whose passages both models rank."""
 SAMPLED = 200
-"""Training pairs that show the size of activations."""
+"""The number of training pairs on which activations are measured."""
 SHIPPED = ("onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json")
 WINDOW = 384
 """The window in tokens; trained on 160, the model overlooks answers at the end of 512."""
@@ -67,7 +67,9 @@ def check_model(folder: Path, tau: float) -> None:
     size = sum((folder / file).stat().st_size for file in SHIPPED if (folder / file).is_file())
     print(f"Kendall's tau with the whole model: {tau:.3f}; {size / 1e6:.1f} MB")
     if not tau >= LEAST_AGREEMENT or size > MOST:
-        raise SystemExit(f"not fit to ship: at least {LEAST_AGREEMENT}, and at most {MOST / 1e6:.0f} MB")
+        raise SystemExit(
+            f"not fit to ship: tau must be at least {LEAST_AGREEMENT}, and size at most {MOST / 1e6:.0f} MB"
+        )
 
 
 def write_calibration(folder: Path, small: CrossEncoderVerifier, dev: Sequence[LabelledPair]) -> None:

@@ -27,7 +27,7 @@ SHARE = 0.35
 """The share of all examples for the first stage, which turns an embedder into a classifier."""
 SECOND = replace(FIRST, batch_size=16, learning_rate=8e-5, dropout=0.0)
 AGAIN = {"hotpotqa": 2, "2wiki": 4, "nq_open": 1}
-"""How often the second stage repeats the examples of questions with known evidence."""
+"""Number of copies of the examples of questions with known evidence in the second stage."""
 OTHERS = 18_000
 """Examples of other sets in the second stage that the first didn't use."""
 THIRD = replace(SECOND, learning_rate=5e-5)

@@ -75,8 +75,8 @@ class TestFit:
     @pytest.mark.parametrize(
         ("raw", "relevant", "says"),
         [
-            ([0.1] * 19, [True] * 10 + [False] * 9, "19 pairs.*too few"),
-            ([0.1] * 40, [True] * 4 + [False] * 36, "4 of the rarer label"),
+            ([0.1] * 19, [True] * 10 + [False] * 9, "got 19 pairs.*label 20 or more"),
+            ([0.1] * 40, [True] * 4 + [False] * 36, "4 of them with the rarer label"),
             ([0.1] * 40, [True] * 40, "all relevant"),
             ([0.1] * 40, [False] * 40, "all not relevant"),
             ([], [], "no pairs"),

@@ -25,7 +25,7 @@ class TestBm25(LexicalIndexContract):
 
 
 class TestBm25InManyBlocks(LexicalIndexContract):
-    """A tail of two texts and bulk adds from three on, so that small tests merge blocks too."""
+    """A tail of two texts and bulk adds of three or more make small tests merge blocks."""
 
     @pytest.fixture
     def make_index(self, monkeypatch):
@@ -41,40 +41,40 @@ class TestRankBm25(LexicalIndexContract):
         return RankBm25Index
 
 
-def filled(index, texts):
+def fill(index, texts):
     index.add(np.arange(len(texts)), texts)
     return index
 
 
-def answers(index, query, k=10):
+def search_scores(index, query, k=10):
     rows, scores = index.search(query, k)
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
 def test_score_matches_hand_calculation():
     """One term, three texts: idf ln(1 + 2.5/1.5), and 2·2.5/(2 + 1.5·(0.25 + 0.75·3/2)) for two of three words."""
-    index = filled(Bm25Index(), ["cat cat dog", "dog", "bird fish"])
+    index = fill(Bm25Index(), ["cat cat dog", "dog", "bird fish"])
     idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
     saturation = 2 * 2.5 / (2 + 1.5 * (1 - 0.75 + 0.75 * 3 / 2))
-    assert answers(index, "cat") == {0: pytest.approx(idf * saturation, rel=1e-6)}
+    assert search_scores(index, "cat") == {0: pytest.approx(idf * saturation, rel=1e-6)}
 
 
 def test_only_idf_differs_from_rank_bm25():
     texts = ["cat cat dog", "dog cow", "bird fish", "cat bird cow cow", "cow ant", "bee", "fly fly", "owl"]
-    ours, theirs = filled(Bm25Index(analyzer=whitespace), texts), filled(RankBm25Index(), texts)
+    ours, theirs = fill(Bm25Index(analyzer=whitespace), texts), fill(RankBm25Index(), texts)
     ratio = math.log(1 + 6.5 / 2.5) / math.log(6.5 / 2.5)
-    expected = {row: pytest.approx(ratio * score, rel=1e-5) for row, score in answers(theirs, "cat").items()}
-    assert answers(ours, "cat") == expected
+    expected = {row: pytest.approx(ratio * score, rel=1e-5) for row, score in search_scores(theirs, "cat").items()}
+    assert search_scores(ours, "cat") == expected
 
 
 def test_very_common_word_never_lowers_score():
-    index = filled(Bm25Index(), ["moon cat", "moon dog", "moon"])
-    assert min(answers(index, "moon").values()) > 0
+    index = fill(Bm25Index(), ["moon cat", "moon dog", "moon"])
+    assert min(search_scores(index, "moon").values()) > 0
 
 
-def overlap(texts, queries, analyzer):
+def measure_overlap(texts, queries, analyzer):
     """Return the mean share of rank_bm25's ten best that are also ours, with the same words."""
-    ours, theirs = filled(Bm25Index(analyzer=analyzer), texts), filled(RankBm25Index(analyzer=analyzer), texts)
+    ours, theirs = fill(Bm25Index(analyzer=analyzer), texts), fill(RankBm25Index(analyzer=analyzer), texts)
     shares = []
     for query in queries:
         expected = set(theirs.search(query, 10)[0].tolist())
@@ -90,7 +90,7 @@ def test_ranking_matches_rank_bm25():
     parts = [part for topic in topics.topics.values() for part in topic.split("\n\n") if len(part.split()) >= 5]
     texts = list(dict.fromkeys(parts))
     queries = [" ".join(text.split(". ")[0].split()[:12]) for text in texts[:: len(texts) // 200]][:200]
-    assert overlap(texts, queries, content_words) >= 0.9
+    assert measure_overlap(texts, queries, content_words) >= 0.9
 
 
 @pytest.mark.shared
@@ -101,47 +101,47 @@ def test_ranking_matches_rank_bm25_on_real_questions(shared, name):
         texts = [f"{passage['title']}\n{passage['text']}" for passage in map(json.loads, lines)]
     with (shared / "data" / name / "questions.jsonl").open(encoding="utf-8") as lines:
         queries = [json.loads(line)["question"] for line in lines][:200]
-    assert overlap(texts, queries, content_words) >= 0.9
-    assert 0.75 <= overlap(texts, queries, whitespace) < overlap(texts, queries, content_words)
+    assert measure_overlap(texts, queries, content_words) >= 0.9
+    assert 0.75 <= measure_overlap(texts, queries, whitespace) < measure_overlap(texts, queries, content_words)
 
 
 def test_batch_and_single_adds_make_the_same_index():
     random = np.random.default_rng(0)
     texts = [" ".join(f"w{n}" for n in random.zipf(1.3, 12) % 500) for _ in range(700)]
-    whole = filled(Bm25Index(), texts)
+    whole = fill(Bm25Index(), texts)
     parts = Bm25Index()
     for start, stop in [(0, 1), (1, 300), (300, 310), (310, 600)]:
         parts.add(np.arange(start, stop), texts[start:stop])
     for row in range(600, 700):
         parts.add(np.array([row]), [texts[row]])
     for query in texts[:50]:
-        assert answers(parts, query, 700) == answers(whole, query, 700)
+        assert search_scores(parts, query, 700) == search_scores(whole, query, 700)
 
 
 def test_removed_text_is_freed_from_memory():
-    index = filled(Bm25Index(), [f"word{i} shared" for i in range(100)])
+    index = fill(Bm25Index(), [f"word{i} shared" for i in range(100)])
     index.remove(np.arange(80))
     assert len(index._state.vocabulary) <= 1 + 20 / (1 - 0.25) + 1
     assert index._state.rows.size < 30
 
 
 def test_very_frequent_word_does_not_overflow():
-    index = filled(Bm25Index(b=0), ["moon " * 65_537, "moon " * 30_000, "moon sun", *["sun"] * 97])
+    index = fill(Bm25Index(b=0), ["moon " * 65_537, "moon " * 30_000, "moon sun", *["sun"] * 97])
     index.add(np.array([100]), ["moon " * 65_537])
-    scores = answers(index, "moon")
+    scores = search_scores(index, "moon")
     assert scores[0] >= scores[1] > scores[2]
     assert scores[100] == scores[0]
 
 
 def test_search_reads_only_postings_of_query_terms(monkeypatch):
-    index = filled(Bm25Index(), [f"word{i} shared" for i in range(1000)])
-    asked = []
+    index = fill(Bm25Index(), [f"word{i} shared" for i in range(1000)])
+    terms = []
     lookup = lexical_postings.Postings.lookup
     monkeypatch.setattr(
-        lexical_postings.Postings, "lookup", lambda self, term: asked.append(term) or lookup(self, term)
+        lexical_postings.Postings, "lookup", lambda self, term: terms.append(term) or lookup(self, term)
     )
     index.search("word5 word5 word7 unheard", 3)
-    assert sorted(asked) == sorted(index._state.vocabulary[word] for word in ("word5", "word7"))
+    assert sorted(terms) == sorted(index._state.vocabulary[word] for word in ("word5", "word7"))
 
 
 def test_score_shares_divide_by_maximum_score():
@@ -162,7 +162,7 @@ def test_score_shares_divide_by_maximum_score():
 
 
 def test_large_filter_returns_no_removed_row():
-    index = filled(Bm25Index(), ["moon"] * 6000)
+    index = fill(Bm25Index(), ["moon"] * 6000)
     index.remove(np.arange(100))
     assert index.search("moon", 1, np.arange(5000))[0].tolist() == [100]
 
@@ -173,8 +173,8 @@ def own(text):
 
 @pytest.mark.parametrize("kind", [Bm25Index, RankBm25Index])
 def test_custom_analyzer_must_be_passed_to_load(kind, tmp_path):
-    filled(kind(analyzer=own), ["a-b", "c-d", "e-f"]).save(tmp_path / "own")
-    assert list(answers(kind.load(tmp_path / "own", analyzer=own), "b")) == [0]
+    fill(kind(analyzer=own), ["a-b", "c-d", "e-f"]).save(tmp_path / "own")
+    assert list(search_scores(kind.load(tmp_path / "own", analyzer=own), "b")) == [0]
     with pytest.raises(ConfigurationError, match="custom:own"):
         kind.load(tmp_path / "own")
     with pytest.raises(IndexMismatchError, match="custom:own"):
@@ -182,11 +182,11 @@ def test_custom_analyzer_must_be_passed_to_load(kind, tmp_path):
 
 
 def test_settings_survive_save_and_load(tmp_path):
-    index = filled(Bm25Index(k1=0.9, b=0.4, analyzer=whitespace), ["Moon?", "sun moon", "\ud800 odd"])
+    index = fill(Bm25Index(k1=0.9, b=0.4, analyzer=whitespace), ["Moon?", "sun moon", "\ud800 odd"])
     index.save(tmp_path / "index")
     loaded = Bm25Index.load(tmp_path / "index")
     assert (loaded._k1, loaded._b, loaded._analyzer) == (0.9, 0.4, whitespace)
-    assert answers(loaded, "moon? \ud800") == answers(index, "moon? \ud800")
+    assert search_scores(loaded, "moon? \ud800") == search_scores(index, "moon? \ud800")
 
 
 @pytest.mark.parametrize("settings", [{"k1": -1}, {"b": 1.5}, {"k1": math.nan}])
@@ -222,12 +222,12 @@ def test_make_lexical_accepts_kind_or_index():
 def test_missing_extra_error_names_it(monkeypatch):
     real = builtins.__import__
 
-    def without(name, *args, **kwargs):
+    def import_without_extra(name, *args, **kwargs):
         if name == "rank_bm25":
             raise ImportError(name)
         return real(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(builtins, "__import__", import_without_extra)
     with pytest.raises(MissingExtraError, match=r"meve\[reference\]"):
         RankBm25Index()
 
@@ -235,7 +235,7 @@ def test_missing_extra_error_names_it(monkeypatch):
 def test_skipping_long_postings_changes_no_result(monkeypatch):
     random = np.random.default_rng(3)
     texts = [" ".join(f"w{n}" for n in np.minimum(random.zipf(1.25, 25), 3000)) for _ in range(3000)]
-    index = filled(Bm25Index(), texts)
+    index = fill(Bm25Index(), texts)
     index.remove(np.arange(0, 3000, 11))
     allowed = np.arange(0, 3000, 3)
     queries = [" ".join(random.permutation(text.split())[:6]) for text in texts[:150]]

@@ -135,7 +135,7 @@ class TestOverlap(VerifierContract):
         return OverlapVerifier()
 
 
-class Scripted:
+class ScriptedRuntime:
     """A runtime that computes logits by a function and records its batches."""
 
     def __init__(self, splitter: TextSplitter, score: Any, window: int = LENGTH) -> None:
@@ -173,7 +173,7 @@ class TestCrossEncoder:
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
     def test_long_passage_scores_as_its_best_piece(self, splitter: TextSplitter) -> None:
-        runtime = Scripted(splitter, lambda _, passage: 5.0 if "moon" in passage else -1.0)
+        runtime = ScriptedRuntime(splitter, lambda _, passage: 5.0 if "moon" in passage else -1.0)
         verifier = CrossEncoderVerifier(runtime, name="scripted")
         texts = [f"{'cat ' * n}moon {'cat ' * (100 - n)}" for n in (0, 30, 50, 100)]
         assert verifier.raw_scores("what orbits", ["cat " * 100, *texts]).tolist() == [-1.0, 5.0, 5.0, 5.0, 5.0]
@@ -181,7 +181,7 @@ class TestCrossEncoder:
         assert most + splitter.count("what orbits") + splitter.count_special(pair=True) <= LENGTH
 
     def test_pairs_are_batched_by_length(self, splitter: TextSplitter) -> None:
-        runtime = Scripted(splitter, lambda _, passage: len(passage.split()))
+        runtime = ScriptedRuntime(splitter, lambda _, passage: len(passage.split()))
         verifier = CrossEncoderVerifier(runtime, name="scripted", batch_size=2)
         passages = ["cat " * n for n in (2, 5, 1, 4, 3)]
         assert verifier.raw_scores("moon", passages).tolist() == [2, 5, 1, 4, 3]
@@ -199,7 +199,7 @@ class TestCrossEncoder:
             CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=49)
 
     def test_nan_scores_raise(self, splitter: TextSplitter) -> None:
-        verifier = CrossEncoderVerifier(Scripted(splitter, lambda *_: float("nan")), name="broken")
+        verifier = CrossEncoderVerifier(ScriptedRuntime(splitter, lambda *_: float("nan")), name="broken")
         with pytest.raises(ModelError, match="broken returned NaN or infinity for 2 of 2"):
             verifier.score("moon", ["a", "b"])
 

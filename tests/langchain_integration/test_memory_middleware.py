@@ -101,7 +101,7 @@ def test_every_decision_is_in_audit_log(memory, clock):
     clock.advance(timedelta(days=7))
     memory.maintain()
     [expiry] = memory.audit.events(record_id=record.id, action="expire")
-    assert "its time was over" in expiry.reason
+    assert "expired at" in expiry.reason
     assert memory.audit.verify().ok
 
 

@@ -24,7 +24,7 @@ from tests.langchain_integration.test_memory_middleware import (
 
 
 def test_message_summarized_before_answer_is_recorded(memory):
-    """In a turn with many tool calls; the recalled memory stays visible and is scored."""
+    """Many tool calls follow the question; the recalled memory stays visible and is scored."""
 
     @tool
     def look() -> str:

@@ -61,7 +61,7 @@ def test_missing_or_invalid_user_is_rejected(memory, nobody):
         ({"search": {"include_private": "no"}}, "include_private must be True or False"),
         ({"search": {"user_id": "bob"}}, "is set by the integration: remove it from search"),
         ({"search": {"without": []}}, "is set by the integration: remove it from search"),
-        ({"search": {"classes": ["secret"]}}, "choose one of"),
+        ({"search": {"classes": ["secret"]}}, "must be one of"),
         ({"remember": "all"}, "TurnRules"),
         ({"on_error": "hide"}, "on_error must be one of warn, raise, got 'hide'"),
         ({"token_limit": 0}, "^token_limit must be greater than or equal to 1, got 0$"),

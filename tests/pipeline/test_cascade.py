@@ -17,16 +17,16 @@ QUERY = Query(text="q", vector=np.array([1.0, 0.0], np.float32))
 
 
 class FixedScorer:
-    """Scores by id, and remembers whom it scored."""
+    """A scorer with fixed scores by id that records the scored ids."""
 
     name = "verifier"
 
     def __init__(self, **scores):
         self.scores = scores
-        self.asked = []
+        self.scored_ids = []
 
     def score(self, query, candidates):
-        self.asked += [c.id for c in candidates]
+        self.scored_ids += [c.id for c in candidates]
         return np.array([self.scores.get(c.id, 0.0) for c in candidates], dtype=np.float32)
 
 
@@ -49,7 +49,7 @@ def candidate(name, vector=None):
 
 
 def unrelated_vectors(n):
-    """n candidates at right angles to each other."""
+    """Return n candidates with orthogonal vectors."""
     return [candidate(f"c{i}", np.eye(n)[i]) for i in range(n)]
 
 
@@ -70,7 +70,7 @@ def test_candidate_below_the_least_chance_is_not_scored():
     scorer = FixedScorer(a=0.9, b=0.9, c=0.9)
     prior = FixedPrior(a=0.19, b=0.2, c=0.9)
     selection = cascade(QUERY, [candidate(i) for i in "abc"], scorer, 0.5, redundancy=0.85, prior=prior)
-    assert scorer.asked == ["c", "b"], "the likeliest first"
+    assert scorer.scored_ids == ["c", "b"], "the likeliest first"
     assert fates(selection) == (["b", "c"], {"a": "unlikely"})
     assert selection.dropped[0].candidate.score is None
 
@@ -83,7 +83,7 @@ def test_duplicate_of_a_verified_candidate_is_not_scored_in_later_batches():
     kept, dropped = fates(selection)
     assert kept == ["again", "c0"]
     assert dropped["copy"] == "duplicate_of:c0"
-    assert "copy" not in scorer.asked
+    assert "copy" not in scorer.scored_ids
 
 
 @pytest.mark.parametrize(("cosine", "is_duplicate"), [(0.84, False), (0.86, True)])

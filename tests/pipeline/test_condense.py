@@ -16,7 +16,7 @@ TEXT = "Alpha one. Beta two. Gamma three. Delta four."
 
 
 class WordScorer:
-    """A scorer that looks a sentence's first word up, per query."""
+    """A scorer that looks up the first word of a sentence per query."""
 
     name = "verifier"
 

@@ -10,7 +10,7 @@ from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
 class FixedEstimator:
-    """An estimator that says always the same, and notes what it was asked."""
+    """An estimator that returns a fixed value and records its calls."""
 
     name, threshold = "fixed", 0.6
 

@@ -23,7 +23,7 @@ def candidate(passage_id, text, score=None, verified=False):
 
 
 class WordSource:
-    """Brings whatever shares a word with the query, and notes what it was asked."""
+    """A source that returns passages sharing a word with the query and records queries."""
 
     name = "words"
 
@@ -36,7 +36,7 @@ class WordSource:
 
 
 class OverlapScorer:
-    """The share of a passage's words that the query has."""
+    """A scorer that returns the share of a passage's words found in the query."""
 
     name = "verifier"
 
@@ -151,7 +151,7 @@ def test_only_the_first_words_of_evidence_extend_the_query():
 
 
 class BridgeVerifier:
-    """A verifier that reads: relevant is what shares two words with question and evidence."""
+    """A verifier that accepts passages sharing two words with question and evidence."""
 
     name = "bridge"
 

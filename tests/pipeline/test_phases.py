@@ -20,7 +20,7 @@ def candidate(passage_id, text="x", score=None, verified=False, **more):
 
 
 class ListSource:
-    """A source that brings what it was given."""
+    """A source that returns fixed candidates."""
 
     def __init__(self, name, *candidates):
         self.name, self.candidates = name, candidates
@@ -30,7 +30,7 @@ class ListSource:
 
 
 class TableScorer:
-    """A scorer that looks scores up by id, and notes what it was asked."""
+    """A scorer with fixed scores by id that records its calls."""
 
     name = "verifier"
 
@@ -54,9 +54,9 @@ class TestRetrieve:
     def test_passage_from_two_sources_is_merged_with_both_scores(self):
         one = ListSource("dense", candidate("a", scores={"dense": 0.9}), candidate("b", scores={"dense": 0.8}))
         two = ListSource("lexical", candidate("b", scores={"lexical": 3.0}), candidate("c", scores={"lexical": 2.0}))
-        found = retrieve(QUERY, [one, two], 5)
-        assert ids(found) == ["a", "b", "c"]
-        assert found[1].scores == {"dense": 0.8, "lexical": 3.0}
+        selection = retrieve(QUERY, [one, two], 5)
+        assert ids(selection) == ["a", "b", "c"]
+        assert selection[1].scores == {"dense": 0.8, "lexical": 3.0}
 
     def test_each_source_returns_at_most_k(self):
         assert ids(retrieve(QUERY, [ListSource("dense", *map(candidate, "abc"))], 2)) == ["a", "b"]
@@ -64,9 +64,9 @@ class TestRetrieve:
     def test_merged_candidate_takes_vector_and_tokens_from_either_source(self):
         vector = np.ones(2, dtype=np.float32)
         two = ListSource("two", candidate("a", vector=vector, tokens=3))
-        found = retrieve(QUERY, [ListSource("one", candidate("a")), two], 5)
-        assert found[0].vector is vector
-        assert found[0].tokens == 3
+        selection = retrieve(QUERY, [ListSource("one", candidate("a")), two], 5)
+        assert selection[0].vector is vector
+        assert selection[0].tokens == 3
 
 
 class TestVerify:
@@ -226,8 +226,8 @@ class TestPrioritize:
 
     def test_yielding_candidate_contradicts_no_other(self):
         three = [candidate("a", 0.9), candidate("b", 0.8), candidate("c", 0.7)]
-        found = {"ba": "", "ca": "prevails", "cb": "yields"}
-        chosen = prioritize(three, vectors([1, 0], [1, 0], [1, 0]), 0.85, lambda one, other: found[one.id + other.id])
+        pairs = {"ba": "", "ca": "prevails", "cb": "yields"}
+        chosen = prioritize(three, vectors([1, 0], [1, 0], [1, 0]), 0.85, lambda one, other: pairs[one.id + other.id])
         assert reasons(chosen) == {"c": "contradicted_by:b"}
 
     def test_redundancy_ignores_vector_length(self):

@@ -31,7 +31,7 @@ def save(folder, generation):
 
 
 def die_before(step):
-    """Count every call that can change what is on disk, and die before the one whose turn it is."""
+    """Count each call that changes the disk, and kill the process before the given one."""
     left = [step]
 
     def counted(call):

@@ -24,13 +24,11 @@ class FakeStore:
     def __init__(self, passages=(), *, counts=True):
         self.passages_by_id = {p.id: p for p in passages}
         self.counts = counts
-        self.asked = []
 
     def _admits(self, passage, where):
         return where is None or where(passage.metadata)
 
     def nearest(self, query, k, where):
-        self.asked.append((query, k))
         initials = {word[0] for word in query.lower().split()}
         scored = [
             (p, float(len(initials & {word[0] for word in p.content.lower().split()})))
@@ -167,8 +165,8 @@ def test_stale_warning_comes_once_until_refresh():
     for n in range(2):
         store.passages_by_id[f"new{n}"] = passage(f"new{n}", "something new")
         with pytest.warns(StaleWarning, match=f"the {3 + n} in the keyword index") as caught:
-            told = [retriever.retrieve("blue").trace.phases[0].settings["words"] for _ in range(3)]
-        assert (len(caught), told) == (1, ["stale"] * 3)
+            settings = [retriever.retrieve("blue").trace.phases[0].settings["words"] for _ in range(3)]
+        assert (len(caught), settings) == (1, ["stale"] * 3)
         retriever.refresh()
         assert "words" not in retriever.retrieve("blue").trace.phases[0].settings
 
@@ -326,8 +324,8 @@ def test_concurrent_changes_and_queries_stay_consistent():
         thread.start()
     for thread in threads:
         thread.join()
-    found = retriever.retrieve("thread number", sources="lexical", candidates=50)
-    assert candidates(found) == {f"t{n:02}" for n in range(20)}
+    context = retriever.retrieve("thread number", sources="lexical", candidates=50)
+    assert candidates(context) == {f"t{n:02}" for n in range(20)}
 
 
 class TestSelect:

@@ -36,7 +36,7 @@ def make_components(**changed):
     return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), **changed}
 
 
-def small(**more):
+def make_retriever(**more):
     return Retriever.from_texts(
         ["The sky is blue.", "Grass is green.", "Deep water looks blue as well."],
         ids=["sky", "grass", "sea"],
@@ -51,7 +51,7 @@ def small(**more):
 def test_loaded_index_equals_the_saved_one(tmp_path, dense, lexical):
     if lexical == "rank_bm25":
         pytest.importorskip("rank_bm25")
-    retriever = small(dense=dense, lexical=lexical, config=RetrieverConfig(threshold=0.4, fallback_floor=0.0))
+    retriever = make_retriever(dense=dense, lexical=lexical, config=RetrieverConfig(threshold=0.4, fallback_floor=0.0))
     retriever.engine = replace(retriever.engine, verifier=OverlapVerifier(PlattCalibration(slope=5.0, intercept=-2.0)))
     retriever.save(tmp_path / "index", extra={"sources": {"a.md": [1, "ü"]}})
     again = Retriever.load(tmp_path / "index", **make_components(verifier=retriever.verifier))
@@ -72,7 +72,7 @@ def test_index_saved_by_an_earlier_version_opens(tmp_path):
 
 
 def test_loaded_index_can_be_changed_and_saved_without_reusing_rows(tmp_path):
-    retriever = small()
+    retriever = make_retriever()
     retriever.remove(["sea"])
     retriever.save(tmp_path / "index", extra={"kept": True})
     again = Retriever.load(tmp_path / "index", **make_components())
@@ -87,7 +87,7 @@ def test_loaded_index_can_be_changed_and_saved_without_reusing_rows(tmp_path):
 
 
 def test_removed_text_is_in_no_saved_file(tmp_path):
-    retriever = small()
+    retriever = make_retriever()
     retriever.add([Passage(id="secret", text="xyzzyplugh is the password")])
     retriever.save(tmp_path / "index")
     assert _contains_bytes(tmp_path / "index", b"xyzzyplugh")
@@ -101,8 +101,8 @@ def _contains_bytes(folder: Path, searched: bytes) -> bool:
 
 
 @contextmanager
-def saving(folder, *arguments):
-    """The child, at work; dead when this ends."""
+def save_in_child(folder, *arguments):
+    """Run the child process; kill it at the end."""
     command = [sys.executable, str(CHILD), str(folder), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -112,29 +112,29 @@ def saving(folder, *arguments):
 
 
 def load_generation(folder) -> int:
-    """Load the index, check that all of it is of one generation, and say of which."""
+    """Return the generation of the index after checking that all parts share it."""
     retriever = Retriever.load(folder, **make_components())
     generations = {p.metadata["generation"] for p in retriever.passages()}
     assert len(generations) == 1
     generation = generations.pop()
     assert len(retriever) == 20 + generation % 7
     assert retriever.extra == {"generation": generation}
-    found = retriever.retrieve(f"generation{generation}", limit=1)
-    assert found.passages[0].passage.metadata["generation"] == generation
+    context = retriever.retrieve(f"generation{generation}", limit=1)
+    assert context.passages[0].passage.metadata["generation"] == generation
     return generation
 
 
 @pytest.mark.slow
 def test_process_killed_at_any_step_of_a_save_leaves_a_whole_index(tmp_path):
     base = tmp_path / "base"
-    with saving(base, "once", 1) as child:
+    with save_in_child(base, "once", 1) as child:
         assert child.wait() == 0
     assert load_generation(base) == 1
     outcomes = []
     for step in range(1, 200):
         folder = tmp_path / f"step{step}"
         shutil.copytree(base, folder)
-        with saving(folder, "step", 2, step) as child:
+        with save_in_child(folder, "step", 2, step) as child:
             child.wait()
         outcomes.append(load_generation(folder))
         if child.returncode == 0:
@@ -154,20 +154,20 @@ def test_process_killed_at_random_moments_leaves_a_whole_index(tmp_path):
     rng = random.Random(7)
     start = 1
     for _ in range(12):
-        with saving(folder, "forever", start) as child:
-            said = [int(child.stdout.readline())]
+        with save_in_child(folder, "forever", start) as child:
+            generations = [int(child.stdout.readline())]
             time.sleep(rng.uniform(0.0, 0.15))
             os.kill(child.pid, signal.SIGKILL)
-            said += [int(line) for line in child.stdout if line.endswith("\n")]
+            generations += [int(line) for line in child.stdout if line.endswith("\n")]
         generation = load_generation(folder)
-        assert generation >= said[-1], "an acknowledged save was lost"
+        assert generation >= generations[-1], "an acknowledged save was lost"
         start = generation + 1
     assert start > 12
 
 
 def test_load_during_a_save_reads_one_whole_generation(tmp_path):
     folder = tmp_path / "index"
-    with saving(folder, "forever", 1) as child:
+    with save_in_child(folder, "forever", 1) as child:
         child.stdout.readline()
         seen = [load_generation(folder) for _ in range(40)]
     assert seen == sorted(seen)
@@ -175,7 +175,7 @@ def test_load_during_a_save_reads_one_whole_generation(tmp_path):
 
 
 def test_second_writer_of_an_index_gets_an_error(tmp_path):
-    small().save(tmp_path / "index")
+    make_retriever().save(tmp_path / "index")
     one, two = (Retriever.load(tmp_path / "index", **make_components()) for _ in range(2))
     two.add([Passage(id="two", text="second thoughts")])
     two.save(tmp_path / "index")
@@ -190,7 +190,7 @@ def test_second_writer_of_an_index_gets_an_error(tmp_path):
 
 
 def test_given_verifier_keeps_its_own_calibration(tmp_path):
-    retriever = small()
+    retriever = make_retriever()
     retriever.save(tmp_path / "index")
     own = PlattCalibration(slope=9.0, intercept=-1.0)
     again = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier(own)))
@@ -202,13 +202,13 @@ def test_custom_index_is_loaded_by_the_given_reader(tmp_path):
 
     from meve.components.lexical.bm25 import Bm25Index
 
-    def letters(text):
+    def split_letters(text):
         return list(text.lower())
 
-    small(lexical=Bm25Index(analyzer=letters)).save(tmp_path / "index")
+    make_retriever(lexical=Bm25Index(analyzer=split_letters)).save(tmp_path / "index")
     with pytest.raises(ConfigurationError, match="pass it again"):
         Retriever.load(tmp_path / "index", **make_components())
-    read = partial(Bm25Index.load, analyzer=letters)
+    read = partial(Bm25Index.load, analyzer=split_letters)
     assert len(Retriever.load(tmp_path / "index", lexical=read, **make_components())) == 3
 
 
@@ -216,7 +216,7 @@ def test_custom_index_is_loaded_by_the_given_reader(tmp_path):
 @pytest.mark.parametrize("method", ["add", "remove"])
 def test_interrupted_change_is_whole_or_undone(tmp_path, target, method):
     for when in ("before", "after"):
-        retriever = small()
+        retriever = make_retriever()
         corpus = retriever._corpus
         index = corpus.dense if target == "dense" else corpus.primary_lexical
         real = getattr(index, method)
@@ -230,16 +230,16 @@ def test_interrupted_change_is_whole_or_undone(tmp_path, target, method):
         with pytest.raises(KeyboardInterrupt):
             retriever.update(add=[Passage(id="sky", text="Clouds everywhere."), SUN], remove=["sky"])
         delattr(index, method)
-        done = "sun" in retriever
-        assert len(retriever) == 3 + done
-        assert retriever.get("sky").text == ("Clouds everywhere." if done else "The sky is blue.")
+        has_sun = "sun" in retriever
+        assert len(retriever) == 3 + has_sun
+        assert retriever.get("sky").text == ("Clouds everywhere." if has_sun else "The sky is blue.")
         folder = tmp_path / f"{target}-{method}-{when}"
         retriever.save(folder)
         for each in (retriever, Retriever.load(folder, **make_components())):
             context = each.retrieve("clouds everywhere zebra suns blue", threshold=0.2, fallback_floor=0.0)
-            found = {p.passage.text for p in context.passages}
-            assert ("Clouds everywhere." in found, "Yellow zebra suns." in found) == (done, done)
-            assert ("The sky is blue." in found) is not done
+            texts = {p.passage.text for p in context.passages}
+            assert ("Clouds everywhere." in texts, "Yellow zebra suns." in texts) == (has_sun, has_sun)
+            assert ("The sky is blue." in texts) is not has_sun
             each.update(add=[Passage(id="more", text="kite kangaroo")])
             assert each.retrieve("kite kangaroo").passages[0].passage.id == "more"
 
@@ -250,7 +250,7 @@ SUN = Passage(id="sun", text="Yellow zebra suns.")
 class TestBadIndexes:
     @pytest.fixture
     def index(self, tmp_path):
-        small().save(tmp_path / "index")
+        make_retriever().save(tmp_path / "index")
         return tmp_path / "index"
 
     def files(self, index):
@@ -349,23 +349,23 @@ class TestBadIndexes:
         (tmp_path / "thesis.txt").write_text("years of work")
         (tmp_path / "g-strings").mkdir()
         with pytest.raises(StorageError, match="other files"):
-            small().save(tmp_path)
+            make_retriever().save(tmp_path)
         (tmp_path / MANIFEST).write_text('{"mine": 1}')
         with pytest.raises(StorageError, match="other files"):
-            small().save(tmp_path)
+            make_retriever().save(tmp_path)
         assert (tmp_path / MANIFEST).read_text() == '{"mine": 1}'
         assert (tmp_path / "thesis.txt").read_text() == "years of work"
         assert (tmp_path / "g-strings").is_dir()
 
     def test_damaged_index_can_be_overwritten(self, index):
         (index / MANIFEST).write_text("{")
-        small().save(index)
+        make_retriever().save(index)
         assert len(Retriever.load(index, **make_components())) == 3
 
     def test_file_at_the_path_raises_storage_error(self, tmp_path):
         (tmp_path / "file").write_text("x")
         with pytest.raises(StorageError):
-            small().save(tmp_path / "file")
+            make_retriever().save(tmp_path / "file")
 
     def test_invalid_extra_data_keeps_the_old_index(self, index):
         retriever = Retriever.load(index, **make_components())

@@ -12,7 +12,7 @@ TOPICS = ("try", "for", "function", "comparisons", "del", "global")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """An index of six topics, saved."""
+    """Save an index of six topics."""
     passages = [
         p
         for p in read_language_reference(resolve_tokens(None).count)
@@ -26,7 +26,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def retriever(saved):
-    """Read back by the names of its models alone."""
+    """Load the index without passing its models."""
     return Retriever.load(saved)
 
 

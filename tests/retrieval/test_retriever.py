@@ -232,7 +232,7 @@ class TestWork:
 class TestSources:
     TEXTS = ("blue sky blue sky", "blue sea blue sky", "zebra facts", "blue sky birds", "trees and blue sky")
 
-    def found(self, sources, **overrides):
+    def retrieve_from(self, sources, **overrides):
         retriever = Retriever.from_texts(self.TEXTS, **make_components())
         context = retriever.retrieve(
             "blue sky zebra", sources=sources, candidates=1, mode="no_fallback", threshold=0.3, **overrides
@@ -240,7 +240,7 @@ class TestSources:
         return context.trace
 
     def test_hybrid_combines_the_candidates_of_both_sources(self):
-        brought = {s: {c.id for c in self.found(s).candidates} for s in ("dense", "lexical", "hybrid")}
+        brought = {s: {c.id for c in self.retrieve_from(s).candidates} for s in ("dense", "lexical", "hybrid")}
         assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
 
     def test_given_query_vector_is_not_embedded_again(self):
@@ -254,7 +254,7 @@ class TestSources:
             retriever.retrieve("blue sky", vector=vector[:3])
 
     def test_keyword_candidates_are_verified_and_traced(self):
-        trace = self.found("hybrid")
+        trace = self.retrieve_from("hybrid")
         assert trace.phases[0].settings["sources"] == ["dense", "lexical"]
         assert {(c.id, c.origin, c.verified) for c in trace.candidates} == {
             ("p0000000", "dense", True),
@@ -272,13 +272,13 @@ class TestSources:
 
     def test_fallback_after_keyword_search_reconsiders_rejected_candidates(self):
         retriever = Retriever.from_texts(self.TEXTS, **make_components())
-        asked = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
-        both = retriever.retrieve("blue sky zebra", sources="hybrid", **asked)
+        options = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
+        both = retriever.retrieve("blue sky zebra", sources="hybrid", **options)
         assert both.trace.phases[2].settings["source"] == "rejected"
         assert {c.id for c in both.trace.candidates} == {"p0000000", "p0000002"}
         best = max(both.trace.candidates, key=lambda c: c.scores["verifier"])
         assert [p.passage.id for p in both.passages] == [best.id]
-        one = retriever.retrieve("blue sky zebra", sources="dense", **asked)
+        one = retriever.retrieve("blue sky zebra", sources="dense", **options)
         assert one.trace.phases[2].settings["source"] == "lexical"
 
     def test_filter_may_be_a_function_that_is_called_each_time(self):
@@ -288,10 +288,10 @@ class TestSources:
             metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS],
             **make_components(),
         )
-        asked = {"where": lambda metadata: metadata["lang"] in langs, "fallback_floor": 0.0}
-        assert {c.id for c in retriever.retrieve("blue sky zebra", **asked).trace.candidates} == {"p0000002"}
+        options = {"where": lambda metadata: metadata["lang"] in langs, "fallback_floor": 0.0}
+        assert {c.id for c in retriever.retrieve("blue sky zebra", **options).trace.candidates} == {"p0000002"}
         langs.add("en")
-        assert len(retriever.retrieve("blue sky zebra", **asked).trace.candidates) == 5
+        assert len(retriever.retrieve("blue sky zebra", **options).trace.candidates) == 5
         with pytest.raises(ConfigurationError, match="KeyError: 'nothing'"):
             retriever.retrieve("blue sky", where=lambda metadata: metadata["nothing"])
 
@@ -304,8 +304,8 @@ class TestChanges:
     def test_added_passage_is_found_by_the_next_query(self, retriever):
         assert retriever.add([Passage(id="sun", text="Yellow zebra suns.")]) == ["sun"]
         assert passage_ids(retriever.retrieve("zebra suns")) == ["sun"]
-        found = retriever.retrieve("zebra suns", mode="full", candidates=1, threshold=1.0, min_verified=5)
-        assert "sun" in passage_ids(found)
+        context = retriever.retrieve("zebra suns", mode="full", candidates=1, threshold=1.0, min_verified=5)
+        assert "sun" in passage_ids(context)
 
     def test_removed_passage_is_gone_from_every_phase(self, retriever):
         retriever.remove(["sky"])
@@ -403,9 +403,9 @@ class TestChanges:
 
     def test_trace_names_verifier_and_calibration(self):
         retriever = Retriever.from_texts([SKY, GRASS], **make_components())
-        told = retriever.retrieve("blue sky").trace.phases[1].settings
-        assert told["verifier"] == "word-overlap"
-        assert told["calibration"] == summarize_calibration(OverlapVerifier().calibration.to_dict())
+        settings = retriever.retrieve("blue sky").trace.phases[1].settings
+        assert settings["verifier"] == "word-overlap"
+        assert settings["calibration"] == summarize_calibration(OverlapVerifier().calibration.to_dict())
         points = {"raw": (0.0, 1.0), "probability": (0.1, 0.9)}
         fitted = IsotonicCalibration(**points, fitted_on="mine", pairs=7, error=0.01)
         retriever.engine = replace(retriever.engine, verifier=OverlapVerifier(fitted))
@@ -415,11 +415,11 @@ class TestChanges:
         assert json.loads(json.dumps(trace.to_dict()))["phases"][1]["settings"]["calibration"] == expected
 
     def test_progress_is_reported_per_batch(self):
-        told = []
+        reports = []
         Retriever.from_texts(
-            ["a text"] * 300, **make_components(), progress=lambda done, total: told.append((done, total))
+            ["a text"] * 300, **make_components(), progress=lambda done, total: reports.append((done, total))
         )
-        assert told == [(64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
+        assert reports == [(64, 300), (128, 300), (192, 300), (256, 300), (300, 300)]
 
 
 class TestFilters:
@@ -461,10 +461,10 @@ class TestFilters:
             ["blue sky"] * 6, ids=list("abcdef"), metadatas=[{"v": v} for v in values], **make_components()
         )
 
-        def found(value):
+        def filter_by(value):
             return set(passage_ids(retriever.retrieve("blue sky", where={"v": value}, redundancy=1.0)))
 
-        assert [found(v) for v in (1, True, "1", None, "null")] == [{"a", "d"}, {"b"}, {"c"}, {"e"}, {"f"}]
+        assert [filter_by(v) for v in (1, True, "1", None, "null")] == [{"a", "d"}, {"b"}, {"c"}, {"e"}, {"f"}]
 
     @pytest.mark.parametrize(
         "where",

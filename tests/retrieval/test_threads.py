@@ -15,7 +15,7 @@ PAIRS = 40
 READERS = 16
 
 
-def half(pair, side, generation):
+def make_half(pair, side, generation):
     return Passage(
         id=f"{pair:02d}-{side}",
         text=f"pair{pair} {side} generation{generation} " + ("left leaning" if side == "left" else "right quite over"),
@@ -25,7 +25,7 @@ def half(pair, side, generation):
 
 @pytest.mark.parametrize("dense", ["flat", "hnsw"])
 def test_retrieval_never_sees_half_of_a_change(dense):
-    passages = [half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
+    passages = [make_half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
     retriever = Retriever.from_passages(
         passages, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), dense=dense
     )
@@ -59,7 +59,8 @@ def test_retrieval_never_sees_half_of_a_change(dense):
             pair = rng.randrange(PAIRS)
             sides = ("left", "right")
             retriever.update(
-                add=[half(pair, side, generation) for side in sides], remove=[f"{pair:02d}-{side}" for side in sides]
+                add=[make_half(pair, side, generation) for side in sides],
+                remove=[f"{pair:02d}-{side}" for side in sides],
             )
             oldest[pair] = generation
             time.sleep(0.005)
@@ -113,19 +114,19 @@ def test_waiting_writer_precedes_new_readers():
 
 def test_reader_may_read_again_while_a_writer_waits():
     lock = ReadWriteLock()
-    done = threading.Event()
+    finished = threading.Event()
 
     def writer() -> None:
         with lock.writing():
-            done.set()
+            finished.set()
 
     with lock.reading():
         thread = threading.Thread(target=writer)
         thread.start()
         time.sleep(0.1)
         with lock.reading():
-            assert not done.is_set()
+            assert not finished.is_set()
         with pytest.raises(RetrievalError, match="inside a retrieval"), lock.writing():
             pass
     thread.join(10)
-    assert done.is_set()
+    assert finished.is_set()

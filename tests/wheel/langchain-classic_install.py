@@ -12,10 +12,10 @@ from meve.memory import GovernedMemory
 
 for other in ("torch", "langchain", "langchain_community", "langgraph.graph", "sentence_transformers"):
     try:
-        found = importlib.util.find_spec(other)
+        spec = importlib.util.find_spec(other)
     except ModuleNotFoundError:
-        found = None
-    assert found is None, f"{other} is not part of this extra"
+        spec = None
+    assert spec is None, f"{other} is not part of this extra"
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
     mine = MeVeMemory(memory=memory, user_id="ann", session_id="monday")

@@ -29,10 +29,10 @@ for other in (
     "sentence_transformers",
 ):
     try:
-        found = importlib.util.find_spec(other)
+        spec = importlib.util.find_spec(other)
     except ModuleNotFoundError:
-        found = None
-    assert found is None, f"{other} is not part of this extra"
+        spec = None
+    assert spec is None, f"{other} is not part of this extra"
 assert "site-packages" in langchain_meve.__file__, langchain_meve.__file__
 SUN, BREAD = "Tomatoes want six to eight hours of sun a day.", "Bread is baked from flour and water."
 QUESTION = "How much sun do tomatoes want?"

@@ -56,10 +56,10 @@ with tempfile.TemporaryDirectory() as folder:
     assert run("--version").stdout.split()[-1] == meve.__version__
     (Path(folder) / "a.txt").write_text("Tomatoes want six to eight hours of sun a day.", encoding="utf-8")
     index = str(Path(folder) / "other")
-    made = run("index", str(Path(folder) / "a.txt"), "--to", index)
-    assert made.returncode == 0, made.stderr
-    asked = run("ask", "How much sun do tomatoes want?", "--index", index)
-    assert "six to eight hours" in asked.stdout, asked
+    indexing = run("index", str(Path(folder) / "a.txt"), "--to", index)
+    assert indexing.returncode == 0, indexing.stderr
+    answer = run("ask", "How much sun do tomatoes want?", "--index", index)
+    assert "six to eight hours" in answer.stdout, answer
     assert run("info", index).returncode == 0
     assert run("demo").returncode == 0
     missing = run("index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "third"), "--embedder", "minilm")

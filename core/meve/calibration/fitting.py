@@ -232,7 +232,7 @@ def _check_pairs(raw: Scores, relevant: Labels, method: Method) -> tuple[npt.NDA
     least, few = LEAST_PAIRS[method], min(int(y.sum()), int((~y).sum()))
     if x.size < least or few < LEAST_OF_A_LABEL:
         raise CalibrationError(
-            f"{x.size} pairs, {few} of the rarer label, are too few for {method!r}: label {least} or more, "
-            f"with {LEAST_OF_A_LABEL} or more of each label"
+            f"got {x.size} pairs for {method!r}, {few} of them with the rarer label: label {least} or more, "
+            f"at least {LEAST_OF_A_LABEL} of each label"
         )
     return x, y

@@ -24,7 +24,7 @@ class PlattCalibration:
     slope: float = 1.0
     intercept: float = 0.0
     fitted_on: str = ""
-    """Where the labelled pairs came from; empty for the plain sigmoid."""
+    """The origin of the labelled pairs; empty for the plain sigmoid."""
     pairs: int = 0
     """The number of labelled pairs it was fitted on."""
     error: float | None = None
@@ -66,8 +66,8 @@ class IsotonicCalibration:
         sound = x.size == p.size > 0 and np.isfinite(x).all() and np.isfinite(p).all()
         if not sound or (np.diff(x) <= 0).any() or (np.diff(p) < 0).any() or p.min() < 0 or p.max() > 1:
             raise CalibrationError(
-                f"an isotonic calibration needs rising raw scores and probabilities in [0, 1] that never fall, "
-                f"equally many, got {x.size} and {p.size}; fit it again"
+                "raw must be strictly increasing, and probability as long, in [0, 1] and never decreasing, "
+                f"got {x.size} and {p.size} values: fit the calibration again"
             )
 
     def apply(self, raw: FloatArray) -> FloatArray:

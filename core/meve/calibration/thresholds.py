@@ -123,7 +123,7 @@ def check_scores(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float
     if not np.isfinite(x).all():
         raise CalibrationError(f"{int((~np.isfinite(x)).sum())} of {x.size} scores are NaN or infinite: leave them out")
     if not np.isin(y, (0, 1)).all():
-        raise CalibrationError("labels must be True or False")
+        raise CalibrationError(f"labels must be True or False, got {y[~np.isin(y, (0, 1))][0]!r}")
     y = y.astype(np.bool_)
     if y.all() or not y.any():
         only = "no pairs" if not y.size else f"{y.size} pairs, all {'relevant' if y.all() else 'not relevant'}"

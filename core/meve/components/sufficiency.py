@@ -133,7 +133,7 @@ def fit_sufficiency(
     y = np.array([label for _, label in pairs], dtype=np.bool_)
     if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:
         raise CalibrationError(
-            f"{len(y)} contexts, {int(y.sum())} of them sufficient, are too few: label {FEWEST} or more"
+            f"got {len(y)} contexts, {int(y.sum())} of them sufficient: label {FEWEST} or more, a quarter of each kind"
         )
     try:
         from sklearn.linear_model import LogisticRegression

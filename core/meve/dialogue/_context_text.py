@@ -39,7 +39,7 @@ class ContextText:
     tokens: int
     recent: tuple[TurnPassage, ...]
     facts: tuple[Fact, ...]
-    """In the order of the dialogue."""
+    """The facts in the text, in the order of the dialogue."""
     squeezed: tuple[str, ...]
     """Ids of facts that fit by the sum of their tokens, and did not fit in the joined text."""
     query_tokens: int

@@ -38,7 +38,7 @@ def speaker_words(speakers: Iterable[str]) -> frozenset[str]:
 
 
 class NameIndex:
-    """Names and words of passages in order. It only grows, so that a reader names how many passages it knows."""
+    """Names and words of passages in order. The index only grows, so readers pass the number of passages they know."""
 
     def __init__(self, names: Sequence[NameWords] = (), words: Sequence[frozenset[str]] = ()) -> None:
         self.names: list[NameWords] = []

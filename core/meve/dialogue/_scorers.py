@@ -1,7 +1,7 @@
 """Scores of turns: by cosine, words and names together, or by recency alone.
 
-An embedder sees a shared topic, and often misses whether it is the same thing. A question of two steps names a film,
-say, and the answer is the birth of its director: only the director's name ties the two turns together.
+Embeddings match topics, not names. If a question asks for the birth of a film's director, only the director's name ties
+the turn about the film to the turn with the answer.
 """
 
 import math
@@ -25,9 +25,9 @@ NAME_WEIGHT = 0.2
 TIE_WEIGHT = 0.2
 """Share of its score that an evidence turn passes on to a turn that mentions its names."""
 EVIDENCE_TURNS = 5
-"""How many of the best turns count as evidence."""
+"""Number of best turns that count as evidence."""
 TIE_NAMES = 2
-"""How many of the first names of a turn can tie it to another: a turn is mostly about the names that it begins with."""
+"""Number of first names of a turn that can tie it to another: a turn is mostly about the names that it begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class HybridScorer:
     names_of: Callable[[Passage], NameWords]
     """Returns the names in a turn."""
     query_names: AbstractSet[str]
-    """Words of the names in the question."""
+    """The words of all names in the question."""
     speaker_words: AbstractSet[str] = frozenset()
     """Words of the speakers' names, which are ignored."""
     threshold: float

@@ -35,7 +35,7 @@ class EntityMatches:
     snapshot: DialogueSnapshot
     query_words: AbstractSet[str]
     query_names: AbstractSet[str]
-    """Words of the names in the question."""
+    """The words of all names in the question."""
     speaker_words: AbstractSet[str]
     """Words of the speakers' names, which are ignored."""
     threshold: float

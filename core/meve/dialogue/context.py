@@ -42,7 +42,7 @@ class SmallTrace(Trace):
     outside: int
     """Number of turns, or parts of long ones, outside of the windows."""
     unlisted: int
-    """Number of those inside that were not ranked, since enough others are nearer to the question, or later."""
+    """Number of turns inside, or parts of long ones, that were not ranked since enough others are nearer or later."""
     blank: int
     """Number of turns without text."""
     priorities: tuple[Priority, ...]

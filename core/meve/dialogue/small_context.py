@@ -32,7 +32,7 @@ DEFAULT_THRESHOLD = 0.30
 _REDUNDANCY = 0.95
 """Cosine above which two turns are compared word by word."""
 _SPARE = 2_048
-"""Without a threshold, how many turns are ranked beyond those that could fit."""
+"""The number of turns ranked beyond those that could fit, when there is no threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +46,13 @@ class SmallContextOptions:
     max_tokens: int = 2_048
     """Maximum tokens of the text, the question included."""
     window: int | None = DEFAULT_REACH
-    """How many turns before and after an anchor, a turn that names something, are searched; None for all turns."""
+    """Number of turns searched before and after an anchor, a turn that names something; None to search all turns."""
     threshold: float | None = DEFAULT_THRESHOLD
     """Minimum score of a turn, in [0, 1]; None to compare nothing and take the latest turns first."""
     words: bool = True
     """Whether shared words and names, not only the cosine, count for the score."""
     recent: int = 2
-    """How many of the last turns are included whatever they say, as far as they fit."""
+    """Number of last turns that are included whatever they say, as far as they fit."""
     candidates: int = 256
     """Maximum number of turns to rank, the nearest to the question."""
 
@@ -92,7 +92,7 @@ def build_small_context(
     """Return the question, the last turns, and the facts that bear on the question, under a token limit.
 
     The question is never cut. Facts are cut before the last turns, the least relevant first; of the last turns the
-    oldest is cut first. Facts are turns near one that names something; the text has them in the order of the dialogue.
+    oldest is cut first. Facts are turns near a turn that names something; the text has them in dialogue order.
 
     Args:
         dialogue: the dialogue to search.

@@ -128,7 +128,7 @@ def decode(data: bytes) -> str:
         wrong = f"byte 0x{data[cause.start]:02x} at offset {cause.start}"
         raise IngestError(f"not UTF-8: {wrong}; save it as UTF-8") from cause
     if SVG.match(text[:10_000]):
-        raise IngestError("a picture: SVG, whose text is drawing commands")
+        raise IngestError("a picture: SVG holds drawing commands, not text")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 

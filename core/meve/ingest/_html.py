@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
-"""Elements without text of the document."""
+"""Elements whose text isn't part of the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

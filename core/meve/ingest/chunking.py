@@ -11,8 +11,7 @@ from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
 
 CHARS_PER_TOKEN = 20
-"""A token is counted for at least every so many characters, since WordPiece counts a very long word as one token and
-blanks as none.
+"""Characters that count as at least one token, since WordPiece counts a very long word as one and blanks as none.
 """
 TITLE_TOKENS = 40
 """Outer headings are dropped from a title that exceeds this many tokens."""
@@ -126,7 +125,7 @@ class Chunker:
 
 
 def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[Heading, ...], int]:
-    """Return the headings above all of text[start:end], and where its body begins after leading headings."""
+    """Return the headings above all of text[start:end], and the offset of its body after leading headings."""
     inside = outline.between(start, end)
     lead = start
     for heading in inside:

@@ -28,7 +28,7 @@ class IngestReport:
     root: str
     """The folder, absolute."""
     read: tuple[str, ...]
-    """New or changed files, which were read."""
+    """The new or changed files, which were read."""
     unchanged: int
     """The number of files that haven't changed since the last run."""
     removed: tuple[str, ...]
@@ -82,7 +82,7 @@ class Record:
     root: str
     """The folder or file that was indexed, absolute; empty if there was no run."""
     settings: Mapping[str, Any]
-    """How passages were split."""
+    """The settings of the splitting."""
     sources: Mapping[str, SourceRecord]
 
     def to_extra(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Define what retrieval tools tell a language model."""
+"""Define the texts that retrieval tools show to a language model."""
 
 NO_RESULT_MESSAGE = "Nothing that was found answers this. Say so rather than guess."
 """The result of a tool call without a qualified passage."""

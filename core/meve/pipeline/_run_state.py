@@ -12,17 +12,17 @@ from meve.types import Candidate, Dropped, Query
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What the phases of one retrieval read and change."""
+    """The state that the phases of one retrieval read and change."""
 
     query: Query
     config: RetrieverConfig
     trace: TraceBuilder
     candidates: list[Candidate] = field(default_factory=list)
-    """What the last phase kept, in its order."""
+    """The candidates that the last phase kept, in its order."""
     judged: dict[str, Candidate] = field(default_factory=dict)
     """Every candidate with a score, by id, whether it was accepted or not."""
     unscored: list[Dropped] = field(default_factory=list)
-    """What phase 2 dropped without a score."""
+    """The candidates that phase 2 dropped without a score."""
 
     def includes(self, phase: str) -> bool:
         """Return whether the mode runs this phase."""

@@ -10,7 +10,7 @@ from meve.types import Candidate, Dropped, Selection
 
 
 class PhaseResult:
-    """The selection that a running phase makes."""
+    """The result of a running phase."""
 
     def __init__(self) -> None:
         self.selection = Selection(kept=())

@@ -22,10 +22,10 @@ PHASES: Mapping[Mode, tuple[str, ...]] = {
 """The phases that each mode runs; `follow` and `condense` only where `hops` and `packing` ask for them."""
 
 Sources = Literal["dense", "lexical", "hybrid"]
-"""Where candidates come from: vectors, keywords, or both with as many from each."""
+"""The sources of candidates: vectors, keywords, or both; both give as many candidates each."""
 
 Packing = Literal["passages", "sentences"]
-"""What is packed: whole passages, or the title and the evidence sentences of each."""
+"""The unit of packing: whole passages, or the title and the evidence sentences of each."""
 
 
 class Overrides(TypedDict, total=False):
@@ -81,14 +81,15 @@ class RetrieverConfig:
     """Phase 2: score every candidate. False skips duplicates of verified candidates, and those that a prior predicts to
     fail; the trace names them."""
     hops: int = 1
-    """Phase 2: how many searches in all. From 2 on, the sources are searched again with the question and verified
-    passages together: for questions that need several passages."""
+    """Phase 2: the number of searches in all. From 2 on, the sources are searched again with the question and verified
+    passages together: for questions that need several passages.
+    """
     evidence: int = 2
-    """Phase 2: how many verified passages a further hop extends, the best first, each by itself."""
+    """Phase 2: the number of verified passages, best first, that each extend the query of a further hop."""
     evidence_words: int = 60
-    """Phase 2: how many words of such a passage follow the question."""
+    """Phase 2: the number of words of such a passage that follow the question."""
     follow_k: int = 10
-    """Phase 2: the most candidates per source and such passage."""
+    """Phase 2: the most candidates per source and extended query of a further hop."""
     min_verified: int = 3
     """Phase 3: the fallback runs with fewer verified candidates than this (N_min)."""
     fallback_k: int = 5
@@ -107,7 +108,7 @@ class RetrieverConfig:
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
     mode: Mode = "full"
     separator: str = "\n\n"
-    """Phase 5: separates passages; its tokens count."""
+    """Phase 5: the text between passages; its tokens count."""
     citations: bool = False
     """Phase 5: put [1], [2], … before the passages; their tokens count."""
     tokens: str | None = None
@@ -207,7 +208,7 @@ def check_option_names(names: Iterable[str], known: Collection[str] = (), of: st
     Args:
         names: the given names.
         known: the valid names; those of `RetrieverConfig` if empty.
-        of: what has these options, for the message.
+        of: the owner of these options, for the message.
 
     Raises:
         ConfigurationError: an unknown name.

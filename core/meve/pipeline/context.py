@@ -21,7 +21,7 @@ class Context:
     """Whether the context suffices for an answer, by the estimate; without one, whether a passage is verified.
     If False, an application should abstain."""
     sufficiency: float | None
-    """The estimated probability of that, in [0, 1]; None without an estimator."""
+    """The estimated probability that the context suffices, in [0, 1]; None without an estimator."""
     passages: tuple[ContextPassage, ...]
     trace: Trace
 

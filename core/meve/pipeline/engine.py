@@ -37,7 +37,7 @@ class EngineOptions(TypedDict, total=False):
     """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
     the cross-encoder that ships and needs no torch."""
     tokens: TokenCounterLike | None
-    """What counts tokens; by default what `config` names, else BERT's WordPiece, which ships."""
+    """The token counter; by default the one that `config` names, else BERT's WordPiece, which ships."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +59,7 @@ class Engine:
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
     prior: Prior | None = None
-    """Predicts hopeless candidates, for `exact=False`; by default the one fitted to the models that ship."""
+    """Predicts which candidates will fail, for `exact=False`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
     _counters: TokenCounters = field(init=False, repr=False)
@@ -85,7 +85,7 @@ class Engine:
             query: the question.
             passages: of passages with the same id, the first counts. Equal scores keep their order.
             config: replaces the engine's own for this call.
-            fallback: the source that phase 3 asks if too few are verified; None for none.
+            fallback: the source that phase 3 searches if too few passages are verified; None for none.
             observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
 
@@ -135,8 +135,8 @@ class Engine:
         Args:
             query: the question, with its vector if that is known.
             settings: from `resolve_config`.
-            sources: asked by phase 1, the most trusted first.
-            fallback: asked by phase 3; None for none.
+            sources: searched by phase 1, the most trusted first.
+            fallback: searched by phase 3; None for none.
             notes: further facts about the sources, for the trace.
             observer: called when a phase begins and ends.
 

@@ -55,9 +55,9 @@ class Pipeline:
     embedder: Embedder | None = None
     """Embeds the query and the passages that come without a vector."""
     estimator: Estimator | None = None
-    """Estimates whether the context suffices; without it, any verified passage does."""
+    """Estimates whether the context suffices; without an estimator, any verified passage suffices."""
     prior: Prior | None = None
-    """Predicts hopeless candidates, for `exact=False`."""
+    """Predicts which candidates will fail, for `exact=False`."""
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None to treat similar passages as the same."""
     already_shown: Callable[[Passage], bool] | None = None
@@ -333,7 +333,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class _WithVectors:
-    """A source whose candidates all have vectors, stored or made here."""
+    """A source whose candidates all have vectors, stored or embedded here."""
 
     inner: Source
     pipeline: Pipeline

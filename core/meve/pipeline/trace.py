@@ -39,7 +39,7 @@ class CandidateTrace:
     verified: bool
     fate: Literal["kept", "dropped"]
     phase: str
-    """The phase that decided."""
+    """The phase that kept or dropped the candidate."""
     reason: str
     """Why it was dropped; for a kept candidate `verified`, `fallback` or `unverified`."""
     tokens: int | None

@@ -1,1 +1,1 @@
-"""Five-phase retrieval over a corpus of your own (`retriever`) or over a store that others keep (`external_store`)."""
+"""Five-phase retrieval over a corpus of your own (`retriever`) or over an external store (`external_store`)."""

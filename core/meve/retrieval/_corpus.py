@@ -1,4 +1,4 @@
-"""Keep passages, their vectors, keyword index and token counts consistent: what a retriever searches."""
+"""Keep a retriever's passages, vectors, keyword index and token counts consistent."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -227,7 +227,7 @@ class Corpus:
         """Return the passage of that id.
 
         Raises:
-            UnknownIdError: there is none.
+            UnknownIdError: no passage has that id.
         """
         row = self.rows.get(passage_id)
         if row is None:
@@ -254,7 +254,7 @@ class Corpus:
 
     @contextmanager
     def reading(self) -> Iterator["Corpus"]:
-        """Hold one unchanging state for a while."""
+        """Lock the corpus against changes while the block runs."""
         with self.lock.reading():
             yield self
 

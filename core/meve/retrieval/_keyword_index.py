@@ -42,7 +42,7 @@ class KeywordIndex:
         """Replace the index by one of the listed passages; changes made meanwhile are applied to it too.
 
         Returns:
-            How many passages are known now.
+            The number of known passages.
         """
         with self._rebuilding:
             with self._lock.writing():
@@ -84,14 +84,14 @@ class KeywordIndex:
                 self._unknown |= unknown
 
     def is_stale(self, size: int | None) -> bool:
-        """Return whether a store of that size differs from the index; never during an announced update."""
+        """Return whether a store of that size differs from the index; always False inside `updating`."""
         if not self.is_built or self._updates:
             return False
         return bool(self._unknown) or (size is not None and size != len(self))
 
     @contextmanager
     def updating(self) -> Iterator[None]:
-        """Announce that store and index are about to change together."""
+        """Suspend `is_stale` while the store and this index change together."""
         with self._lock.writing():
             self._updates += 1
         try:

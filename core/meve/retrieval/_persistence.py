@@ -156,7 +156,7 @@ def load_engine(
     verifier: Verifier | str | None = None,
     tokens: TokenCounterLike | None = None,
 ) -> Engine:
-    """Build the engine that an index was saved with, except for what is given.
+    """Build the engine that an index was saved with, except for the given components.
 
     Raises:
         IndexMismatchError: an embedder that makes other vectors, or a tokenizer of another name.

@@ -1,4 +1,4 @@
-"""Retrieve verified context from a store that others keep, such as a vector database."""
+"""Retrieve verified context from an external store, such as a vector database."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ GROWTH = 4
 
 
 class ExternalStore(Protocol):
-    """A store of passages that others keep. Filters are in its own language.
+    """A store of passages outside MeVe. Filters are in the store's own language.
 
     Passages may come without text; they are never retrieved.
     """
@@ -52,12 +52,12 @@ class ExternalStore(Protocol):
         ...
 
     def size(self) -> int | None:
-        """Return how many passages it holds; None if that is costly to count."""
+        """Return the number of passages in the store; None if counting is costly."""
         ...
 
 
 class StoreRetriever:
-    """Verified retrieval from a store that others keep. Threads may share one.
+    """Verified retrieval from an external store. Threads may share one retriever.
 
     Phase 1 searches the store by similarity, and a keyword index that is kept here. Deleted or filtered passages are
     never returned. Passages that others add are found by similarity at once, and by keywords after `refresh`. Until
@@ -86,7 +86,7 @@ class StoreRetriever:
         Args:
             store: holds the passages.
             passages: all passages, for a store that can't list them; None to list them.
-            words: whether to list them and build the keyword index.
+            words: whether to build the keyword index.
             options: components and settings. The embedder only detects duplicates; the store keeps its own.
 
         Raises:
@@ -118,7 +118,7 @@ class StoreRetriever:
         """Rebuild the keyword index from all passages of the store. Queries meanwhile use the old one.
 
         Returns:
-            How many passages.
+            The number of indexed passages.
 
         Raises:
             ConfigurationError: the store can't list its passages.

@@ -33,9 +33,9 @@ class RetrieverOptions(EngineOptions, total=False):
     """The keyword arguments that choose a retriever's components and indexes."""
 
     dense: DenseIndex | DenseKind
-    """A dense index, or a kind of FAISS index; by default `auto`, which goes by how many passages come first."""
+    """A dense index, or the kind of a FAISS index; by default `auto`, chosen by the number of first passages."""
     lexical: LexicalIndex | LexicalKind | None
-    """A keyword index, or a kind of one; by default what `config` names, else `bm25`."""
+    """A keyword index or its kind; by default the kind that `config` names, else `bm25`."""
 
 
 class Retriever:
@@ -242,7 +242,7 @@ class Retriever:
         """Return the passage of that id.
 
         Raises:
-            UnknownIdError: there is none.
+            UnknownIdError: no passage has that id.
         """
         with self._corpus.reading() as corpus:
             return corpus.get(passage_id)
@@ -318,20 +318,20 @@ class Retriever:
         lexical: Callable[[Path], LexicalIndex] | None = None,
         **options: Unpack[EngineOptions],
     ) -> Self:
-        """Read an index from disk, with the models that it was made with.
+        """Read an index from disk, with the models that it was saved with.
 
         Args:
             path: the folder.
             dense: reads the file of a dense index of your own, such as `MyIndex.load`.
             lexical: reads the file of a keyword index of your own; for your own analyzer,
                 `partial(Bm25Index.load, analyzer=mine)`.
-            options: components of your own, or others than the index was made with. The embedder must make the same
+            options: components of your own, or others than the saved ones. The embedder must make the same
                 vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
                 saved threshold stays unless `config` gives another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
-            ModelError: a model that it was made with isn't available.
+            ModelError: a saved model isn't available.
         """
         path = _resolved(path)
         saved = load_corpus(

@@ -1,6 +1,6 @@
 """Contract suites for your own embedders, verifiers, indexes, counters, detectors and stores; fakes for your tests.
 
-Inherit the suite of a part, override its fixture, and pytest runs the rules. The suites need pytest and hypothesis:
+Inherit the suite of a component, override its fixture, and run pytest. The suites need pytest and hypothesis:
 pip install 'meve[testing]'
 """
 

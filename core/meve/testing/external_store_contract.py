@@ -77,11 +77,11 @@ class StoreContract:
     can_list = True
     """Whether the store can list and count its passages."""
     can_filter_ids = True
-    """Whether the store can tell which of given ids match a filter; otherwise it must return none."""
+    """Whether the store can select the given ids that match a filter; otherwise it must return none."""
     accepts_blank_text = True
     """Whether the store accepts passages without text."""
     keeps_ids_after_removals = True
-    """Whether passages added after a removal leave existing ones alone."""
+    """Whether passages added after a removal leave existing passages unchanged."""
 
     @pytest.fixture
     def attach(self) -> AttachStore:

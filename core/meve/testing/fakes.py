@@ -115,7 +115,7 @@ class FakeClock:
 
 @dataclass
 class Calls:
-    """The recorded calls of a counting part, in order."""
+    """The recorded calls of a counting component, in order."""
 
     queries: list[str] = field(default_factory=list)
     passages: list[str] = field(default_factory=list)

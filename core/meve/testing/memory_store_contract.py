@@ -1,4 +1,4 @@
-"""The contract of memory back ends: inherit the tests, give the fixture, and pytest runs them.
+"""The contract of memory stores. Inherit `MemoryStoreContract`, override `opened`, and run pytest.
 
 class TestMine(MemoryStoreContract):
     @pytest.fixture
@@ -30,7 +30,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
 
 OpenStore: TypeAlias = Callable[[], MemoryStore]
-"""Opens the back end of this test, the same one each time."""
+"""A function that opens the store of this test, the same one each time."""
 
 
 def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
@@ -87,11 +87,11 @@ def ids_of(records: list[StoredRecord]) -> list[str]:
 
 
 class MemoryStoreContract:
-    """The contract. It runs a back end under `RecordStore`, as a memory does."""
+    """The rules of `meve.memory.stores.protocol`. A store is tested under `RecordStore`, as a memory uses it."""
 
     @pytest.fixture
     def opened(self) -> OpenStore:
-        """Open the back end; each test has one of its own."""
+        """Return a function that opens the store; each test has its own."""
         raise NotImplementedError("give a fixture `opened` that returns a function without arguments")
 
     @pytest.fixture

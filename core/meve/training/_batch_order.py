@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 MEGA = 50
-"""This many batches are sorted by length together, which saves padding and still mixes the pairs."""
+"""The number of batches sorted by length together, which saves padding and still mixes the pairs."""
 
 
 def order_batches(lengths: Sequence[int], *, batch_size: int, epochs: int, seed: int) -> list[int]:

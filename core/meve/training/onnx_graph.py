@@ -130,28 +130,36 @@ def split_outliers(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
     parted: set[str] = set()
 
     def split_product(node: Any) -> list[Any]:  # noqa: ANN401
-        read, made, weight = node.input[0], node.output[0], stored[node.input[1]]
+        input_name, output_name, weight = node.input[0], node.output[0], stored[node.input[1]]
         values = numpy_helper.to_array(weight).astype(np.float32)
-        few = np.sort(np.argsort(-largest[read])[:APART])
+        few = np.sort(np.argsort(-largest[input_name])[:APART])
         before = []
-        if read not in parted:
-            parted.add(read)
+        if input_name not in parted:
+            parted.add(input_name)
             rest = np.ones(len(values), np.float32)
             rest[few] = 0
-            graph.initializer.append(numpy_helper.from_array(rest, f"{read}_is_rest"))
-            graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{read}_are_few"))
+            graph.initializer.append(numpy_helper.from_array(rest, f"{input_name}_is_rest"))
+            graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{input_name}_are_few"))
             before = [
-                helper.make_node("Mul", [read, f"{read}_is_rest"], [f"{read}_rest"], name=f"{read}_rest"),
-                helper.make_node("Gather", [read, f"{read}_are_few"], [f"{read}_few"], name=f"{EXACT}{read}", axis=-1),
+                helper.make_node(
+                    "Mul", [input_name, f"{input_name}_is_rest"], [f"{input_name}_rest"], name=f"{input_name}_rest"
+                ),
+                helper.make_node(
+                    "Gather",
+                    [input_name, f"{input_name}_are_few"],
+                    [f"{input_name}_few"],
+                    name=f"{EXACT}{input_name}",
+                    axis=-1,
+                ),
             ]
         graph.initializer.append(numpy_helper.from_array(values[few], f"{weight.name}_few"))
         values = values.copy()
         values[few] = 0
         weight.CopyFrom(numpy_helper.from_array(values, weight.name))
-        node.input[0], node.output[0] = f"{read}_rest", f"{made}_rest"
-        few_in = [f"{read}_few", f"{weight.name}_few"]
-        exact = helper.make_node("MatMul", few_in, [f"{made}_few"], name=f"{EXACT}{made}")
-        both = helper.make_node("Add", [*node.output, *exact.output], [made], name=f"{made}_sum")
+        node.input[0], node.output[0] = f"{input_name}_rest", f"{output_name}_rest"
+        few_in = [f"{input_name}_few", f"{weight.name}_few"]
+        exact = helper.make_node("MatMul", few_in, [f"{output_name}_few"], name=f"{EXACT}{output_name}")
+        both = helper.make_node("Add", [*node.output, *exact.output], [output_name], name=f"{output_name}_sum")
         return [*before, node, exact, both]
 
     _each_product(graph, split_product)
@@ -169,21 +177,25 @@ def scale_tokens(model: Any) -> None:  # noqa: ANN401
     scaled: set[str] = set()
 
     def scale_product(node: Any) -> list[Any]:  # noqa: ANN401
-        read, made = node.input[0], node.output[0]
+        input_name, output_name = node.input[0], node.output[0]
         before = []
-        if read not in scaled:
-            scaled.add(read)
-            top = f"{read}_top"
+        if input_name not in scaled:
+            scaled.add(input_name)
+            top = f"{input_name}_top"
             before = [
-                helper.make_node("Abs", [read], [f"{read}_size"], name=f"{read}_size"),
+                helper.make_node("Abs", [input_name], [f"{input_name}_size"], name=f"{input_name}_size"),
                 helper.make_node(
-                    "ReduceMax", [f"{read}_size"], [f"{top}most"], name=f"{top}most", axes=[-1], keepdims=1
+                    "ReduceMax", [f"{input_name}_size"], [f"{top}most"], name=f"{top}most", axes=[-1], keepdims=1
                 ),
                 helper.make_node("Max", [f"{top}most", "meve_least"], [top], name=top),  # a token may be all zeros
-                helper.make_node("Div", [read, top], [f"{read}_scaled"], name=f"{read}_scaled"),
+                helper.make_node("Div", [input_name, top], [f"{input_name}_scaled"], name=f"{input_name}_scaled"),
             ]
-        node.input[0], node.output[0] = f"{read}_scaled", f"{made}_scaled"
-        return [*before, node, helper.make_node("Mul", [*node.output, f"{read}_top"], [made], name=f"{made}_whole")]
+        node.input[0], node.output[0] = f"{input_name}_scaled", f"{output_name}_scaled"
+        return [
+            *before,
+            node,
+            helper.make_node("Mul", [*node.output, f"{input_name}_top"], [output_name], name=f"{output_name}_whole"),
+        ]
 
     _each_product(graph, scale_product)
 

@@ -232,8 +232,7 @@ def _claim_folder(to: Path, base: str | Path, pairs: Sequence[LabelledPair], con
         other = [key for key in other if key != "save_every"]
         if other:
             raise TrainingError(
-                f"{to} holds a training with another {', '.join(other)}: give the same again to resume it, or "
-                "another folder"
+                f"{to} holds a training with another {', '.join(other)}: use the same to resume it, or another folder"
             )
         return
     to.mkdir(parents=True, exist_ok=True)

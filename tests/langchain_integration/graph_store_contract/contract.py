@@ -33,7 +33,7 @@ class GraphStoreContract(
     root: ClassVar[tuple[Any, ...]] = ()
     """The first labels of every namespace, for a store that demands them."""
     modes: ClassVar[tuple[str, ...]] = ("sync", "async")
-    """Which methods are tested; a store may have only one kind."""
+    """The kinds of methods that are tested; a store may have only one."""
     searches: ClassVar[bool] = True
     """Whether the store searches by vectors."""
     fails: ClassVar[Mapping[str, str]] = {}

@@ -31,8 +31,8 @@ class FlatIndex(FaissIndex):
 
     def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:  # noqa: ARG002
         parameters = faiss.SearchParameters(sel=build_selector(mask))
-        scores, found = self._index.search(query[None], k + 1, params=parameters)
-        positions: Positions = found[0]
+        scores, neighbours = self._index.search(query[None], k + 1, params=parameters)
+        positions: Positions = neighbours[0]
         # Of ties at the cut-off FAISS keeps the first it met, so the caller compares all vectors then.
         largest = float(np.linalg.norm(query) * np.linalg.norm(self._get_vectors(positions), axis=1).max())
         tied = float(scores[0, k - 1] - scores[0, k]) <= _CLOSE * largest

@@ -48,8 +48,8 @@ class HnswIndex(FaissIndex):
     def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:
         width = max(self._ef_search, k)
         parameters = faiss.SearchParametersHNSW(efSearch=int(width / share), sel=build_selector(mask))
-        _, found = self._index.search(query[None], k, params=parameters)
-        positions: Positions = found[0]
+        _, neighbours = self._index.search(query[None], k, params=parameters)
+        positions: Positions = neighbours[0]
         return positions[positions >= 0]
 
     def _flat_index(self) -> Any:  # noqa: ANN401 - FAISS has no types

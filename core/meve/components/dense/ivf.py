@@ -12,13 +12,13 @@ from meve.types import FloatArray
 POINTS_PER_LIST = 39
 """The minimum number of training vectors per list; FAISS warns below it."""
 TRAIN_FROM = 10_000
-"""With an automatic number of lists, the index is first trained at this many vectors …"""
+"""With an automatic number of lists, the number of vectors at which the index is first trained."""
 TRAIN_AGAIN = 4
-"""… and again each time it has grown by this factor."""
+"""The growth since the last training at which the index is trained again."""
 SAMPLE_PER_LIST = 48
 """Training vectors per list. FAISS's default of 256 takes half an hour for a million vectors."""
 ROUNDS = 10
-"""Iterations of k-means, kept low for the same reason; FAISS's default is 25."""
+"""Iterations of k-means, few because training is slow; FAISS's default is 25."""
 
 
 class IvfIndex(FaissIndex):
@@ -82,8 +82,8 @@ class IvfIndex(FaissIndex):
         lists: int = self._index.nlist
         probes = min(lists, math.ceil((self._probes or max(8, lists // 16)) / share))
         parameters = faiss.SearchParametersIVF(nprobe=probes, sel=build_selector(mask))
-        _, found = self._index.search(query[None], k, params=parameters)
-        positions: Positions = found[0]
+        _, neighbours = self._index.search(query[None], k, params=parameters)
+        positions: Positions = neighbours[0]
         return positions[positions >= 0]
 
     def _get_vectors(self, positions: Positions) -> FloatArray:

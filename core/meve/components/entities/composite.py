@@ -26,8 +26,10 @@ class CompositeEntities:
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the entities of each text, in the order given."""
-        found = [detector.detect(texts) for detector in self.detectors]
-        return [remove_overlaps([entity for mine in each for entity in mine]) for each in zip(*found, strict=True)]
+        entity_lists = [detector.detect(texts) for detector in self.detectors]
+        return [
+            remove_overlaps([entity for mine in each for entity in mine]) for each in zip(*entity_lists, strict=True)
+        ]
 
 
 def remove_overlaps(entities: Sequence[Entity]) -> tuple[Entity, ...]:

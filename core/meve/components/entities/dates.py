@@ -43,10 +43,10 @@ class DateEntities:
             return [self._detect_one(text) for text in texts]
 
     def _detect_one(self, text: str) -> tuple[Entity, ...]:
-        found = self._search(text, languages=self._languages) if text.strip() else None
+        matches = self._search(text, languages=self._languages) if text.strip() else None
         entities: list[Entity] = []
         at = 0
-        for phrase, _ in found or ():
+        for phrase, _ in matches or ():
             start = text.find(phrase, at)
             if start >= 0 and _is_certain(phrase):
                 entities.append(Entity(kind="date", text=phrase, start=start))

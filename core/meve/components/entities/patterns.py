@@ -80,7 +80,7 @@ _SELF_REPORT = re.compile(
     """
 )  # fmt: skip
 _NEAR = 40
-"""How many characters before a name are searched for the beginning of its sentence."""
+"""Number of characters before a name that are searched for the beginning of its sentence."""
 
 
 class PatternEntities:
@@ -120,8 +120,8 @@ class PatternEntities:
         for quoted in _QUOTED.finditer(text):
             if quoted[1][:1].isupper():
                 yield Entity(kind="name", text=quoted[1], start=quoted.start(1))
-        for found in _NAME.finditer(text):
-            yield from _trim_name(found, text)
+        for match in _NAME.finditer(text):
+            yield from _trim_name(match, text)
         for match in _SELF_REPORT.finditer(text):
             what = " ".join(takewhile(lambda word: word.casefold() not in _COMMON, match["what"].split(" ")))
             if what:
@@ -129,14 +129,14 @@ class PatternEntities:
 
 
 def _match_entities(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Entity]:
-    for found in pattern.finditer(text):
-        yield Entity(kind=kind, text=found[0], start=found.start())
+    for match in pattern.finditer(text):
+        yield Entity(kind=kind, text=match[0], start=match.start())
 
 
-def _trim_name(found: re.Match[str], text: str) -> Iterator[Entity]:
+def _trim_name(match: re.Match[str], text: str) -> Iterator[Entity]:
     """Yield the name in a run of capitalised words, without common words at its ends; at most one."""
-    words = list(re.finditer(r"\S+", found[0]))
-    begins = bool(_BEGINS.search(text[max(0, found.start() - _NEAR) : found.start()])) or not found.start()
+    words = list(re.finditer(r"\S+", match[0]))
+    begins = bool(_BEGINS.search(text[max(0, match.start() - _NEAR) : match.start()])) or not match.start()
     while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):
         words, begins = words[1:], False
     while words and not _capital(words[-1][0]):
@@ -144,9 +144,9 @@ def _trim_name(found: re.Match[str], text: str) -> Iterator[Entity]:
     if not words or not any(_capital(word[0]) for word in words) or (begins and len(words) == 1):
         return
     start, end = words[0].start(), words[-1].end()
-    name = found[0][start:end].rstrip(".'’-")
+    name = match[0][start:end].rstrip(".'’-")
     if len(name) > 1:
-        yield Entity(kind="name", text=name, start=found.start() + start)
+        yield Entity(kind="name", text=name, start=match.start() + start)
 
 
 def _capital(word: str) -> bool:

@@ -23,11 +23,11 @@ class Block:
     terms: Ints
     """The terms that occur, ascending, shape (t,)."""
     starts: npt.NDArray[np.int64]
-    """Where the postings of each term begin, and the end of the last, shape (t + 1,)."""
+    """The index of each term's first posting, and the end of the last, shape (t + 1,)."""
     positions: Ints
-    """Shape (p,)."""
+    """The position of each posting's text, shape (p,)."""
     counts: Counts
-    """How often the term occurs there, shape (p,)."""
+    """The number of occurrences of the term at each position, shape (p,)."""
 
     @classmethod
     def from_words(cls, terms: Ints, positions: Ints) -> Self:

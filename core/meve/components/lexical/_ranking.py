@@ -24,11 +24,11 @@ class QueryTerm:
     """One term of a query, with its postings in live texts."""
 
     weight: float
-    """Its IDF times its number of occurrences in the query."""
+    """The term's IDF times its number of occurrences in the query."""
     positions: Ints
-    """The positions where it occurs, ascending, shape (n,)."""
+    """The positions of texts with the term, ascending, shape (n,)."""
     counts: Counts
-    """How often it occurs there, shape (n,)."""
+    """The number of occurrences at each position, shape (n,)."""
 
     def scores(self, norms: Scores, k1: float, chosen: npt.NDArray[np.intp] | slice = slice(None)) -> Scores:
         """Return the BM25 contribution to the chosen postings: weight · tf (k1 + 1) / (tf + norm)."""
@@ -67,11 +67,11 @@ def rank_texts(
     for n, term in enumerate(terms):
         if parts and len(term.positions) > _LONG * read:
             rest = sum(other.max_score(least, k1) for other in terms[n:])
-            found = _allowed(*sum_scores(parts, len(norms)), mask)
-            if len(found[0]) >= k:
-                cut_off = float(np.partition(found[1], -k)[-k]) * (1.0 - _CLOSE)
+            ranked = _allowed(*sum_scores(parts, len(norms)), mask)
+            if len(ranked[0]) >= k:
+                cut_off = float(np.partition(ranked[1], -k)[-k]) * (1.0 - _CLOSE)
                 if cut_off > rest:
-                    return _completed(*found, terms[n:], cut_off - rest, norms, k1)
+                    return _completed(*ranked, terms[n:], cut_off - rest, norms, k1)
         parts.append((term.positions, term.scores(norms, k1)))
         read += len(term.positions)
     return _allowed(*sum_scores(parts, len(norms)), mask)
@@ -106,8 +106,8 @@ def sum_scores(parts: Sequence[tuple[Ints, Scores]], size: int) -> tuple[Ints, S
         totals = np.zeros(size, dtype=np.float64)
         for positions, scores in parts:
             totals[positions] += scores
-        found = np.flatnonzero(totals).astype(np.int32)
-        return found, totals[found]
+        positions = np.flatnonzero(totals).astype(np.int32)
+        return positions, totals[positions]
     positions = np.concatenate([p for p, _ in parts])
     order = positions.argsort(kind="stable")  # a merge of ascending runs
     positions = positions[order]

@@ -41,10 +41,12 @@ def words(text: str) -> list[str]:
     ["don't", 'use', 'c++', '3.11', 'well', 'known', 'state']
     """
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
+        tokens = _ASCII_WORD.findall(text.lower())
     else:
-        found = _WORD.findall(unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold())
-    return [word[:-2] if word.endswith("'s") else word for word in found] if "'s" in text or "\u2019" in text else found
+        tokens = _WORD.findall(unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold())
+    return (
+        [word[:-2] if word.endswith("'s") else word for word in tokens] if "'s" in text or "\u2019" in text else tokens
+    )
 
 
 def content_words(text: str) -> list[str]:

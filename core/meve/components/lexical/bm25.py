@@ -208,7 +208,7 @@ class Bm25Index:
         """Return the query's distinct terms found in live texts, and the number of query words found in none."""
         state = self._state
         query_words = Counter(self._analyzer(text))
-        found: list[tuple[int, Ints, Counts]] = []
+        term_postings: list[tuple[int, Ints, Counts]] = []
         for word, times in query_words.items():
             term = state.vocabulary.get(word)
             if term is None:
@@ -218,13 +218,13 @@ class Bm25Index:
                 stay = state.rows.alive[positions]
                 positions, counts = positions[stay], counts[stay]
             if len(positions):
-                found.append((times, positions, counts))
-        idf = bm25_idf(np.array([len(positions) for _, positions, _ in found]), len(self)).tolist()
+                term_postings.append((times, positions, counts))
+        idf = bm25_idf(np.array([len(positions) for _, positions, _ in term_postings]), len(self)).tolist()
         terms = [
             QueryTerm(weight=times * weight, positions=positions, counts=counts)
-            for (times, positions, counts), weight in zip(found, idf, strict=True)
+            for (times, positions, counts), weight in zip(term_postings, idf, strict=True)
         ]
-        return terms, query_words.total() - sum(times for times, _, _ in found)
+        return terms, query_words.total() - sum(times for times, _, _ in term_postings)
 
     def _norms(self) -> tuple[Scores, float]:
         state = self._state

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 FILES = ("onnx/model.onnx", "model.onnx")
-"""Where in a model's folder the graph may lie; the first match is used."""
+"""Possible paths of the graph in a model's folder; the first match is used."""
 
 _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 

@@ -44,9 +44,8 @@ class CosineVerifier:
         """
         if embedder.name not in MINILM_NAMES:
             raise ConfigurationError(
-                f"no calibration ships for the embedder {embedder.name!r}, and an uncalibrated cosine isn't a "
-                "probability: give a cross-encoder's name or folder as verifier, or fit your own pairs with "
-                "meve.calibration.fitting.fit_calibration and give CosineVerifier(embedder, calibration)"
+                f"no cosine calibration ships for the embedder {embedder.name!r}: give a cross-encoder as verifier, or "
+                "CosineVerifier(embedder, calibration), fitted by meve.calibration.fitting.fit_calibration"
             )
         return cls(embedder, load_shipped_calibration())
 

@@ -11,7 +11,7 @@ from meve.ports import Prior, Scorer
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 BATCH = 8
-"""Candidates that are scored before duplicates among the rest are dropped."""
+"""The number of candidates to score before duplicates among the others are dropped."""
 UNLIKELY = "unlikely"
 DUPLICATE_OF = "duplicate_of:"
 """The prefix of the reason of a duplicate; the id of the verified candidate follows."""
@@ -49,7 +49,7 @@ def cascade(
         chances = np.asarray(prior.chances(query, waiting), dtype=np.float64)
         if chances.shape != (len(waiting),) or not np.isfinite(chances).all():
             raise ModelError(
-                f"prior {prior.name!r} returned chances of shape {chances.shape} for {len(waiting)} candidates, "
+                f"prior {prior.name!r} returned values of shape {chances.shape} for {len(waiting)} candidates, "
                 f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
             )
         order = np.argsort(-chances, kind="stable").tolist()

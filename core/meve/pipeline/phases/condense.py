@@ -8,7 +8,7 @@ from meve.ports import Scorer
 from meve.types import Candidate, Passage, Query
 
 GAP = "…"
-"""Marks omitted sentences, within a passage and at its ends."""
+"""The mark of omitted sentences, within a passage and at its ends."""
 
 Split = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
@@ -24,8 +24,8 @@ def condense(
     """Reduce each candidate to the sentences that reach the threshold, or to its best one.
 
     Args:
-        queries: the question with an empty id, and the question extended by each evidence passage with the id of
-            that passage, whose own sentences it doesn't score. The best score of a sentence counts.
+        queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
+            query doesn't score the sentences of its own passage. The best score of a sentence counts.
         candidates: the candidates to pack.
         scorer: the scorer of phase 2; it reads a sentence below the title of its passage.
         split: splits a text into sentences.

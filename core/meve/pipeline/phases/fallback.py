@@ -1,4 +1,4 @@
-"""Phase 3, fallback retrieval: too little was verified; what do the words themselves find?"""
+"""Search another source if too few candidates were verified (phase 3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -25,7 +25,7 @@ def prioritize(
         candidates: n candidates, in any order.
         vectors: their embeddings, shape (n, d), in the same order.
         redundancy: θ in [0, 1]; a cosine above it is redundant. 1 drops none.
-        relate: decides what two similar passages are to each other; None to treat similar passages as the same.
+        relate: relates two similar passages; None to treat them as the same.
 
     Source: MeVe (Ottem 2025), section 3.5.
     """
