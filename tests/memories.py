@@ -1,4 +1,4 @@
-"""What tests of memories share."""
+"""Shared helpers of memory tests."""
 
 import json
 import zlib
@@ -9,13 +9,14 @@ from meve.memory.stores.sqlite._rows import COLUMNS
 KEY = b"a key of the tests, long enough"
 
 
-def reflected(memory, score, **record):
-    """A record of alice's with a score of its own."""
-    made = memory.add(**{"user_id": "alice", **record})
+def add_with_score(memory, score, *, flagged="", **record):
+    """Add a record of alice with this reflection score and flag."""
+    added = memory.add(**{"user_id": "alice", **record})
     with memory._runtime.store.writing() as transaction:
-        stored = transaction.find("s:alice", made.id)
-        transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=score)))
-    return made
+        stored = transaction.find("s:alice", added.id)
+        scored = replace(stored.record, reflection=score, flagged=flagged)
+        transaction.replace("s:alice", replace(stored, record=scored))
+    return added
 
 
 def archive(memory, user, record_id):

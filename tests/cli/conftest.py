@@ -24,7 +24,7 @@ ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cu
 
 @pytest.fixture(scope="session")
 def docs(tmp_path_factory):
-    """A folder of small texts, and one file that can't be read."""
+    """Return a folder of small texts and one unreadable file."""
     folder = tmp_path_factory.mktemp("docs")
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
@@ -34,48 +34,48 @@ def docs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def indexed(docs, tmp_path_factory):
-    """The index of these texts with the bundled model, and what the command said of it. Not to be changed."""
+    """Return the index of these texts and the output of indexing. Tests must not change it."""
     folder = tmp_path_factory.mktemp("index") / "index"
     return folder, CliRunner().invoke(app, ["index", str(docs), "--to", str(folder)])
 
 
 @pytest.fixture
 def index(indexed):
-    """The folder of an index of small texts. Not to be changed."""
+    """Return the folder of an index of small texts. Tests must not change it."""
     return indexed[0]
 
 
 @pytest.fixture
 def meve():
-    """Runs a command line, and gives back its result."""
+    """Return a function that runs a command line and returns its result."""
     return lambda *arguments, **more: CliRunner().invoke(app, [str(each) for each in arguments], **more)
 
 
 @pytest.fixture
 def on_terminal():
-    """Runs a command line on a terminal of so many columns, in a process; gives back the lines that a reader sees."""
+    """Return a function that runs a command on a terminal of given width and returns the visible lines."""
     pty = pytest.importorskip("pty")
 
     def run(*arguments, columns=80):
-        ours, theirs = pty.openpty()
+        reader, writer = pty.openpty()
         command = [sys.executable, "-m", "meve.cli", *map(str, arguments)]
         environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
-        with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as started:
-            os.close(theirs)
-            shown = b""
-            with suppress(OSError):  # what Linux says of a terminal that nobody writes to any more
-                while read := os.read(ours, 4096):
-                    shown += read
-        os.close(ours)
-        assert started.returncode == 0, shown.decode()
-        return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).splitlines()]
+        with subprocess.Popen(command, stdout=writer, stderr=writer, env=environment) as process:
+            os.close(writer)
+            output = b""
+            with suppress(OSError):  # Linux raises it once the writer has closed
+                while chunk := os.read(reader, 4096):
+                    output += chunk
+        os.close(reader)
+        assert process.returncode == 0, output.decode()
+        return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode()).splitlines()]
 
     return run
 
 
 @pytest.fixture
 def pairs(tmp_path):
-    """Sixty labelled pairs, which the cosine can tell apart, and two bad lines."""
+    """Write sixty labelled pairs that the cosine separates, and two invalid lines."""
     things = ["moon", "river", "bread", "violin", "camel", "glacier", "printer", "bicycle", "volcano", "library"]
     rows = []
     for thing in things:

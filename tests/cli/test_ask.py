@@ -43,12 +43,12 @@ def test_unverified_text_gets_a_warning_on_stderr(meve, index):
 
 def test_json_output_is_one_object(index):
     command = [sys.executable, "-m", "meve.cli", "ask", ANSWERED, "--index", str(index), "--json", "--trace"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    data = json.loads(done.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    data = json.loads(process.stdout)
     assert data["sufficient"] is True
     assert data["passages"][0]["id"] == "bees.md#1"
     assert [p["name"] for p in data["trace"]["phases"]] == ["retrieve", "verify", "fallback", "prioritize", "budget"]
-    assert done.stderr == ""
+    assert process.stderr == ""
 
 
 def test_trace_shows_phases_and_candidates(meve, index):

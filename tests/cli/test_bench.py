@@ -1,4 +1,4 @@
-"""`meve bench`: results and a report, resumed, compared, and refused where something is missing."""
+"""`meve bench`: results, reports, resuming, comparison and errors."""
 
 import gzip
 import json
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_draws():
-    """Intervals of little use, made quickly."""
+def use_few_draws():
+    """Draw few bootstrap samples, for speed."""
     from meve.evaluation import statistics
 
     with pytest.MonkeyPatch.context() as patched:
@@ -22,7 +22,7 @@ def few_draws():
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with one small set in the format of HotpotQA."""
+    """Return a folder with one small set in the format of HotpotQA."""
     root = tmp_path_factory.mktemp("data")
     folder = root / "hotpotqa"
     folder.mkdir()
@@ -49,18 +49,18 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ran(data, tmp_path_factory):
+def finished_run(data, tmp_path_factory):
     from typer.testing import CliRunner
 
     from meve.cli.app import app
 
-    to = tmp_path_factory.mktemp("ran")
+    to = tmp_path_factory.mktemp("run")
     arguments = ["bench", "quality", "--data", data, "--to", to / "out", "--cache", to, "--sets", "hotpotqa"]
     return to, [str(a) for a in arguments], CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-def test_run_prints_measures_and_writes_report(ran):
-    to, _, result = ran
+def test_run_prints_measures_and_writes_report(finished_run):
+    to, _, result = finished_run
     assert result.exit_code == 0, result.output
     assert "hotpotqa: 12 questions" in result.stdout
     assert re.search(r"full +[01]\.\d{3}", result.stdout)
@@ -70,14 +70,14 @@ def test_run_prints_measures_and_writes_report(ran):
     assert "Configuration: candidates 20" in report
     assert "recall-against-tokens.svg" in report
     assert (to / "out" / "recall-against-tokens.svg").read_text().startswith("<?xml")
-    found = json.loads((to / "out" / "results.json").read_text())
-    assert found["settings"]["seed"] == 42
-    assert found["settings"]["versions"]["meve"]
-    assert len(found["curve"]) == 3 * 4 + 11 * 4
+    results = json.loads((to / "out" / "results.json").read_text())
+    assert results["settings"]["seed"] == 42
+    assert results["settings"]["versions"]["meve"]
+    assert len(results["curve"]) == 3 * 4 + 11 * 4
 
 
-def test_second_run_asks_nothing_and_finds_no_change(ran, meve):
-    to, arguments, _ = ran
+def test_second_run_asks_nothing_and_finds_no_change(finished_run, meve):
+    to, arguments, _ = finished_run
     rows = (to / "out" / "outcomes.jsonl").read_bytes()
     again = meve(*arguments, "--compare", to / "out" / "results.json")
     assert again.exit_code == 0, again.output
@@ -85,8 +85,8 @@ def test_second_run_asks_nothing_and_finds_no_change(ran, meve):
     assert (to / "out" / "outcomes.jsonl").read_bytes() == rows
 
 
-def test_drop_fails(ran, meve, tmp_path):
-    to, _, _ = ran
+def test_drop_fails(finished_run, meve, tmp_path):
+    to, _, _ = finished_run
     better = json.loads((to / "out" / "results.json").read_text())
     for cell in better["cells"]:
         if (cell["system"], cell["measure"]) == ("dense", "supporting precision"):
@@ -96,11 +96,11 @@ def test_drop_fails(ran, meve, tmp_path):
     result = meve("bench", "--compare", tmp_path / "old.json", "--new", to / "out" / "results.json")
     assert result.exit_code == 1
     assert "worse" in result.stdout
-    assert "1 of 1 changes are for the worse" in result.stderr
+    assert "1 of 1 measures changed for the worse" in result.stderr
 
 
-def test_results_of_other_data_are_rejected_before_the_run(ran, meve, tmp_path):
-    to, arguments, _ = ran
+def test_results_of_other_data_are_rejected_before_the_run(finished_run, meve, tmp_path):
+    to, arguments, _ = finished_run
     other = json.loads((to / "out" / "results.json").read_text())
     other["sets"]["hotpotqa"]["fingerprint"] = "another"
     (tmp_path / "old.json").write_text(json.dumps(other))
@@ -112,8 +112,8 @@ def test_results_of_other_data_are_rejected_before_the_run(ran, meve, tmp_path):
     assert not (tmp_path / "fresh" / "outcomes.jsonl").exists()
 
 
-def test_other_settings_are_rejected_by_name(ran, meve):
-    _, arguments, _ = ran
+def test_other_settings_are_rejected_by_name(finished_run, meve):
+    _, arguments, _ = finished_run
     result = meve(*arguments, "--seed", "7")
     assert result.exit_code == 1
     assert "other settings: seed 42, now 7" in result.stderr
@@ -154,9 +154,9 @@ def test_resumed_run_may_add_a_set(data, meve, tmp_path):
 
 
 def test_own_set_needs_no_data(meve, tmp_path):
-    made = ("bench", "quality", "--to", tmp_path / "out", "--cache", tmp_path, "--questions", "2", "--no-curves")
-    assert meve(*made, "--sets", "own").exit_code == 0
-    assert "--data" in meve(*made, "--sets", "own,rgb").stderr
+    command = ("bench", "quality", "--to", tmp_path / "out", "--cache", tmp_path, "--questions", "2", "--no-curves")
+    assert meve(*command, "--sets", "own").exit_code == 0
+    assert "--data" in meve(*command, "--sets", "own,rgb").stderr
 
 
 def test_invalid_options_are_rejected(meve, tmp_path):
@@ -169,9 +169,9 @@ def test_invalid_options_are_rejected(meve, tmp_path):
 def test_missing_data_folder_is_rejected(meve):
     assert "--sets own needs none" in meve("bench", "quality").stderr
     for command in ("paper", "small-context"):
-        told = meve("bench", command).stderr
-        assert "--data DIR is missing" in told
-        assert "own" not in told
+        message = meve("bench", command).stderr
+        assert "--data DIR is missing" in message
+        assert "own" not in message
 
 
 def test_absent_set_is_rejected_before_the_run(meve, tmp_path):
@@ -219,8 +219,8 @@ def test_first_failure_of_each_system_is_printed_first():
     from meve.cli._bench_tables import _first_of_each
     from meve.evaluation.results import Failure, Results
 
-    made = [Failure(set="s", system=s, question=q, error="x") for s, q in (("a", "1"), ("a", "2"), ("b", "1"))]
-    results = Results(experiment="quality", settings={}, sets={}, cells=(), failures=tuple(made))
+    failures = [Failure(set="s", system=s, question=q, error="x") for s, q in (("a", "1"), ("a", "2"), ("b", "1"))]
+    results = Results(experiment="quality", settings={}, sets={}, cells=(), failures=tuple(failures))
     assert [(f.system, f.question) for f in _first_of_each(results)] == [("a", "1"), ("b", "1"), ("a", "2")]
 
 
@@ -245,10 +245,10 @@ def test_invalid_results_are_rejected(meve, tmp_path):
 def test_speed_measures_small_sizes(meve, tmp_path):
     result = meve("bench", "speed", "--sizes", "1500", "--to", tmp_path / "speed")
     assert result.exit_code == 0, result.output
-    found = json.loads((tmp_path / "speed" / "results.json").read_text())["measured"]
-    assert [(m["kind"], m["passages"]) for m in found] == [("hnsw", 1500), ("flat", 1500)]
-    assert set(found[0]["ms"]) == {"all", "retrieve", "verify", "fallback", "prioritize", "budget"}
-    assert all(m["recall_at_20"] >= 0.95 for m in found)
+    measured = json.loads((tmp_path / "speed" / "results.json").read_text())["measured"]
+    assert [(m["kind"], m["passages"]) for m in measured] == [("hnsw", 1500), ("flat", 1500)]
+    assert set(measured[0]["ms"]) == {"all", "retrieve", "verify", "fallback", "prioritize", "budget"}
+    assert all(m["recall_at_20"] >= 0.95 for m in measured)
     assert (tmp_path / "speed" / "speed.svg").exists()
     assert meve("bench", "speed", "--sizes", "many", "--to", tmp_path / "other").exit_code == 2
     assert meve("bench", "speed", "--sizes", "0", "--to", tmp_path / "other").exit_code == 1

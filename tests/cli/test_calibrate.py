@@ -13,8 +13,8 @@ from meve.retrieval._snapshot import read_manifest
 from tests.runtimes import WordCountingRuntime
 
 
-class Shared(WordCountingRuntime):
-    """The logit is how many words query and passage share."""
+class SharedWordRuntime(WordCountingRuntime):
+    """A runtime whose logit is the number of words shared by query and passage."""
 
     def logits(self, batches):
         return [self.one(pairs) for pairs in batches]
@@ -53,7 +53,7 @@ def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):
 def test_model_loads_the_calibration_in_its_folder(meve, pairs, tmp_path, monkeypatch, options):
     model, given = tmp_path / "model", tmp_path / "given.json"
     model.mkdir()
-    monkeypatch.setattr(TorchRuntime, "from_name", lambda *_, **__: Shared())
+    monkeypatch.setattr(TorchRuntime, "from_name", lambda *_, **__: SharedWordRuntime())
     result = meve("calibrate", pairs, "--verifier", model, *(x for o in options for x in (o, given)))
     assert result.exit_code == 0, result.stderr
     file = given if options else model / "calibration.json"

@@ -21,9 +21,9 @@ def test_folder_is_indexed_and_skipped_files_are_listed(indexed):
 
 
 @pytest.fixture
-def drawings(tmp_path):
-    """A folder with a text, twelve drawings, a broken text of each of two kinds, and four empty files."""
-    folder = tmp_path / "drawings"
+def mixed_files(tmp_path):
+    """Return a folder with a text, twelve images, two undecodable texts and four empty files."""
+    folder = tmp_path / "mixed_files"
     folder.mkdir()
     (folder / "a.md").write_text("Words about bees.")
     for n in range(12):
@@ -35,10 +35,10 @@ def drawings(tmp_path):
     return folder
 
 
-def test_skipped_files_of_one_kind_are_grouped(meve, drawings, tmp_path):
-    told = meve("index", drawings, "--to", tmp_path / "index").stderr
-    assert [f"figure{n:02}.svg" in told for n in range(12)] == [True] * 3 + [False] * 9
-    rows = [" ".join(line.split()) for line in told.splitlines()]
+def test_skipped_files_of_one_kind_are_grouped(meve, mixed_files, tmp_path):
+    message = meve("index", mixed_files, "--to", tmp_path / "index").stderr
+    assert [f"figure{n:02}.svg" in message for n in range(12)] == [True] * 3 + [False] * 9
+    rows = [" ".join(line.split()) for line in message.splitlines()]
     assert "… 9 more .svg a picture" in rows
     assert "… 1 more empty" in rows
     assert "old.txt not UTF-8: byte 0xe9 at offset 3; save it as UTF-8" in rows
@@ -47,11 +47,11 @@ def test_skipped_files_of_one_kind_are_grouped(meve, drawings, tmp_path):
     assert "files: 1 read, 0 unchanged, 0 gone, 18 skipped" in rows
 
 
-def test_verbose_names_every_skipped_file(meve, drawings, tmp_path):
-    told = meve("index", drawings, "--to", tmp_path / "index", "--verbose").stderr
-    assert all(f"figure{n:02}.svg" in told for n in range(12))
-    assert "more" not in told
-    assert told.splitlines()[0] == "skipped"
+def test_verbose_names_every_skipped_file(meve, mixed_files, tmp_path):
+    message = meve("index", mixed_files, "--to", tmp_path / "index", "--verbose").stderr
+    assert all(f"figure{n:02}.svg" in message for n in range(12))
+    assert "more" not in message
+    assert message.splitlines()[0] == "skipped"
 
 
 def test_kept_passages_of_unnamed_files_are_counted(meve, tmp_path):

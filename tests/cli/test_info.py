@@ -21,8 +21,8 @@ def test_info_prints_counts_models_sizes_and_settings(meve, index):
 
 def test_info_prints_the_effective_sufficiency_threshold(meve, index, tmp_path):
     by = Retriever.load(index).retrieve("How do bees make honey?").trace.sufficiency
-    told = json.loads(meve("info", index, "--json").stdout)["sufficiency"]
-    assert told == {"estimator": by["estimator"], "threshold": by["threshold"]}
+    sufficiency = json.loads(meve("info", index, "--json").stdout)["sufficiency"]
+    assert sufficiency == {"estimator": by["estimator"], "threshold": by["threshold"]}
     assert f"sufficiency.threshold {by['threshold']:g}" in " ".join(meve("info", index).stdout.split())
     Retriever.load(index, config=RetrieverConfig(sufficiency_threshold=0.75)).save(tmp_path / "strict")
     assert json.loads(meve("info", tmp_path / "strict", "--json").stdout)["sufficiency"]["threshold"] == 0.75
@@ -36,8 +36,8 @@ def test_info_without_estimator_prints_none(meve, index, tmp_path):
     other = again.verifier.with_calibration(PlattCalibration(slope=1.0, intercept=0.0))
     Retriever.load(index, verifier=other).save(tmp_path / "other")
     for name in ("mine", "other"):
-        told = json.loads(meve("info", tmp_path / name, "--json").stdout)["sufficiency"]
-        assert told == {"estimator": None, "threshold": None}
+        sufficiency = json.loads(meve("info", tmp_path / name, "--json").stdout)["sufficiency"]
+        assert sufficiency == {"estimator": None, "threshold": None}
 
 
 def test_info_loads_no_model(index):
@@ -45,8 +45,8 @@ def test_info_loads_no_model(index):
         "import sys; from meve.cli.app import app; app(['info', sys.argv[1]], standalone_mode=False); "
         "sys.exit(','.join({'torch', 'transformers', 'sentence_transformers', 'faiss'} & set(sys.modules)) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(index)], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([sys.executable, "-c", code, str(index)], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_version_is_printed(meve):
@@ -56,6 +56,6 @@ def test_version_is_printed(meve):
 def test_pipe_gets_no_colour_codes(index):
     for extra in ({}, {"NO_COLOR": "1", "FORCE_COLOR": ""}):
         command = [sys.executable, "-m", "meve.cli", "info", str(index)]
-        done = subprocess.run(command, capture_output=True, env={**os.environ, **extra})
-        assert b"\x1b" not in done.stdout
-        assert done.returncode == 0
+        process = subprocess.run(command, capture_output=True, env={**os.environ, **extra})
+        assert b"\x1b" not in process.stdout
+        assert process.returncode == 0

@@ -7,12 +7,12 @@ import pytest
 
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
-from tests.memories import reflected
+from tests.memories import add_with_score
 
 
 @pytest.fixture
 def memory(meve, tmp_path):
-    """Runs `meve memory` over one file."""
+    """Return a function that runs `meve memory` on one file."""
     return lambda *arguments, **more: meve("memory", *arguments, "--file", tmp_path / "memory.db", **more)
 
 
@@ -47,7 +47,7 @@ def test_other_user_sees_nothing(filled):
 def test_erasing_asks_first_and_dry_run_erases_nothing(filled):
     dry = read_json(filled("forget", "--user", "alice", "--everything", "--dry-run", "--json"))
     assert dry == {"would_erase": ["pin", "t"], "held": {}}
-    assert filled("forget", "t", "--user", "alice").exit_code == 1  # nobody says yes
+    assert filled("forget", "t", "--user", "alice").exit_code == 1  # no confirmation is typed
     assert len(read_json(filled("list", "--user", "alice", "--json"))) == 2
     assert read_json(filled("forget", "t", "--user", "alice", "--yes", "--json"))["erased"] == ["t"]
     assert filled("maintain").exit_code == 1
@@ -65,7 +65,7 @@ def test_confirmation_names_the_exact_number(meve, filled, tmp_path):
     result = filled("forget", gone, "--user", "bob", "--json", input="y\n")
     assert "Erase 1 memory of bob for good?" in result.stderr
     assert "Erase" not in result.stdout
-    assert json.loads(result.stdout[result.stdout.index("{") :])["erased"] == [left]  # after what the runner typed
+    assert json.loads(result.stdout[result.stdout.index("{") :])["erased"] == [left]  # after the typed answer
     assert filled("forget", "t", "--user", "alice", input="n\n").exit_code == 1
     assert len(read_json(filled("list", "--user", "alice", "--json"))) == 2
     assert "Erase" not in filled("maintain", "--json", input="y\n").stdout
@@ -110,10 +110,10 @@ def test_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
 
 @pytest.fixture
 def archived(tmp_path):
-    """A memory of alice's, that nobody used, was archived a month ago."""
+    """Archive an unused record of alice a month ago."""
     clock = FakeClock(datetime.now(UTC) - timedelta(days=90))
     with GovernedMemory.open(tmp_path / "memory.db", clock=clock) as opened:
-        reflected(opened, 20, text="Tomatoes need sun.", id="t", source="doc", ttl=timedelta(days=900))
+        add_with_score(opened, 20, text="Tomatoes need sun.", id="t", source="doc", ttl=timedelta(days=900))
         clock.advance(timedelta(days=60))
         assert opened.maintain().archived == {"alice": ["t"]}
 
@@ -136,7 +136,7 @@ def test_memory_text_cannot_control_the_terminal(filled):
 def test_unknown_action_is_rejected(filled):
     result = filled("audit", "--action", "deleted")
     assert result.exit_code == 1
-    assert "choose one of add, retrieve" in " ".join(result.stderr.split())
+    assert "must be one of add, retrieve" in " ".join(result.stderr.split())
 
 
 def test_held_memory_is_not_erased(filled):

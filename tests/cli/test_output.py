@@ -26,59 +26,59 @@ QUESTION = "How do bees make honey → and é 🐝?"
 
 
 def run(*arguments, stdout=subprocess.PIPE, **environment):
-    """A real process, since it is its streams that matter."""
+    """Run the command in a process, to test its real streams."""
     command = [sys.executable, "-m", "meve.cli", *map(str, arguments)]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "utf-16"])
 def test_unencodable_text_is_escaped(index, encoding):
-    done = run("ask", QUESTION, "--index", index, "--json", PYTHONIOENCODING=encoding)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout.decode(encoding))["query"] == QUESTION
+    process = run("ask", QUESTION, "--index", index, "--json", PYTHONIOENCODING=encoding)
+    assert (process.returncode, process.stderr) == (0, b"")
+    assert json.loads(process.stdout.decode(encoding))["query"] == QUESTION
 
 
 def test_messages_are_written_in_any_encoding(index, tmp_path):
-    done = run("info", shutil.copytree(index, tmp_path / "→ index"), PYTHONIOENCODING="cp1252:strict")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"\\u2192 index" in done.stdout
+    process = run("info", shutil.copytree(index, tmp_path / "→ index"), PYTHONIOENCODING="cp1252:strict")
+    assert (process.returncode, process.stderr) == (0, b"")
+    assert b"\\u2192 index" in process.stdout
     (tmp_path / "→").mkdir()
-    done = run("info", tmp_path / "→", PYTHONIOENCODING="cp1252:strict")
-    assert done.returncode == 1
-    assert b"error: there is no index at" in done.stderr
-    assert b"\\u2192" in done.stderr
+    process = run("info", tmp_path / "→", PYTHONIOENCODING="cp1252:strict")
+    assert process.returncode == 1
+    assert b"error: there is no index at" in process.stderr
+    assert b"\\u2192" in process.stderr
 
 
 def test_non_utf8_path_is_escaped(tmp_path):
-    done = run("info", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"), PYTHONIOENCODING="utf-8:strict")
-    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
-    assert b"\\udcff" in done.stderr
+    process = run("info", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"), PYTHONIOENCODING="utf-8:strict")
+    assert (process.returncode, b"Traceback" in process.stderr) == (1, False)
+    assert b"\\udcff" in process.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_unwritable_output_is_an_error_in_one_line(index, options):
     with open("/dev/full", "w") as full:
-        done = run("info", index, *options, stdout=full)
-    assert (done.returncode, done.stderr) == (1, b"error: the output can't be written: No space left on device\n")
+        process = run("info", index, *options, stdout=full)
+    assert (process.returncode, process.stderr) == (1, b"error: the output can't be written: No space left on device\n")
 
 
 def test_closed_pipe_is_silent(index):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = run("info", index, stdout=writer)
+        process = run("info", index, stdout=writer)
     finally:
         os.close(writer)
-    assert done.stderr == b""
+    assert process.stderr == b""
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such shell")
 def test_closed_stdout_is_no_error(index):
-    done = subprocess.run(
+    process = subprocess.run(
         ["sh", "-c", '"$0" -m meve.cli info "$1" >&-', sys.executable, str(index)], capture_output=True
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (process.returncode, process.stderr) == (0, b"")
 
 
 def test_terminal_gets_no_control_characters(capsys, monkeypatch):
@@ -98,7 +98,7 @@ def test_unverified_text_is_explained_by_mode():
 
 @pytest.fixture
 def sky():
-    """A retriever of a few colours, with parts that load no model."""
+    """Return a retriever of a few colours, with components that load no model."""
     return Retriever.from_texts(
         ["sky is blue", "grass is green", "sun is yellow", "snow is white", "coal is black", "night is dark"],
         embedder=WordEmbedder(),
@@ -157,8 +157,8 @@ def test_demo_says_whether_abstention_is_right(sky, capsys, answerable, message)
 
 
 def test_tables_in_a_pipe_have_no_trailing_spaces(index):
-    done = run("ask", QUESTION, "--index", index, "--trace")
-    lines = done.stdout.decode().splitlines()
+    process = run("ask", QUESTION, "--index", index, "--trace")
+    lines = process.stdout.decode().splitlines()
     assert any(line.startswith("phase ") for line in lines)
     assert [line for line in lines if line != line.rstrip()] == []
     (head,) = (line for line in lines if line.startswith("rank"))

@@ -19,22 +19,22 @@ def base(tmp_path_factory):
 
 
 @pytest.fixture
-def things(tmp_path):
-    """Queries with a passage that a word tells, which a tiny model learns anywhere, two others, and a bad line."""
+def queries(tmp_path):
+    """Write queries that a tiny model can learn from one word, two others, and an invalid line."""
     rows = []
     for n, word in enumerate(15 * WORDS):
-        for said in ("stone", "cloud", "piano"):
+        for name in ("stone", "cloud", "piano"):
             query = f"what {'abcdefghijklmno'[n // 8]} is the {word}?"
             rows.append(
-                {"query": query, "passage": f"the {word} is {' '.join(4 * [said])}", "relevant": said == "stone"}
+                {"query": query, "passage": f"the {word} is {' '.join(4 * [name])}", "relevant": name == "stone"}
             )
-    path = tmp_path / "things.jsonl"
+    path = tmp_path / "queries.jsonl"
     path.write_text("\n".join([*map(json.dumps, rows), "{"]))
     return path
 
 
-def test_command_trains_compares_and_resumes(meve, base, things, tmp_path):
-    command = ("train-verifier", things, "--to", tmp_path / "mine", "--base", base, *OPTIONS)
+def test_command_trains_compares_and_resumes(meve, base, queries, tmp_path):
+    command = ("train-verifier", queries, "--to", tmp_path / "mine", "--base", base, *OPTIONS)
     first = meve(*command)
     assert first.exit_code == 0, first.output
     assert "line 361: not JSON" in first.stderr
@@ -42,9 +42,8 @@ def test_command_trains_compares_and_resumes(meve, base, things, tmp_path):
     assert "meve-verifier-1" in first.stdout
     assert "better" in first.stdout + first.stderr or "worse" in first.stderr
     assert f"--verifier {tmp_path / 'mine'}" in first.stdout.replace("\n", " ")
-    assert (
-        json.loads((tmp_path / "mine" / "calibration.json").read_text())["calibration"]["fitted_on"] == "things.jsonl"
-    )
+    saved = json.loads((tmp_path / "mine" / "calibration.json").read_text())
+    assert saved["calibration"]["fitted_on"] == "queries.jsonl"
     again = meve(*command)
     assert again.exit_code == 0, again.output
     assert again.stdout == first.stdout
@@ -62,7 +61,9 @@ def test_too_few_queries_are_rejected(meve, base, tmp_path):
     assert not (tmp_path / "mine").exists()
 
 
-def test_absent_base_is_rejected_by_name(meve, things, tmp_path):
-    result = meve("train-verifier", things, "--to", tmp_path / "mine", "--base", tmp_path / "nowhere", "--negatives", 0)
+def test_absent_base_is_rejected_by_name(meve, queries, tmp_path):
+    result = meve(
+        "train-verifier", queries, "--to", tmp_path / "mine", "--base", tmp_path / "nowhere", "--negatives", 0
+    )
     assert result.exit_code == 1
     assert "nowhere" in result.stderr

@@ -32,7 +32,7 @@ class TestHnsw(DenseIndexContract):
 
 
 class TestHnswAlone(DenseIndexContract):
-    """HNSW without the exact search that replaces it for small indexes."""
+    """HNSW without the exact search used for small indexes."""
 
     exact = exact_when_small = False
 
@@ -58,7 +58,7 @@ class TestIvfUntrained(DenseIndexContract):
         return IvfIndex
 
 
-def clustered(count, dimension=8, seed=0):
+def make_clusters(count, dimension=8, seed=0):
     random = np.random.default_rng(seed)
     centres = random.normal(size=(30, dimension))
     return (centres[random.integers(0, 30, count)] + 0.5 * random.normal(size=(count, dimension))).astype(np.float32)
@@ -74,13 +74,13 @@ def test_flat_index_is_exact_with_ties_at_cut_off():
 def test_equal_vectors_tie_at_any_position():
     for dimension in (33, 100, 385):
         index = FlatIndex(dimension)
-        index.add(np.arange(999), np.tile(clustered(1, dimension), (999, 1)))
-        assert len(set(index.search(clustered(1, dimension, seed=1)[0], 999)[1].tolist())) == 1
+        index.add(np.arange(999), np.tile(make_clusters(1, dimension), (999, 1)))
+        assert len(set(index.search(make_clusters(1, dimension, seed=1)[0], 999)[1].tolist())) == 1
 
 
 def test_large_filter_returns_no_removed_row():
     index = FlatIndex(4)
-    index.add(np.arange(6000), clustered(6000, 4))
+    index.add(np.arange(6000), make_clusters(6000, 4))
     index.remove(np.arange(100))
     rows, _ = index.search(np.ones(4, dtype=np.float32), 5000, np.arange(5000))
     assert sorted(rows.tolist()) == list(range(100, 5000))
@@ -88,8 +88,8 @@ def test_large_filter_returns_no_removed_row():
 
 def test_sparse_lists_still_return_k_rows():
     index = IvfIndex(8, lists=8, probes=1)
-    index.add(np.arange(3000), clustered(3000))
-    assert len(index.search(clustered(1)[0], 1400)[0]) == 1400
+    index.add(np.arange(3000), make_clusters(3000))
+    assert len(index.search(make_clusters(1)[0], 1400)[0]) == 1400
 
 
 def test_filter_widens_graph_search(monkeypatch):
@@ -101,14 +101,14 @@ def test_filter_widens_graph_search(monkeypatch):
         module.faiss, "SearchParametersHNSW", lambda **given: widths.append(given["efSearch"]) or parameters(**given)
     )
     index = HnswIndex(8, ef_search=50)
-    index.add(np.arange(20_000), clustered(20_000))
-    index.search(clustered(1)[0], 5)
-    index.search(clustered(1)[0], 5, np.arange(2_000))
+    index.add(np.arange(20_000), make_clusters(20_000))
+    index.search(make_clusters(1)[0], 5)
+    index.search(make_clusters(1)[0], 5, np.arange(2_000))
     assert widths == [50, 500]
 
 
 def test_equal_vectors_score_equally_in_every_index():
-    vectors, query = clustered(3000, 33), clustered(1, 33, seed=1)[0]
+    vectors, query = make_clusters(3000, 33), make_clusters(1, 33, seed=1)[0]
     scores = set()
     for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8)):
         index.add(np.arange(3000), vectors)
@@ -119,7 +119,7 @@ def test_equal_vectors_score_equally_in_every_index():
 
 def test_tombstones_never_exceed_dead_share():
     index = HnswIndex(8)
-    index.add(np.arange(400), clustered(400))
+    index.add(np.arange(400), make_clusters(400))
     for row in range(300):
         index.remove(np.array([row]))
         assert index._rows.hole_count <= dense_base.DEAD_SHARE * index._rows.size
@@ -128,14 +128,14 @@ def test_tombstones_never_exceed_dead_share():
 
 def test_ivf_trains_once_large_enough():
     index = IvfIndex(8)
-    index.add(np.arange(9_999), clustered(9_999))
+    index.add(np.arange(9_999), make_clusters(9_999))
     assert not index.trained
-    index.add(np.array([9_999]), clustered(1))
+    index.add(np.array([9_999]), make_clusters(1))
     assert index.trained
     lists = index._index.nlist
-    index.add(np.arange(10_000, 41_000), clustered(31_000, seed=2))
+    index.add(np.arange(10_000, 41_000), make_clusters(31_000, seed=2))
     assert index._index.nlist > lists
-    assert index.vectors(np.array([12_345])).tolist() == clustered(31_000, seed=2)[2_345:2_346].tolist()
+    assert index.vectors(np.array([12_345])).tolist() == make_clusters(31_000, seed=2)[2_345:2_346].tolist()
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def ctrl_c():
 @pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
 def test_add_interrupted_inside_faiss_has_no_effect(make, tmp_path):
     """FAISS checks for Ctrl-C while it links or trains, and stops halfway."""
-    vectors = clustered(60_000, 32)
+    vectors = make_clusters(60_000, 32)
     index = make(32)
     index.add(np.arange(1500), vectors[:1500])
     timer = threading.Timer(0.3, _thread.interrupt_main)
@@ -174,9 +174,9 @@ def test_add_interrupted_inside_faiss_has_no_effect(make, tmp_path):
 
 def test_search_leaves_graph_settings_unchanged():
     index = HnswIndex(8, ef_search=16)
-    index.add(np.arange(3000), clustered(3000))
+    index.add(np.arange(3000), make_clusters(3000))
     before = index._index.hnsw.efSearch
-    index.search(clustered(1)[0], 200)
+    index.search(make_clusters(1)[0], 200)
     assert index._index.hnsw.efSearch == before
 
 

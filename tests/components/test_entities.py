@@ -10,7 +10,7 @@ from meve.testing.entities_contract import EntityDetectorContract
 from meve.types import Entity
 
 
-def found(detector, text):
+def detect(detector, text):
     return [(entity.kind, entity.text) for entity in detector.detect([text])[0]]
 
 
@@ -43,8 +43,6 @@ class TestSpacyRules(EntityDetectorContract):
 
 
 class TestSpacyModel(EntityDetectorContract):
-    """A model in a folder, loaded like those that spaCy trains."""
-
     @pytest.fixture
     def detector(self, tmp_path):
         spacy = pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
@@ -87,7 +85,7 @@ class TestComposite(EntityDetectorContract):
     ],
 )
 def test_patterns_find_entities(text, kind, named):
-    assert (kind, named) in found(PatternEntities(), text)
+    assert (kind, named) in detect(PatternEntities(), text)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +112,12 @@ def test_patterns_find_entities(text, kind, named):
     ],
 )
 def test_numbers_are_found_in_every_script(text, kind, named):
-    assert found(PatternEntities(), text) == [(kind, named)]
+    assert detect(PatternEntities(), text) == [(kind, named)]
 
 
 @pytest.mark.parametrize("text", ["the 2nd", "mp3 v2 3x", "q1-2b", "А4 β2", "第", "년 월"])
 def test_digits_inside_a_word_are_no_number(text):
-    assert found(PatternEntities(), text) == []
+    assert detect(PatternEntities(), text) == []
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_digits_inside_a_word_are_no_number(text):
     ],
 )  # fmt: skip
 def test_patterns_find_nothing_in_pleasantries(text):
-    assert found(PatternEntities(), text) == []
+    assert detect(PatternEntities(), text) == []
 
 
 @pytest.mark.parametrize(
@@ -141,16 +139,16 @@ def test_patterns_find_nothing_in_pleasantries(text):
     ],
 )  # fmt: skip
 def test_names_are_found_in_scripts_with_capitals(text, name):
-    assert found(PatternEntities(), text) == [("name", name)]
+    assert detect(PatternEntities(), text) == [("name", name)]
 
 
 @pytest.mark.parametrize("text", ["서울에 살아요", "ผมอยู่กรุงเทพ", "मैं दिल्ली में रहता हूँ", "住在东京", "אני גר בתל אביב"])
 def test_names_are_not_found_in_scripts_without_capitals(text):
-    assert found(PatternEntities(), text) == []
+    assert detect(PatternEntities(), text) == []
 
 
 def test_version_numbers_are_no_dates():
-    assert not [f for f in found(PatternEntities(), "kernel 2.6.8.1-3-686 and 1.2.3-rc1") if f[0] == "date"]
+    assert not [f for f in detect(PatternEntities(), "kernel 2.6.8.1-3-686 and 1.2.3-rc1") if f[0] == "date"]
 
 
 def test_overlap_keeps_entity_of_earlier_detector():
@@ -186,12 +184,12 @@ def test_invalid_concepts_raise(wrong):
     ],
 )  # fmt: skip
 def test_concepts_are_found_in_scripts_without_spaces(concept, text):
-    assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in found(PatternEntities([concept]), text)]
+    assert ("concept", concept.casefold()) in [(k, t.casefold()) for k, t in detect(PatternEntities([concept]), text)]
 
 
 @pytest.mark.parametrize(("concept", "text"), [("ham", "hamster"), ("ам", "там"), ("ham", "sham2"), ("ham", "ham_1")])
 def test_concepts_match_whole_words_in_scripts_with_spaces(concept, text):
-    assert found(PatternEntities([concept]), text) == []
+    assert detect(PatternEntities([concept]), text) == []
 
 
 def test_missing_spacy_model_error_names_it():
@@ -210,7 +208,7 @@ def test_custom_spacy_rules_are_used():
     from meve.components.entities.spacy import SpacyEntities
 
     mine = SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"LOWER": "metformin"}]}], language="xx")
-    assert found(mine, "Metformin helps") == [("drug", "Metformin")]
+    assert detect(mine, "Metformin helps") == [("drug", "Metformin")]
     with pytest.raises(ConfigurationError, match="rules"):
         SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"NO_SUCH": 1}]}])
     with pytest.raises(ConfigurationError, match="'qq'"):
@@ -222,6 +220,6 @@ def test_dates_are_found_in_other_languages():
     from meve.components.entities.dates import DateEntities
 
     assert ("date", "3. März 2021") in [
-        (k, t.removeprefix("am ")) for k, t in found(DateEntities(["de"]), "am 3. März 2021")
+        (k, t.removeprefix("am ")) for k, t in detect(DateEntities(["de"]), "am 3. März 2021")
     ]
-    assert found(DateEntities(["en"]), "I may go to the march") == []
+    assert detect(DateEntities(["en"]), "I may go to the march") == []

@@ -1,4 +1,4 @@
-"""Adds messages to a session in a file, two at a time."""
+"""Add messages to a session in a file, two at a time."""
 
 import sys
 

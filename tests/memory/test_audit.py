@@ -7,7 +7,7 @@ import pytest
 
 from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
-from tests.memories import KEY, reflected
+from tests.memories import KEY, add_with_score
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def filled(file, clock):
     return file, head
 
 
-def tampered(file, *statements):
+def tamper(file, *statements):
     with sqlite3.connect(file) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -28,7 +28,7 @@ def tampered(file, *statements):
 
 
 @pytest.mark.parametrize(
-    ("statements", "at"),
+    ("statements", "position"),
     [
         (["UPDATE audit SET reason = 'other' WHERE seq = 3"], 3),
         (["UPDATE audit SET at = at + 1 WHERE seq = 5"], 5),
@@ -51,12 +51,12 @@ def tampered(file, *statements):
         (["INSERT INTO audit SELECT 99, at, user, record, action, reason, detail, digest FROM audit WHERE seq = 1"], 8),
     ],
 )  # fmt: skip
-def test_tampered_log_fails_at_the_right_entry(filled, statements, at):
+def test_tampered_log_fails_at_the_right_entry(filled, statements, position):
     file, _ = filled
-    tampered(file, *statements)
+    tamper(file, *statements)
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         result = memory.audit.verify()
-    assert (result.ok, result.broken_at, result.keyed) == (False, at, True)
+    assert (result.ok, result.broken_at, result.keyed) == (False, position, True)
     assert result.problem
 
 
@@ -65,7 +65,7 @@ def test_tampered_log_fails_at_the_right_entry(filled, statements, at):
 )
 def test_unreadable_entry_raises_our_error(filled, change):
     file, _ = filled
-    tampered(file, f"UPDATE audit SET {change} WHERE seq = 3")
+    tamper(file, f"UPDATE audit SET {change} WHERE seq = 3")
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         with pytest.raises((AuditError, StorageError), match=r"audit log|can't be read"):
             memory.audit.events()
@@ -97,21 +97,20 @@ def test_intact_log_passes_against_its_own_heads(filled):
 
 @pytest.mark.parametrize("key", [None, b"another key that is long enough"])
 def test_wrong_key_raises_on_open(filled, key):
-    with pytest.raises(AuditError, match="hangs on"):
+    with pytest.raises(AuditError, match="is signed with"):
         GovernedMemory.open(filled[0], audit_key=key)
 
 
 def test_log_without_key_detects_accidents(file):
     with GovernedMemory.open(file) as memory:
         memory.add("One.", user_id="alice")
-    tampered(file, "UPDATE audit SET reason = 'x'")
+    tamper(file, "UPDATE audit SET reason = 'x'")
     with GovernedMemory.open(file) as memory:
         result = memory.audit.verify()
         assert (result.ok, result.keyed) == (False, False)
 
 
-def test_change_and_log_entry_are_one_transaction(memory, monkeypatch):
-    """If the entry can't be written, the change isn't made."""
+def test_failing_log_entry_rolls_back_the_change(memory, monkeypatch):
     monkeypatch.setattr(type(memory._runtime.chain), "digest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         memory.add("One.", user_id="alice")
@@ -120,8 +119,7 @@ def test_change_and_log_entry_are_one_transaction(memory, monkeypatch):
     assert memory.audit.verify().events == 0
 
 
-def test_log_answers_what_is_kept_what_went_and_what_was_used(memory, clock):
-    """Each with its reason."""
+def test_log_contains_reasons_for_additions_expiry_and_use(memory, clock):
     memory.add("Tomatoes need sun.", user_id="alice", id="t", source="doc", reason="a manual was read")
     memory.add("Old news.", user_id="alice", id="old", ttl=timedelta(days=1))
     recall = memory.search("What do tomatoes need?", user_id="alice")
@@ -132,7 +130,7 @@ def test_log_answers_what_is_kept_what_went_and_what_was_used(memory, clock):
     assert "a manual was read" in about.why
     gone = memory.audit.events(user_id="alice", action=["delete", "expire", "prune"], since=timedelta(days=30))
     assert [(e.record_id, e.action) for e in gone] == [("old", "expire")]
-    assert "its time was over" in gone[0].reason
+    assert "expired at" in gone[0].reason
     used = memory.audit.events(user_id="alice", action="use")
     assert [e.record_id for e in used] == ["t"]
     assert recall.id in used[0].reason
@@ -149,7 +147,7 @@ def test_events_filters_by_user_record_action_and_time(memory, clock):
 
 
 def test_explain_includes_archived_memories_on_request(memory, clock):
-    reflected(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
+    add_with_score(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
     clock.advance(timedelta(days=60))
     assert memory.maintain().archived == {"alice": ["sun"]}
     memory.add("Tomatoes are red.", user_id="alice", id="red", source="doc")

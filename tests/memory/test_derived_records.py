@@ -1,4 +1,4 @@
-"""What is made from other memories goes with any of them, and outlives none."""
+"""Records derived from others are erased with any of them and outlive none."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ def note(memory):
     return memory.add(NOTE, user_id="ann", id="note", source="doc", ttl=timedelta(days=2))
 
 
-def test_erasing_an_origin_erases_what_was_made_from_it_and_from_that(memory, note):
+def test_erasing_an_origin_erases_all_derived_records(memory, note):
     memory.add(FACT, user_id="ann", id="fact", derived_from=["note"])
     last = memory.add("Ann is in Norway.", user_id="ann", id="land", derived_from=["fact"])
     assert last.derived_from == ("fact", "note")
@@ -25,33 +25,33 @@ def test_erasing_an_origin_erases_what_was_made_from_it_and_from_that(memory, no
     assert [r.id for r in memory.list(user_id="ann")] == ["bread"]
 
 
-def test_it_lives_no_longer_than_any_origin_whatever_was_asked_for(memory, note, clock):
-    made = memory.add(FACT, user_id="ann", id="fact", derived_from=["note"], ttl=timedelta(days=90))
-    assert made.expires_at == note.expires_at
+def test_derived_record_expires_with_its_origin_despite_longer_ttl(memory, note, clock):
+    derived = memory.add(FACT, user_id="ann", id="fact", derived_from=["note"], ttl=timedelta(days=90))
+    assert derived.expires_at == note.expires_at
     assert memory.get("fact", user_id="ann").expires_at == note.expires_at
     assert memory.update("fact", user_id="ann", ttl=timedelta(days=90)).expires_at == note.expires_at
     clock.advance(timedelta(days=2))
     assert memory.search(FACT, user_id="ann").records == ()
 
 
-def test_it_may_end_before_them(memory, note, clock):
-    made = memory.add(FACT, user_id="ann", derived_from=["note"], ttl=timedelta(hours=1))
-    assert made.expires_at == clock.now() + timedelta(hours=1)
+def test_derived_record_may_expire_before_its_origin(memory, note, clock):
+    derived = memory.add(FACT, user_id="ann", derived_from=["note"], ttl=timedelta(hours=1))
+    assert derived.expires_at == clock.now() + timedelta(hours=1)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_an_origin_whose_life_is_cut_takes_it_along(memory, note, clock, packed):
+@pytest.mark.parametrize("archived", [False, True])
+def test_shortening_an_origins_ttl_shortens_the_derived_records(memory, note, clock, archived):
     memory.add(FACT, user_id="ann", id="fact", derived_from=["note"])
-    if packed:
+    if archived:
         archive(memory, "s:ann", "fact")
-    cut = memory.update("note", user_id="ann", ttl=timedelta(hours=1))
-    assert memory.get("fact", user_id="ann").expires_at == cut.expires_at
-    assert [r.id for r in memory.list(user_id="ann", include_archived=True) if r.archived] == ["fact"] * packed
-    told = memory.audit.events(record_id="fact", action="update")
-    assert [e.reason for e in told] == ["it lives no longer than note, which it was made from"]
+    updated = memory.update("note", user_id="ann", ttl=timedelta(hours=1))
+    assert memory.get("fact", user_id="ann").expires_at == updated.expires_at
+    assert [r.id for r in memory.list(user_id="ann", include_archived=True) if r.archived] == ["fact"] * archived
+    events = memory.audit.events(record_id="fact", action="update")
+    assert [e.reason for e in events] == ["it lives no longer than note, which it was made from"]
 
 
-def test_an_origin_must_be_there_and_the_user_s_own(memory, note, clock):
+def test_unknown_or_foreign_origin_raises(memory, note, clock):
     memory.add_shared("The office opens at 9.", id="office")
     for user, origin in (("ann", "nothing"), ("bob", "note"), ("ann", "office")):
         with pytest.raises(UnknownIdError, match=f"derived_from names '{origin}', which this user doesn't have"):
@@ -65,12 +65,12 @@ def test_an_origin_must_be_there_and_the_user_s_own(memory, note, clock):
             memory.add(FACT, user_id="ann", derived_from=odd)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_became_part_of_another_still_takes_along_what_was_made_from_it(memory, clock, packed):
+@pytest.mark.parametrize("archived", [False, True])
+def test_record_derived_from_a_merged_one_is_erased_with_the_merge(memory, clock, archived):
     lasting = {"user_id": "ann", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=90)}
     memory.add("Tomatoes need sun.", id="old", **lasting)
     memory.add("Ann has a garden.", id="made", derived_from=["old"], **lasting)
-    if packed:
+    if archived:
         archive(memory, "s:ann", "made")
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun!", id="new", **lasting)
@@ -81,20 +81,19 @@ def test_what_became_part_of_another_still_takes_along_what_was_made_from_it(mem
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_one_that_says_the_same_as_its_origin_becomes_one_with_it(memory, clock, held):
+def test_record_equal_to_its_origin_is_merged_unless_the_origin_is_held(memory, clock, held):
     lasting = {"user_id": "ann", "source": "doc", "policy_class": "factual"}
     memory.add("Tomatoes need sun.", id="old", **lasting)
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun!", id="new", derived_from=["old"], **lasting)
     if held:
-        memory.hold("old", user_id="ann")  # what is on hold stays, as it is
+        memory.hold("old", user_id="ann")
     memory.maintain()
     left = [("new", ("old",)), ("old", ())] if held else [("new", ("old",))]
     assert [(r.id, r.derived_from) for r in memory.list(user_id="ann")] == left
 
 
-def test_a_summary_ends_with_the_first_of_what_it_sums_up(memory, clock):
-    """Some of which would stay for ever."""
+def test_summary_of_records_with_and_without_end_expires_with_the_first(memory, clock):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
         memory.add(
             f"Tomatoes want {what} in the garden.", user_id="ann", id=what, source="chat_user",
@@ -104,8 +103,8 @@ def test_a_summary_ends_with_the_first_of_what_it_sums_up(memory, clock):
     with memory._runtime.store.writing() as transaction:
         for stored in transaction.all_records("s:ann"):
             transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
-        last = transaction.find("s:ann", "shelter")
-        transaction.replace("s:ann", replace(last, record=replace(last.record, expires_at=None)))
+        lasting = transaction.find("s:ann", "shelter")
+        transaction.replace("s:ann", replace(lasting, record=replace(lasting.record, expires_at=None)))
     assert memory.maintain().summarised
-    [made] = memory.list(user_id="ann")
-    assert made.expires_at == clock.now() + timedelta(days=22)
+    [summary] = memory.list(user_id="ann")
+    assert summary.expires_at == clock.now() + timedelta(days=22)

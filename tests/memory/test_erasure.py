@@ -1,6 +1,8 @@
-"""What is deleted is gone: not a byte of it is left in any file."""
+"""Erasure leaves no byte of the content in any file."""
 
 import sqlite3
+import subprocess
+import sys
 from datetime import timedelta
 
 import numpy as np
@@ -8,43 +10,38 @@ import pytest
 
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
-from tests.memories import archive
+from tests.memories import KEY, archive
 
 SENTINEL = "Zyxomma petiolatum flies at dusk."
 WORD = "zyxomma"
 
 
-def found_in(file, sought):
-    """The files beside a memory's, itself included, that hold some bytes."""
-    return [each.name for each in file.parent.iterdir() if sought.lower() in each.read_bytes().lower()]
+def files_containing(file, content):
+    """Return the names of the files in the memory's folder that contain these bytes."""
+    return [path.name for path in file.parent.iterdir() if content.lower() in path.read_bytes().lower()]
 
 
-def vector_of(memory, text=SENTINEL):
+def embed_bytes(memory, text=SENTINEL):
     return np.asarray(memory._runtime.embedder.embed_passages([text])[0], dtype="<f4").tobytes()[:64]
 
 
-def archived(memory, clock):
-    clock.advance(timedelta(days=400))
-    memory.maintain()
-
-
 @pytest.mark.parametrize("way", ["delete", "forget_user", "expire", "update", "archive"])
-def test_no_byte_is_left_in_any_file(memory, file, clock, way):
+def test_erased_record_leaves_no_byte_in_any_file(memory, file, clock, way):
     memory.add("Bread is baked.", user_id="alice", source="doc", policy_class="canonical")
-    life = {"ttl": timedelta(hours=1)} if way == "expire" else {}
+    ttl = {"ttl": timedelta(hours=1)} if way == "expire" else {}
     memory.add(
         SENTINEL, user_id="alice", id="s", source="doc", policy_class="canonical", tags=[WORD], session_id=WORD,
-        metadata={"about": WORD}, **life,
+        metadata={"about": WORD}, **ttl,
     )  # fmt: skip
     memory.search(SENTINEL, user_id="alice", limit=3)
-    vector = vector_of(memory)
+    vector = embed_bytes(memory)
     with sqlite3.connect(file) as other:
         other.execute("SELECT 1")
-    assert found_in(file, WORD.encode())
+    assert files_containing(file, WORD.encode())
     assert any(vector in each.read_bytes() for each in file.parent.iterdir())
     if way == "delete":
-        done = memory.delete("s", user_id="alice")
-        assert (done.erased, done.scrubbed) == (("s",), True)
+        result = memory.delete("s", user_id="alice")
+        assert (result.erased, result.scrubbed) == (("s",), True)
     elif way == "forget_user":
         memory.forget_user(user_id="alice")
     elif way == "expire":
@@ -56,30 +53,30 @@ def test_no_byte_is_left_in_any_file(memory, file, clock, way):
     else:
         archive(memory, "s:alice", "s")
         memory.delete("s", user_id="alice")
-    assert found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.encode()) == []
     assert not any(vector in each.read_bytes() for each in file.parent.iterdir())
     assert memory.audit.verify().ok
     memory.close()
-    assert found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.encode()) == []
 
 
 @pytest.mark.parametrize("changed", [{"metadata": {"note": "another"}}, {"tags": ["another"]}])
-def test_so_are_metadata_and_tags(memory, file, changed):
+def test_replaced_metadata_and_tags_leave_no_byte(memory, file, changed):
     memory.add("Bread is baked.", user_id="alice", id="s", tags=[WORD], metadata={"note": WORD})
     memory.update("s", user_id="alice", tags=[], metadata={})
     memory.update("s", user_id="alice", **changed)
-    assert found_in(file, WORD.lower().encode()) == found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.lower().encode()) == files_containing(file, WORD.encode()) == []
 
 
-def test_a_text_that_was_changed_is_gone_from_every_file(memory, file):
+def test_replaced_text_leaves_no_byte(memory, file):
     memory.add(SENTINEL, user_id="alice", id="s")
     memory.update("s", user_id="alice", text="Another text.")
-    assert found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.encode()) == []
 
 
-def test_what_is_erased_is_gone_from_every_read_at_once_in_every_process(memory, file, clock):
+def test_erased_record_is_gone_from_another_connection_at_once(memory, file, clock):
     memory.add(SENTINEL, user_id="alice", id="s")
-    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as other:
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as other:
         assert len(other.search(SENTINEL, user_id="alice").records) == 1
         memory.delete("s", user_id="alice")
         assert other.search(SENTINEL, user_id="alice").records == ()
@@ -88,80 +85,74 @@ def test_what_is_erased_is_gone_from_every_read_at_once_in_every_process(memory,
 
 
 @pytest.fixture
-def reader(file, monkeypatch):
-    """Somebody who reads an older state of the file, until told to leave."""
+def open_reader(file, monkeypatch):
+    """Return a function that opens a long read transaction."""
     monkeypatch.setattr("meve.memory.stores.sqlite._connections.SCRUB_SECONDS", 0.05)
 
-    def reading():
-        found = sqlite3.connect(file, isolation_level=None)
-        found.execute("BEGIN")
-        found.execute("SELECT count(*) FROM memories").fetchone()
-        return found
+    def begin_read():
+        connection = sqlite3.connect(file, isolation_level=None)
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM memories").fetchone()
+        return connection
 
-    return reading
+    return begin_read
 
 
-def test_another_reader_only_delays_the_scrubbing(memory, file, reader):
-    """It is told, and maintenance sees to it."""
+def test_scrubbing_delayed_by_a_reader_is_done_by_maintenance(memory, file, open_reader):
     memory.add(SENTINEL, user_id="alice", id="s")
-    other = reader()
+    other = open_reader()
     assert memory.delete("s", user_id="alice").scrubbed is False
     assert memory.maintain().scrubbed is False
     other.close()
     assert memory.maintain().scrubbed is True
-    assert found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.encode()) == []
 
 
 @pytest.mark.parametrize("way", ["delete", "update"])
-def test_after_another_reader_the_next_write_scrubs(memory, file, reader, way):
+def test_scrubbing_delayed_by_a_reader_is_done_by_the_next_write(memory, file, open_reader, way):
     memory.add(SENTINEL, user_id="alice", id="s")
-    other = reader()
+    other = open_reader()
     if way == "delete":
         assert memory.delete("s", user_id="alice").scrubbed is False
     else:
         memory.update("s", user_id="alice", text="Another text.")
     memory.add("Bread.", user_id="bob")
-    assert found_in(file, WORD.encode())
+    assert files_containing(file, WORD.encode())
     other.close()
     memory.search("bread", user_id="bob")  # its entry in the log is a write
-    assert found_in(file, WORD.encode()) == []
+    assert files_containing(file, WORD.encode()) == []
 
 
-def test_others_write_while_somebody_reads_long_and_something_was_erased(memory, file, clock, reader):
-    """Nobody is told of a lock, and a writer waits as long as ever for another writer."""
+def test_long_read_during_scrubbing_blocks_no_writer(memory, file, clock, open_reader):
+    """Writers raise no lock error and keep their timeout."""
     memory.add(SENTINEL, user_id="alice", id="s")
-    other = reader()
+    other = open_reader()
     assert memory.delete("s", user_id="alice").scrubbed is False
-    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as beside:
-        beside.add("Bread.", user_id="bob")
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as second:
+        second.add("Bread.", user_id="bob")
     writer = memory._runtime.store.backend._connections._writer
     assert writer.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
     other.close()
 
 
-def test_where_the_disk_has_no_room_to_scrub_it_is_owed_and_what_was_erased_stays_erased(tmp_path):
-    """The log file is small, and what it is written back to may not grow."""
-    import subprocess
-    import sys
-
+def test_scrubbing_on_a_full_disk_is_deferred_and_erasure_holds(tmp_path):
     code = f"""
 import resource
 from meve.memory import GovernedMemory
-from tests.memories import archive
 from meve.testing.fakes import WordCounter, WordEmbedder
 memory = GovernedMemory.open({str(tmp_path / "memory.db")!r}, embedder=WordEmbedder(), tokens=WordCounter())
 for n in range(40):
     memory.add(f"fact {{n}} " * 500, user_id="alice", id=f"n{{n}}")
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_096 * 12, resource.RLIM_INFINITY))
-print(memory._kit.store.scrub())
+print(memory._runtime.store.scrub())
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(memory.delete("n1", user_id="alice").scrubbed, len(memory.list(user_id="alice")), memory.audit.verify().ok)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["False", "True 39 True"], done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.stdout.splitlines() == ["False", "True 39 True"], process.stderr
 
 
-def test_the_log_tells_of_the_erasure_and_holds_nothing_of_the_content(memory):
+def test_log_records_the_erasure_without_the_content(memory):
     memory.add(SENTINEL, user_id="alice", id="s", reason="told in a chat")
     memory.search(f"what is {WORD}?", user_id="alice")
     memory.delete("s", user_id="alice", reason="the user asked")
@@ -170,8 +161,7 @@ def test_the_log_tells_of_the_erasure_and_holds_nothing_of_the_content(memory):
     assert WORD not in str([e.to_dict() for e in memory.audit.events()]).lower()
 
 
-def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
-    """A keyed hash recognises a content, and can't be guessed without the key."""
+def test_equal_texts_have_equal_keyed_hashes(memory):
     from meve.memory._audit.chain import AuditChain
 
     one = memory.add(SENTINEL, user_id="alice")
@@ -181,30 +171,30 @@ def test_two_equal_texts_are_told_alike_and_only_with_the_key(memory):
     assert hashes != {AuditChain().hash_content(one.text)}
 
 
-def test_without_a_key_the_log_holds_nothing_that_a_content_could_be_guessed_by(file):
-    """A bare hash of a code of four digits is the code: ten thousand tries tell it."""
+def test_log_without_key_contains_no_content_hash(file):
+    """An unkeyed hash of a four-digit code can be guessed by trying all codes."""
     from meve.memory._audit.chain import AuditChain
 
     with GovernedMemory.open(file) as memory:
         memory.add("My code is 4711.", user_id="alice", id="s")
         memory.search("Is my code 4711?", user_id="alice")
         memory.delete("s", user_id="alice")
-        told = str([e.to_dict() for e in memory.audit.events()])
-        assert not any(AuditChain().hash_content(text) in told for text in ("My code is 4711.", "Is my code 4711?"))
-        assert "factual" in told or "intent_bound" in told
+        events = str([e.to_dict() for e in memory.audit.events()])
+        assert not any(AuditChain().hash_content(text) in events for text in ("My code is 4711.", "Is my code 4711?"))
+        assert "factual" in events or "intent_bound" in events
 
 
-def test_what_was_merged_is_erased_under_either_id(memory, clock):
+def test_merged_record_is_erased_by_either_id(memory, clock):
     for n in range(2):
         memory.add(SENTINEL, user_id="alice", id=f"s{n}", source="doc", policy_class="factual")
     memory.maintain()
     (left,) = memory.list(user_id="alice")
-    gone = {"s0", "s1"} - {left.id}
-    assert set(left.derived_from) == gone
-    assert memory.delete(gone.pop(), user_id="alice").erased == (left.id,)
+    merged_ids = {"s0", "s1"} - {left.id}
+    assert set(left.derived_from) == merged_ids
+    assert memory.delete(merged_ids.pop(), user_id="alice").erased == (left.id,)
 
 
-def test_forgetting_one_user_leaves_every_other_s_bytes_alone(memory):
+def test_forget_user_keeps_records_of_other_users(memory):
     memory.add(SENTINEL, user_id="alice")
     kept = memory.add("Mine.", user_id="bob")
     memory.forget_user(user_id="alice")

@@ -1,4 +1,4 @@
-"""How long memories live, and that nothing that is over is ever handed out."""
+"""Lifetimes, and that no read returns an expired record."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,11 +8,12 @@ from meve.errors import HoldError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 
 CODE = "The code of the door is 4711."
+QUESTION = "What is the code of the door?"
 
 
-def readings(memory, user="alice"):
-    """How many memories each way of reading gives."""
-    yield len(memory.search("What is the code of the door?", user_id=user, include_private=True).records)
+def count_by_reader(memory, user="alice"):
+    """Yield the number of records that each read method returns."""
+    yield len(memory.search(QUESTION, user_id=user, include_private=True).records)
     yield len(memory.list(user_id=user, include_archived=True))
     yield len(memory.export(user_id=user)["records"])
     yield len(memory.explain("the code of the door", user_id=user))
@@ -20,20 +21,20 @@ def readings(memory, user="alice"):
 
 
 @pytest.mark.parametrize(
-    ("policy_class", "life"),
+    ("policy_class", "ttl"),
     [("factual", {"days": 30}), ("intent_bound", {"hours": 24}), ("ephemeral", {"hours": 6}), ("private", {"days": 7})],
 )
-def test_a_class_s_life_ends_to_the_second_without_maintenance(memory, clock, policy_class, life):
+def test_record_expires_to_the_second_without_maintenance(memory, clock, policy_class, ttl):
     memory.add(CODE, user_id="alice", source="doc", policy_class=policy_class, id="code")
-    clock.advance(timedelta(**life) - timedelta(seconds=1))
-    assert set(readings(memory)) == {1}
+    clock.advance(timedelta(**ttl) - timedelta(seconds=1))
+    assert set(count_by_reader(memory)) == {1}
     clock.advance(timedelta(seconds=1))
-    assert set(readings(memory)) == {0}
+    assert set(count_by_reader(memory)) == {0}
     with pytest.raises(UnknownIdError):
         memory.get("code", user_id="alice")
 
 
-def test_canonical_memories_stay_and_turns_live_a_week_at_most(memory, clock):
+def test_canonical_record_stays_and_canonical_turn_expires_after_a_week(memory, clock):
     memory.add(CODE, user_id="alice", source="doc", policy_class="canonical", id="kept")
     memory.add(CODE, user_id="alice", source="chat_user", policy_class="canonical", id="turn")
     clock.advance(timedelta(days=7))
@@ -42,16 +43,14 @@ def test_canonical_memories_stay_and_turns_live_a_week_at_most(memory, clock):
     assert [r.id for r in memory.list(user_id="alice")] == ["kept"]
 
 
-def test_a_cached_recall_ends_with_its_memories(memory, clock):
+def test_cached_recall_omits_expired_record(memory, clock):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
-    query = "What is the code of the door?"
-    assert len(memory.search(query, user_id="alice").records) == 1
+    assert len(memory.search(QUESTION, user_id="alice").records) == 1
     clock.advance(timedelta(minutes=5))
-    assert memory.search(query, user_id="alice").records == ()
+    assert memory.search(QUESTION, user_id="alice").records == ()
 
 
-def test_what_ends_while_the_search_runs_is_not_in_it(file, clock):
-    """The clock is asked again before the result is handed over."""
+def test_record_expiring_during_the_search_is_not_returned(file, clock):
     from meve.components.embedders import resolve_embedder
 
     class Slow:
@@ -68,43 +67,38 @@ def test_what_ends_while_the_search_runs_is_not_in_it(file, clock):
 
     with GovernedMemory.open(file, clock=clock, embedder=Slow()) as memory:
         memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
-        assert memory.search("What is the code of the door?", user_id="alice").records == ()
+        assert memory.search(QUESTION, user_id="alice").records == ()
 
 
-QUESTION = "What is the code of the door?"
+def delay(monkeypatch, clock, owner, name):
+    """Make a method take ten minutes, as a lock or a language model may."""
+    method = getattr(owner, name)
 
-
-def late(monkeypatch, clock, owner, name):
-    """What takes ten minutes, as a wait for a lock or a language model may."""
-    called = getattr(owner, name)
-
-    def slow(*args, **how):
+    def slow(*args, **options):
         clock.advance(timedelta(minutes=10))
-        return called(*args, **how)
+        return method(*args, **options)
 
     monkeypatch.setattr(owner, name, slow)
 
 
-@pytest.mark.parametrize("waited", ["writing", "version"])
-def test_what_ends_while_the_file_is_waited_for_is_not_handed_out_from_a_cache_either(
-    memory, clock, monkeypatch, waited
-):
+@pytest.mark.parametrize("method", ["writing", "version"])
+def test_record_expiring_during_a_lock_wait_is_not_returned_from_the_cache(memory, clock, monkeypatch, method):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
     assert memory.search(QUESTION, user_id="alice").records
-    late(monkeypatch, clock, memory._runtime.store, waited)
+    delay(monkeypatch, clock, memory._runtime.store, method)
     assert memory.search(QUESTION, user_id="alice").records == ()
 
 
-def test_what_ends_while_older_turns_are_put_in_brief_is_not_in_the_prompt(memory, clock, monkeypatch):
+def test_record_expiring_during_summarising_is_not_in_the_prompt(memory, clock, monkeypatch):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
-    late(monkeypatch, clock, memory._runtime.summariser, "summarise")
-    made = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
-    assert made.summary
-    assert (made.facts, made.recall.records) == ("", ())
+    delay(monkeypatch, clock, memory._runtime.summariser, "summarise")
+    prompt = memory.prompt(QUESTION, user_id="alice", history=["Hello."] * 9)
+    assert prompt.summary
+    assert (prompt.facts, prompt.recall.records) == ("", ())
 
 
-def test_ends_are_refused_that_can_not_be(memory, clock):
-    for wrong, why in (
+def test_invalid_ttl_or_expires_at_raises(memory, clock):
+    for invalid, message in (
         ({"ttl": timedelta(0)}, "ttl"),
         ({"ttl": timedelta(days=-1)}, "ttl"),
         ({"ttl": 60}, "ttl"),
@@ -113,16 +107,16 @@ def test_ends_are_refused_that_can_not_be(memory, clock):
         ({"expires_at": "2030-01-01"}, "datetime"),
         ({"ttl": timedelta(1), "expires_at": datetime(2030, 1, 1, tzinfo=UTC)}, "both"),
     ):
-        with pytest.raises(ValidationError, match=why):
-            memory.add(CODE, user_id="alice", **wrong)
+        with pytest.raises(ValidationError, match=message):
+            memory.add(CODE, user_id="alice", **invalid)
     assert memory.list(user_id="alice") == []
 
 
-def test_a_life_beyond_the_calendar_has_no_end(memory):
+def test_maximum_ttl_means_no_expiry(memory):
     assert memory.add(CODE, user_id="alice", ttl=timedelta.max).expires_at is None
 
 
-def test_a_clock_that_goes_back_brings_nothing_back_that_maintenance_took(memory, clock):
+def test_expired_record_stays_deleted_when_the_clock_goes_back(memory, clock):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
     clock.advance(timedelta(minutes=5))
     assert memory.maintain().counts()["expired"] == 1
@@ -131,36 +125,35 @@ def test_a_clock_that_goes_back_brings_nothing_back_that_maintenance_took(memory
     assert memory.audit.verify().ok
 
 
-def test_the_id_of_an_expired_memory_is_free(memory, clock):
+def test_id_of_expired_record_can_be_reused(memory, clock):
     memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
     clock.advance(timedelta(minutes=5))
     assert memory.add("another", user_id="alice", id="code").text == "another"
 
 
-def test_a_hold_beats_expiry_erasure_and_change(memory, clock):
+def test_held_record_is_neither_changed_nor_erased(memory, clock):
     memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
     memory.hold("code", user_id="alice", why="case 12")
-    for call in (lambda: memory.update("code", user_id="alice", text="x"),):
-        with pytest.raises(HoldError, match="case 12"):
-            call()
+    with pytest.raises(HoldError, match="case 12"):
+        memory.update("code", user_id="alice", text="x")
     assert memory.delete("code", user_id="alice").held == {"code": "case 12"}
     assert memory.forget_user(user_id="alice").held == {"code": "case 12"}
     clock.advance(timedelta(days=1))
     assert memory.maintain().counts()["expired"] == 0
-    assert memory.list(user_id="alice") == []  # kept, and not handed out
+    assert memory.list(user_id="alice") == []  # kept, but not returned
     memory.release("code", user_id="alice")
     assert memory.maintain().counts()["expired"] == 1
 
 
-def test_a_policy_of_ones_own_decides(file, clock):
+def test_custom_policy_sets_the_ttl(file, clock):
     policy = Policy.from_dict({"classes": {"factual": {"ttl": "2h"}}})
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
-        made = memory.add(CODE, user_id="alice", source="doc", policy_class="factual")
-        assert made.expires_at == clock.now() + timedelta(hours=2)
+        record = memory.add(CODE, user_id="alice", source="doc", policy_class="factual")
+        assert record.expires_at == clock.now() + timedelta(hours=2)
 
 
-def test_what_is_over_is_not_handed_out_by_a_hold_either(memory, clock):
-    """It can't be put on hold any more; one on hold can be released, and nobody sees its text."""
+def test_hold_and_release_return_no_expired_record(memory, clock):
+    """An expired record can't be held; a held one can be released, without returning its text."""
     memory.add(CODE, user_id="alice", id="late", ttl=timedelta(minutes=5))
     memory.add(CODE, user_id="alice", id="held", ttl=timedelta(minutes=5))
     memory.hold("held", user_id="alice")
@@ -170,14 +163,14 @@ def test_what_is_over_is_not_handed_out_by_a_hold_either(memory, clock):
     assert memory.release("held", user_id="alice") is None
 
 
-def test_the_log_tells_that_an_expired_memory_made_room_for_another_of_its_id(memory, clock):
+def test_reusing_an_expired_id_is_logged_as_expiry(memory, clock):
     memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
     clock.advance(timedelta(minutes=5))
     memory.add("another", user_id="alice", id="code")
     assert [e.action for e in memory.audit.events(user_id="alice")] == ["add", "expire", "add"]
 
 
-def test_a_conversation_s_memories_are_listed_without_what_is_over(memory, clock):
+def test_session_list_omits_expired_records(memory, clock):
     memory.add(CODE, user_id="alice", id="a", session_id="s1")
     memory.add(CODE, user_id="alice", id="b", session_id="s2")
     memory.add(CODE, user_id="alice", id="c")
@@ -191,18 +184,22 @@ def test_a_conversation_s_memories_are_listed_without_what_is_over(memory, clock
         memory.list(user_id="alice", session_id=5)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_dry_erasure_tells_what_goes_and_what_is_held_and_takes_nothing(memory, whole):
+@pytest.mark.parametrize("forget_all", [False, True])
+def test_dry_run_reports_erased_and_held_and_changes_nothing(memory, forget_all):
     memory.add(CODE, user_id="alice", id="origin", policy_class="canonical")
     memory.add(CODE, user_id="alice", id="made", derived_from=["origin"])
     memory.add(CODE, user_id="alice", id="held", derived_from=["origin"])
     memory.hold("held", user_id="alice", why="case 12")
     before, head = memory.list(user_id="alice"), memory.audit.head()
 
-    def erased(**how):
-        return memory.forget_user(user_id="alice", **how) if whole else memory.delete("made", user_id="alice", **how)
+    def erase(**options):
+        return (
+            memory.forget_user(user_id="alice", **options)
+            if forget_all
+            else memory.delete("made", user_id="alice", **options)
+        )
 
-    dry = erased(dry_run=True)
+    dry = erase(dry_run=True)
     assert (memory.list(user_id="alice"), memory.audit.head()) == (before, head)
-    assert dry == erased()
-    assert dry.erased == (("made", "origin") if whole else ("made",))
+    assert dry == erase()
+    assert dry.erased == (("made", "origin") if forget_all else ("made",))

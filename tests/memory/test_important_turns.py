@@ -30,35 +30,37 @@ def add_turns(memory, clock, texts, *, session="s", user="anna", source="chat_us
         clock.advance(timedelta(minutes=1))
 
 
-def ids(memory, **search):
+def search_ids(memory, **search):
     return sorted(r.id for r in memory.search("zebra", user_id="anna", limit=None, **search).records)
 
 
-TALK = [f"zebra goes {word} {word}" for word in ("apple", "cat", "dog", "egg", "fig", "hat")]
+PLAIN_TURNS = [f"zebra goes {word} {word}" for word in ("apple", "cat", "dog", "egg", "fig", "hat")]
 
 
 def test_window_keeps_only_turns_near_an_anchor(memory, clock):
-    add_turns(memory, clock, [*TALK[:4], "zebra in Oslo", *TALK[4:]])
-    assert ids(memory) == [f"s{n}" for n in range(7)]
-    assert ids(memory, window=0) == ["s4"]
-    assert ids(memory, window=1) == ["s3", "s4", "s5"]
+    add_turns(memory, clock, [*PLAIN_TURNS[:4], "zebra in Oslo", *PLAIN_TURNS[4:]])
+    assert search_ids(memory) == [f"s{n}" for n in range(7)]
+    assert search_ids(memory, window=0) == ["s4"]
+    assert search_ids(memory, window=1) == ["s3", "s4", "s5"]
     assert memory.search("zebra", user_id="anna", window=1).trace.phases[0].settings["window"] == 1
 
 
 def test_anchor_keeps_no_turn_of_another_session(memory, clock):
     add_turns(memory, clock, ["zebra in Oslo"], session="a")
-    add_turns(memory, clock, TALK[:2], session="b")
-    assert ids(memory, window=5) == ["a0"]
+    add_turns(memory, clock, PLAIN_TURNS[:2], session="b")
+    assert search_ids(memory, window=5) == ["a0"]
 
 
-def test_records_that_are_no_turns_are_kept(memory, clock):
-    add_turns(memory, clock, TALK[:1])
+def test_window_keeps_records_that_are_no_turns(memory, clock):
+    add_turns(memory, clock, PLAIN_TURNS[:1])
     add_turns(memory, clock, ["zebra so and so"], session="doc", source="doc")
-    assert ids(memory, window=3) == ["doc0"]
+    assert search_ids(memory, window=3) == ["doc0"]
 
 
 def test_limit_counts_important_turns_only(memory, clock):
-    add_turns(memory, clock, ["zebra zebra zebra zebra"] + TALK[:3] + ["ok"] * 3 + ["zebra in Oslo, zoo in 1999"])
+    add_turns(
+        memory, clock, ["zebra zebra zebra zebra"] + PLAIN_TURNS[:3] + ["ok"] * 3 + ["zebra in Oslo, zoo in 1999"]
+    )
     recall = memory.search("zebra", user_id="anna", window=0, limit=1)
     assert [r.id for r in recall.records] == ["s7"]
 
@@ -79,19 +81,19 @@ def test_source_returns_k_candidates_besides_excluded_ones():
 def test_expired_anchor_and_other_users_keep_no_turn(memory, clock):
     memory.add("zebra in Oslo", user_id="anna", source="chat_user", session_id="s", id="gone", ttl=timedelta(minutes=1))
     memory.add("zebra in Rome", user_id="bob", source="chat_user", session_id="s", id="bob")
-    add_turns(memory, clock, TALK[:1])
-    assert ids(memory, window=3) == []
+    add_turns(memory, clock, PLAIN_TURNS[:1])
+    assert search_ids(memory, window=3) == []
 
 
 def test_erased_anchor_keeps_no_turn(memory, clock):
-    add_turns(memory, clock, [*TALK[:2], "zebra in Oslo"])
-    assert ids(memory, window=1) == ["s1", "s2"]
+    add_turns(memory, clock, [*PLAIN_TURNS[:2], "zebra in Oslo"])
+    assert search_ids(memory, window=1) == ["s1", "s2"]
     memory.delete("s2", user_id="anna")
-    assert ids(memory, window=1) == []
-    add_turns(memory, clock, ["zebra in Rome", *TALK[:1]], session="t")
-    assert ids(memory, window=1) == ["t0", "t1"]
+    assert search_ids(memory, window=1) == []
+    add_turns(memory, clock, ["zebra in Rome", *PLAIN_TURNS[:1]], session="t")
+    assert search_ids(memory, window=1) == ["t0", "t1"]
     memory.forget_user(user_id="anna")
-    assert ids(memory, window=1) == ids(memory) == []
+    assert search_ids(memory, window=1) == search_ids(memory) == []
 
 
 def test_anchor_test_asks_once_and_stores_no_text():
@@ -121,7 +123,7 @@ def test_invalid_window_raises(memory, wrong):
 
 
 def test_prompt_accepts_window(memory, clock):
-    add_turns(memory, clock, ["zebra in Oslo", *TALK])
+    add_turns(memory, clock, ["zebra in Oslo", *PLAIN_TURNS])
     text = memory.prompt("zebra?", user_id="anna", window=0).text
     assert "Oslo" in text
     assert "goes" not in text

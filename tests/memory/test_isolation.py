@@ -9,15 +9,15 @@ from meve.memory import GovernedMemory
 from meve.memory.records import SHARED, user_key, user_of
 
 SECRET = "The code of the safe is 4711."
-ODD = [
+ODD_USERS = [
     "alice'; DROP TABLE memories; --", "../../etc/passwd", "%", "_", "a*", '"', "Ålice", "alice ", "ALICE", "s:alice",
     0, -1, 10**30,
 ]  # fmt: skip
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40)
 
 
-def everything(memory, user):
-    """What each way of reading gives a user of the safe's code."""
+def read_all(memory, user):
+    """Yield what each read method returns to the user."""
     yield [r.text for r in memory.search("What is the code of the safe?", user_id=user, include_private=True).records]
     yield [r.text for r in memory.list(user_id=user, include_archived=True)]
     yield [r["text"] for r in memory.export(user_id=user)["records"]]
@@ -26,10 +26,10 @@ def everything(memory, user):
     yield [e.record_id for e in memory.audit.events(user_id=user) if e.action == "add"]
 
 
-@pytest.mark.parametrize("other", ["bob", *ODD])
-def test_another_user_reads_nothing_in_any_way(memory, other):
+@pytest.mark.parametrize("other", ["bob", *ODD_USERS])
+def test_other_user_reads_and_changes_nothing(memory, other):
     memory.add(SECRET, user_id="alice", id="code")
-    assert list(everything(memory, other)) == [[], [], [], [], [], []]
+    assert list(read_all(memory, other)) == [[], [], [], [], [], []]
     for call in (
         lambda: memory.get("code", user_id=other),
         lambda: memory.update("code", user_id=other, text="x"),
@@ -42,14 +42,14 @@ def test_another_user_reads_nothing_in_any_way(memory, other):
     assert memory.get("code", user_id="alice").text == SECRET
 
 
-@pytest.mark.parametrize("user", ["alice", *ODD])
-def test_any_string_and_any_int_is_a_user_of_its_own(memory, user):
+@pytest.mark.parametrize("user", ["alice", *ODD_USERS])
+def test_any_string_or_int_is_a_distinct_user(memory, user):
     memory.add(SECRET, user_id=user, id="code")
     assert memory.get("code", user_id=user).user_id == user
-    assert all(SECRET in found or found == ["code"] for found in everything(memory, user))
+    assert all(SECRET in texts or texts == ["code"] for texts in read_all(memory, user))
 
 
-def test_one_and_the_text_one_are_two(memory):
+def test_int_and_string_user_ids_are_distinct(memory):
     memory.add("mine", user_id=1, id="x")
     memory.add("yours", user_id="1", id="x")
     assert memory.get("x", user_id=1).text == "mine"
@@ -57,7 +57,7 @@ def test_one_and_the_text_one_are_two(memory):
 
 
 @pytest.mark.parametrize("nobody", [None, "", "  ", True, 1.5, b"alice", ["alice"]])
-def test_without_a_user_nothing_is_read_or_written(memory, nobody):
+def test_invalid_user_id_raises(memory, nobody):
     for call in (
         lambda: memory.search("safe", user_id=nobody),
         lambda: memory.add("text", user_id=nobody),
@@ -72,7 +72,7 @@ def test_without_a_user_nothing_is_read_or_written(memory, nobody):
 
 
 @given(st.one_of(st.text(min_size=1).filter(str.strip), st.integers()))
-def test_a_key_is_read_back_as_its_user(user):
+def test_user_key_round_trips(user):
     try:
         key = user_key(user)
     except PassageError:  # a NUL, or half of a surrogate pair
@@ -81,7 +81,7 @@ def test_a_key_is_read_back_as_its_user(user):
     assert (type(user_of(key)), user_of(key)) == (type(user), user)
 
 
-def test_what_is_shared_is_recalled_by_all_and_scored_by_each(memory):
+def test_shared_record_is_recalled_by_all_and_scored_per_user(memory):
     memory.add_shared("The office opens at 9.", id="office")
     recall = memory.search("When does the office open?", user_id="alice")
     assert [r.id for r in recall.records] == ["office"]
@@ -93,12 +93,12 @@ def test_what_is_shared_is_recalled_by_all_and_scored_by_each(memory):
     assert memory.search("When does the office open?", user_id="bob").records == ()
 
 
-def test_only_classes_that_may_be_shared_are(memory):
+def test_sharing_an_unshareable_class_raises(memory):
     with pytest.raises(PolicyError, match="private memory may not be shared: the policy lets canonical"):
         memory.add_shared(SECRET, policy_class="private")
 
 
-def test_an_own_record_hides_a_shared_one_of_its_id(memory):
+def test_own_record_hides_shared_record_with_its_id(memory):
     memory.add_shared("The office opens at 9.", id="office")
     memory.add("My office opens at 10.", user_id="alice", id="office")
     assert [r.text for r in memory.search("When does the office open?", user_id="alice").records] == [
@@ -106,32 +106,32 @@ def test_an_own_record_hides_a_shared_one_of_its_id(memory):
     ]
 
 
-def test_private_memories_come_back_on_request_alone(memory):
+def test_private_record_is_recalled_only_on_request(memory):
     memory.add(SECRET, user_id="alice", policy_class="private", id="code")
     assert memory.search("the code of the safe", user_id="alice").records == ()
-    asked = memory.search("the code of the safe", user_id="alice", include_private=True)
-    assert [r.id for r in asked.records] == ["code"]
+    recall = memory.search("the code of the safe", user_id="alice", include_private=True)
+    assert [r.id for r in recall.records] == ["code"]
 
 
-def test_metadata_can_not_change_the_owner(memory):
-    made = memory.add("text", user_id="alice", metadata={"user_id": "bob", "id": "y"}, id="x")
-    assert (made.user_id, made.id) == ("alice", "x")
+def test_metadata_cannot_change_the_owner(memory):
+    record = memory.add("text", user_id="alice", metadata={"user_id": "bob", "id": "y"}, id="x")
+    assert (record.user_id, record.id) == ("alice", "x")
     assert memory.update("x", user_id="alice", metadata={"user_id": "bob"}).user_id == "alice"
 
 
 @settings(max_examples=30, deadline=None)
 @given(text=TEXTS.filter(str.strip))
-def test_any_text_comes_back_as_it_went_in(tmp_path_factory, text):
-    """In every field that takes one: SQL's, paths' and patterns' signs too."""
+def test_any_text_round_trips(tmp_path_factory, text):
+    """Every text field is tried, with SQL, path and pattern characters."""
     with GovernedMemory.open(tmp_path_factory.mktemp("m") / "memory.db") as memory:
-        made = memory.add(text, user_id=text, id=text, session_id=text, tags=[text], metadata={text: text})
-        assert memory.get(text, user_id=text) == made
+        record = memory.add(text, user_id=text, id=text, session_id=text, tags=[text], metadata={text: text})
+        assert memory.get(text, user_id=text) == record
         assert memory.search(text, user_id=text, session_id=text, tags=[text]).query == text
         assert [e.record_id for e in memory.audit.events(user_id=text, action="add")] == [text]
         assert memory.delete(text, user_id=text).erased == (text,)
 
 
-def test_why_a_shared_memory_is_there_is_told_to_all_and_what_one_made_of_it_to_nobody_else(memory):
+def test_explain_shows_a_shared_records_reason_but_no_use_by_others(memory):
     memory.add_shared("Tomatoes need sun.", id="s", reason="from the handbook")
     recall = memory.search("What do tomatoes need?", user_id="alice")
     memory.reflect(recall, answer="Tomatoes need sun.")

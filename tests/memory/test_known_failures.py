@@ -39,17 +39,17 @@ def rows(memory, user):
 
 @settings(max_examples=15, deadline=None)
 @given(
-    stories=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(FACTS)), min_size=3, max_size=12),
+    facts=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(FACTS)), min_size=3, max_size=12),
     victim=st.sampled_from("abc"),
-    whole=st.booleans(),
+    forget=st.booleans(),
 )
-def test_erasure_leaves_rows_of_other_users_unchanged(tmp_path_factory, stories, victim, whole):
+def test_erasure_leaves_rows_of_other_users_unchanged(tmp_path_factory, facts, victim, forget):
     with open_memory(tmp_path_factory.mktemp("memory") / "m.db") as memory:
-        for n, (user, text) in enumerate(stories):
+        for n, (user, text) in enumerate(facts):
             memory.add(text, user_id=user, id=f"{user}{n}")
         others = [user for user in "abc" if user != victim]
         before = [rows(memory, user_key(user)) for user in others]
-        if whole:
+        if forget:
             memory.forget_user(user_id=victim)
         else:
             for record in memory.list(user_id=victim):
@@ -75,7 +75,6 @@ def test_concurrent_users_never_see_each_other(file):
 
 
 def test_repeated_answer_is_merged_into_one_memory(memory):
-    """As when an agent stores its own answers."""
     for n in range(40):
         memory.add("Alice prefers tea.", user_id="alice", source="chat_assistant", id=f"copy {n:02}")
     assert memory.maintain().counts()["merged"] == 39
@@ -95,7 +94,7 @@ def test_failing_embedder_raises_and_stores_nothing(file):
         assert memory.stats().events == 0
 
 
-def test_code_is_found_by_words_alone(memory):
+def test_part_number_is_found_by_its_words(memory):
     for text in ("Bread is baked for 40 minutes.", "Trains to Lisbon run at night.", "The part number is XK-7741-Q."):
         memory.add(text, user_id="alice", source="doc")
     assert memory.search("XK-7741-Q", user_id="alice").records[0].text == "The part number is XK-7741-Q."
@@ -109,8 +108,7 @@ def test_irrelevant_memories_are_not_returned(memory):
     assert {c.reason for c in recall.trace.candidates} == {"below_threshold"}
 
 
-def test_no_network_connection_is_open_memory(file, monkeypatch):
-    """From open to close, background maintenance included."""
+def test_no_network_connection_is_opened(file, monkeypatch):
 
     def fail(*_):
         raise AssertionError("a socket was opened")

@@ -1,4 +1,4 @@
-"""Caches, caps and load: what they spare, that the trace tells, and that they never hand out what is gone."""
+"""Recall cache, index limits and reduced work under load."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,15 +9,16 @@ import pytest
 from meve.components.embedders import resolve_embedder
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory, Policy
+from tests.memories import KEY
 
 QUERY = "What do tomatoes need?"
 
 
-def phases(recall):
+def retrieve_settings(recall):
     return recall.trace.phases[0].settings
 
 
-def test_a_recall_is_remembered_until_something_of_the_user_changes(memory):
+def test_recall_is_cached_until_a_visible_record_changes(memory):
     memory.add("Tomatoes need sun.", user_id="alice", id="t")
     cache = memory._searcher.cache
     first = memory.search(QUERY, user_id="alice")
@@ -34,22 +35,22 @@ def test_a_recall_is_remembered_until_something_of_the_user_changes(memory):
     assert len(memory.search(QUERY, user_id="alice").records) == 3
 
 
-def test_another_process_s_change_is_seen_past_the_cache(memory, file, clock):
+def test_change_by_another_connection_invalidates_the_cache(memory, file, clock):
     memory.add("Tomatoes need sun.", user_id="alice", id="t")
     memory.search(QUERY, user_id="alice")
-    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as other:
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as other:
         other.update("t", user_id="alice", text="Tomatoes need water.")
     assert "water" in memory.search(QUERY, user_id="alice").text
 
 
-def test_no_more_recalls_are_kept_than_the_policy_says(file):
+def test_recall_cache_has_the_policys_size(file):
     with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"recalls": 2}})) as memory:
         for n in range(5):
             memory.search(f"{QUERY} {n}", user_id="alice")
         assert len(memory._searcher.cache._recalls) == 2
 
 
-def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
+def test_user_indexes_over_the_limit_are_evicted_and_rebuilt(file):
     with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"vectors": 3, "recalls": 0}})) as memory:
         for user in "abcdef":
             for what in ("sun", "much water"):
@@ -59,9 +60,8 @@ def test_shelves_are_let_go_beyond_the_bound_and_come_back(file):
         assert sum(map(len, memory._searcher.indexes._indexes.values())) <= 4
 
 
-def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stays_out(file, clock):
-    """Three at once where the policy takes two."""
-    meet = threading.Barrier(3)
+def test_under_load_fewer_candidates_are_ranked_and_traced_as_shed(file, clock):
+    barrier = threading.Barrier(3)
 
     class Waiting:
         def __init__(self):
@@ -69,7 +69,7 @@ def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stay
             self.name, self.dimension, self.similarity = "waiting", self.inner.dimension, self.inner.similarity
 
         def embed_query(self, text):
-            meet.wait(20)
+            barrier.wait(20)
             return self.inner.embed_query(text)
 
         def embed_passages(self, texts):
@@ -83,39 +83,39 @@ def test_under_load_fewer_are_ranked_and_the_trace_says_so_and_what_is_over_stay
         memory.add("Tomatoes need a secret.", user_id="bob", id="bob's")
         clock.advance(timedelta(seconds=1))
         with ThreadPoolExecutor(3) as pool:
-            found = list(pool.map(lambda _: memory.search(QUERY, user_id="alice"), range(3)))
-    assert sorted(phases(r)["shed"] for r in found) == [False, False, True]
-    assert sorted(len(r.records) for r in found)[0] == 1
-    assert not any(record.id in ("over", "bob's") for r in found for record in r.records)
+            recalls = list(pool.map(lambda _: memory.search(QUERY, user_id="alice"), range(3)))
+    assert sorted(retrieve_settings(r)["shed"] for r in recalls) == [False, False, True]
+    assert sorted(len(r.records) for r in recalls)[0] == 1
+    assert not any(record.id in ("over", "bob's") for r in recalls for record in r.records)
 
 
-def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
-    """Or in the next round, or at the end; of a user who is forgotten, or of a memory that is erased, never."""
+def test_under_load_reflection_is_deferred(file):
+    """Deferred reflections run with the next reflection, maintenance or close, except for erased records."""
     policy = Policy.from_dict({"limits": {"busy": 1}})
 
-    def recalled(memory, record_id, user="alice"):
+    def add_and_search(memory, record_id, user="alice"):
         memory.add("Tomatoes need sun.", user_id=user, id=record_id, source="doc")
         return memory.search(QUERY, user_id=user)
 
-    def put_off(memory, recall):
+    def defer(memory, recall):
         load = memory._searcher.load
         with load.one_more(), load.one_more():
-            done = memory.reflect(recall, answer="Tomatoes need sun.")
-        assert (done.deferred, done.verdicts) == (True, {})
+            reflection = memory.reflect(recall, answer="Tomatoes need sun.")
+        assert (reflection.deferred, reflection.verdicts) == (True, {})
 
     with GovernedMemory.open(file, policy=policy) as memory:
-        put_off(memory, recalled(memory, "a"))
-        put_off(memory, recalled(memory, "b", "bob"))
+        defer(memory, add_and_search(memory, "a"))
+        defer(memory, add_and_search(memory, "b", "bob"))
         assert memory.get("a", user_id="alice").reflection == 50
         assert not memory.reflect(memory.search("bread", user_id="alice"), answer="None.").deferred
         assert memory.get("a", user_id="alice").reflection == 60
         assert memory.get("b", user_id="bob").reflection == 60
         recall = memory.search(QUERY, user_id="alice")
-        put_off(memory, recall)
+        defer(memory, recall)
         memory.maintain()
         assert memory.get("a", user_id="alice").reflection == 70
-        put_off(memory, recall)
-        put_off(memory, memory.search(QUERY, user_id="bob"))
+        defer(memory, recall)
+        defer(memory, memory.search(QUERY, user_id="bob"))
         memory.forget_user(user_id="bob")
         with pytest.raises(ValidationError):
             memory.reflect("no recall", answer="None.")
@@ -124,8 +124,7 @@ def test_under_load_reflection_waits_and_is_done_as_soon_as_it_can_be(file):
         assert [e.action for e in again.audit.events(user_id="bob")] == ["add", "retrieve", "use", "retrieve", "delete"]
 
 
-def test_an_erasure_waits_for_no_reflection_and_takes_what_was_put_off_with_it(file, monkeypatch):
-    """Even where the judge is out of order."""
+def test_erasure_drops_deferred_reflections_without_judging_them(file, monkeypatch):
     with GovernedMemory.open(file, policy=Policy.from_dict({"limits": {"busy": 1}})) as memory:
         memory.add("Tomatoes need sun.", user_id="alice", id="a", source="doc")
         recall, load = memory.search(QUERY, user_id="alice"), memory._searcher.load
@@ -137,8 +136,7 @@ def test_an_erasure_waits_for_no_reflection_and_takes_what_was_put_off_with_it(f
         assert memory._reflector._pop_deferred() is None
 
 
-def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):
-    """Also at one of zero, and where a wrong tag makes memory look further."""
+def test_record_rejected_by_the_verifier_is_not_returned_at_threshold_0(file):
     with GovernedMemory.open(
         file, policy=Policy.from_dict({"ranking": {"threshold": 0}}), verify_threshold=1.0
     ) as memory:
@@ -148,8 +146,7 @@ def test_what_a_verifier_turns_down_stays_out_at_any_threshold(file):
         assert memory.search(QUERY, user_id="alice", verify=True, tags=["other"]).records == ()
 
 
-def test_a_warm_memory_ranks_as_one_that_was_just_opened(memory, file, clock):
-    """A turn keeps its place between its neighbours when its score moves, and a recall counts for both alike."""
+def test_open_memory_ranks_like_a_newly_opened_one(memory, file, clock):
     turns = ["Where were you?", "In Lisbon with Rosa.", "How was the food?", "We ate grilled sardines.", "And the sea?"]
     for n, text in enumerate(turns):
         memory.add(text, user_id="alice", id=f"t{n}", session_id="s", policy_class="canonical")
@@ -158,44 +155,42 @@ def test_a_warm_memory_ranks_as_one_that_was_just_opened(memory, file, clock):
     memory.update("t3", user_id="alice", text="We ate grilled squid.")
     clock.advance(timedelta(hours=1))
 
-    def ranked(opened):
-        found = opened.search("What food was eaten in Lisbon?", user_id="alice")
-        return [(c.id, c.scores) for c in sorted(found.trace.candidates, key=lambda c: c.id)]
+    def rank(opened):
+        recall = opened.search("What food was eaten in Lisbon?", user_id="alice")
+        return [(c.id, c.scores) for c in sorted(recall.trace.candidates, key=lambda c: c.id)]
 
-    warm = ranked(memory)
-    with GovernedMemory.open(file, clock=clock, audit_key=b"a key of the tests, long enough") as cold:
-        assert ranked(cold) == warm
+    warm = rank(memory)
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as cold:
+        assert rank(cold) == warm
 
 
-def test_a_recall_from_the_cache_says_so_and_is_made_anew_every_day(memory, clock):
-    """Scores fade by days."""
+def test_cached_recall_is_marked_and_recomputed_the_next_day(memory, clock):
     memory.add("Tomatoes need sun.", user_id="alice", source="doc", policy_class="canonical", id="t")
-    assert "cached" not in phases(memory.search(QUERY, user_id="alice"))
-    assert phases(memory.search(QUERY, user_id="alice"))["cached"] is True
+    assert "cached" not in retrieve_settings(memory.search(QUERY, user_id="alice"))
+    assert retrieve_settings(memory.search(QUERY, user_id="alice"))["cached"] is True
     clock.advance(timedelta(days=1))
-    assert "cached" not in phases(memory.search(QUERY, user_id="alice"))
+    assert "cached" not in retrieve_settings(memory.search(QUERY, user_id="alice"))
 
 
-def test_a_recall_that_a_verifier_judged_tells_its_calibration(memory):
+def test_verified_recall_trace_contains_the_calibration(memory):
     memory.add("Tomatoes need six to eight hours of sun.", user_id="alice")
-    asked = memory.search("How much sun do tomatoes need?", user_id="alice", verify=True)
-    (verify,) = (p for p in asked.trace.phases if p.name == "verify")
+    recall = memory.search("How much sun do tomatoes need?", user_id="alice", verify=True)
+    (verify,) = (p for p in recall.trace.phases if p.name == "verify")
     assert verify.settings["verifier"] == "meve-verifier-1"
     assert verify.settings["calibration"]["method"] == "platt"
 
 
-def test_a_recall_takes_each_memory_apart_once_however_many_are_alike(file, monkeypatch):
-    """Thirty timetables, all near each other: 435 pairs are compared, and thirty texts taken apart; then none."""
-    from meve.memory._recall import user_index as shelf
+def test_recall_parses_each_record_once(file, monkeypatch):
+    from meve.memory._recall import user_index
 
-    seen = []
-    apart = shelf.parse_statement
-    monkeypatch.setattr(shelf, "parse_statement", lambda text: seen.append(text) or apart(text))
+    parsed = []
+    parse = user_index.parse_statement
+    monkeypatch.setattr(user_index, "parse_statement", lambda text: parsed.append(text) or parse(text))
     with GovernedMemory.open(file, policy=Policy.from_dict({"ranking": {"conflicts": True}})) as memory:
         for n in range(30):
             memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")
-        every = {"user_id": "alice", "limit": None, "max_tokens": 2_000}
-        assert len(memory.search("When does the bus to the old harbour leave?", **every).records) == 30
-        assert 2 <= len(seen) <= 30
-        memory.search("When does the bus leave?", **every)
-        assert len(seen) <= 30
+        search_all = {"user_id": "alice", "limit": None, "max_tokens": 2_000}
+        assert len(memory.search("When does the bus to the old harbour leave?", **search_all).records) == 30
+        assert 2 <= len(parsed) <= 30
+        memory.search("When does the bus leave?", **search_all)
+        assert len(parsed) <= 30

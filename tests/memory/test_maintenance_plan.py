@@ -1,4 +1,4 @@
-"""What maintenance must not do: lengthen a life, touch what is on hold, launder what was contradicted, stop."""
+"""Limits of maintenance: expiry, holds, contradicted records, failures and load."""
 
 import random
 from dataclasses import replace
@@ -11,36 +11,26 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._maintenance.plan import NEIGHBOURS, MaintenancePlan
 from meve.memory._maintenance.summaries import ExtractiveSummariser
 from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.memories import add_with_score
 
 FACT = {"user_id": "alice", "source": "doc", "policy_class": "factual"}
 LASTING = {**FACT, "ttl": timedelta(days=5_000)}
 WANTS = ("sun", "water", "warmth", "compost", "shelter")
 
 
-def put(memory, score=25.0, flagged="", **record):
-    """A record with a score of its own."""
-    made = memory.add(**record)
-    with memory._runtime.store.writing() as transaction:
-        stored = transaction.find("s:alice", made.id)
-        changed = replace(stored.record, reflection=score, flagged=flagged)
-        transaction.replace("s:alice", replace(stored, record=changed))
-    return made
-
-
-def fading(memory, **more):
-    """Five related memories of low score, a week old."""
+def add_fading_records(memory, **more):
+    """Add five related records of low score and wait until they can be summarised."""
     for n, what in enumerate(WANTS):
-        put(memory, text=f"Tomatoes want {what} in the garden.", id=f"t{n}", **LASTING, **more)
+        add_with_score(memory, 25, text=f"Tomatoes want {what} in the garden.", id=f"t{n}", **LASTING, **more)
     memory.clock.advance(timedelta(days=8))
 
 
-def everything(memory):
+def list_all(memory):
     return {r.id: r for r in memory.list(user_id="alice", include_archived=True)}
 
 
 @pytest.mark.parametrize(("early", "late"), [("old", "new"), ("new", "old")])
-def test_of_the_same_twice_the_one_that_lives_longer_stays_and_keeps_its_own_end(memory, clock, early, late):
-    """Neither does a text outlive its end, nor is a life cut short that was promised."""
+def test_merge_keeps_the_duplicate_that_expires_later(memory, clock, early, late):
     ends = {early: clock.now() + timedelta(days=10), late: clock.now() + timedelta(days=20)}
     for name in ("old", "new"):
         memory.add(f"Tomatoes need sun{'.' if name == 'old' else '!'}", id=name, expires_at=ends[name], **FACT)
@@ -53,7 +43,7 @@ def test_of_the_same_twice_the_one_that_lives_longer_stays_and_keeps_its_own_end
     assert memory.delete(early, user_id="alice").erased == (late,)
 
 
-def test_no_tag_outlives_the_memory_that_it_was_given_to(memory, clock):
+def test_merge_drops_tags_of_the_duplicate_that_expires_earlier(memory, clock):
     memory.add("Tomatoes need sun.", id="early", tags=["told by rosa"], ttl=timedelta(days=10), **FACT)
     memory.add("Tomatoes need sun!", id="late", tags=["garden"], ttl=timedelta(days=20), **FACT)
     memory.maintain()
@@ -61,7 +51,7 @@ def test_no_tag_outlives_the_memory_that_it_was_given_to(memory, clock):
     assert [r.tags for r in memory.list(user_id="alice")] == [("garden",)]
 
 
-def test_what_is_on_hold_is_not_changed_by_a_merge_either(memory, clock):
+def test_merge_leaves_held_record_unchanged(memory, clock):
     memory.add("Tomatoes need sun.", id="a", tags=["x"], **LASTING)
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun!", id="b", tags=["x"], **LASTING)
@@ -71,13 +61,13 @@ def test_what_is_on_hold_is_not_changed_by_a_merge_either(memory, clock):
     assert memory.get("b", user_id="alice") == before
 
 
-def test_a_summary_ends_with_the_first_of_what_it_was_made_of(file, clock):
-    """Where others never end, too; no change of it gives it a longer life."""
+def test_summary_expires_with_its_first_origin(file, clock):
+    """An update can't extend the summary's expiry either."""
     with GovernedMemory.open(file, clock=clock, policy=Policy.from_dict({"classes": {"factual": {"ttl": None}}})) as m:
         end = clock.now() + timedelta(days=20)
-        for n, what in enumerate(WANTS):
-            life = {"expires_at": end} if n == 2 else {}
-            put(m, text=f"Tomatoes want {what} in the garden.", id=f"t{n}", **FACT, **life)
+        for n, want in enumerate(WANTS):
+            expiry = {"expires_at": end} if n == 2 else {}
+            add_with_score(m, 25, text=f"Tomatoes want {want} in the garden.", id=f"t{n}", **FACT, **expiry)
         clock.advance(timedelta(days=8))
         assert m.maintain().counts()["summarised"] == 5
         (summary,) = m.list(user_id="alice")
@@ -89,40 +79,37 @@ def test_a_summary_ends_with_the_first_of_what_it_was_made_of(file, clock):
         assert m.update(summary.id, user_id="alice", ttl=timedelta(days=1)).expires_at < end
 
 
-def test_what_an_answer_contradicted_is_not_whitewashed(memory):
-    """Neither by a summary, which has a fresh score, nor by a copy of it."""
-    fading(memory, flagged="contradicted by an answer")
-    put(memory, score=60, text="Tomatoes want sun in the garden.", id="copy", **LASTING)
+def test_contradicted_record_is_neither_summarised_nor_merged(memory):
+    add_fading_records(memory, flagged="contradicted by an answer")
+    add_with_score(memory, 60, text="Tomatoes want sun in the garden.", id="copy", **LASTING)
     memory.maintain()
-    there = everything(memory)
-    assert not any(r.source == "summary" for r in there.values())
-    assert there["t0"].flagged
-    assert there["t0"].reflection == 25
+    records = list_all(memory)
+    assert not any(r.source == "summary" for r in records.values())
+    assert records["t0"].flagged
+    assert records["t0"].reflection == 25
 
 
-def test_what_was_said_of_another_text_goes_with_it(memory, clock):
-    """One that lost against a newer one, and says something else now, is recalled again."""
+def test_update_of_superseded_record_clears_its_flags(memory, clock):
     memory.add("The shop opens at 9 on weekdays.", id="old", **LASTING)
     clock.advance(timedelta(hours=1))
     memory.add("The shop opens at 10 on weekdays.", id="new", **LASTING)
     assert memory.maintain().superseded == {"alice": ["old"]}
-    made = memory.update("old", user_id="alice", text="The bakery sells rye bread.")
-    assert (made.superseded_by, made.flagged) == (None, "")
+    updated = memory.update("old", user_id="alice", text="The bakery sells rye bread.")
+    assert (updated.superseded_by, updated.flagged) == (None, "")
     assert [r.id for r in memory.search("What does the bakery sell?", user_id="alice").records] == ["old"]
 
 
-def test_the_same_ids_can_be_summarised_again(file, clock):
-    """They are free once they are gone."""
+def test_ids_of_summarised_records_can_be_reused(file, clock):
     policy = Policy.from_dict({"merging": {"similarity": 1}})
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
         for _ in range(2):
-            fading(memory)
+            add_fading_records(memory)
             assert memory.maintain().counts()["summarised"] == 5
         assert len(memory.list(user_id="alice")) == 2
 
 
-def test_what_all_share_is_not_archived_by_a_score_that_nobody_moves(file, clock):
-    """Each user has a score of their own of it."""
+def test_shared_record_in_use_is_not_archived(file, clock):
+    """Each user scores a shared record separately."""
     shared = {"classes": {"factual": {"share": True, "ttl": None}}}
     with GovernedMemory.open(file, clock=clock, policy=Policy.from_dict(shared)) as memory:
         memory.add_shared("The office opens at nine.", policy_class="factual", id="office")
@@ -133,15 +120,14 @@ def test_what_all_share_is_not_archived_by_a_score_that_nobody_moves(file, clock
         assert [r.id for r in memory.search("When does the office open?", user_id="alice").records] == ["office"]
 
 
-def test_a_part_that_fails_keeps_nothing_in_the_file_that_is_over(file, clock):
-    """Of no user; and it is said."""
+def test_failing_summariser_raises_after_expired_records_are_deleted(file, clock):
 
     class Broken(ExtractiveSummariser):
         def summarise(self, texts):
             raise RuntimeError("out of order")
 
     with GovernedMemory.open(file, clock=clock, summariser=Broken(lambda _: None)) as memory:
-        fading(memory)
+        add_fading_records(memory)
         for user in ("alice", "zoe"):
             memory.add("Bread.", user_id=user, id="over", ttl=timedelta(seconds=1))
         clock.advance(timedelta(seconds=1))
@@ -150,10 +136,10 @@ def test_a_part_that_fails_keeps_nothing_in_the_file_that_is_over(file, clock):
         with pytest.raises(ModelError, match="out of order"):
             memory.maintain()
         assert {e.user_id for e in memory.audit.events(action="expire")} == {"alice", "zoe"}
-        assert everything(memory).keys() == {f"t{n}" for n in range(5)}
+        assert list_all(memory).keys() == {f"t{n}" for n in range(5)}
 
 
-def test_thousands_alike_are_not_compared_all_with_all(file, clock):
+def test_comparisons_of_many_similar_records_are_limited(file, clock):
     with GovernedMemory.open(file, clock=clock, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
         runtime = memory._runtime
         model = runtime.stored(memory.add("tomatoes need sun", **LASTING))
@@ -162,15 +148,14 @@ def test_thousands_alike_are_not_compared_all_with_all(file, clock):
                 text = "thanks a lot" if n % 2 else f"tomato {n} needs sun"
                 record = replace(model.record, id=f"r{n:04}", text=text)
                 transaction.insert("s:alice", replace(runtime.stored(record), record=record))
-        planned = MaintenancePlan(runtime, "s:alice")
-        assert len(planned.report.merged["alice"]) == 599
-        assert len(planned.nearest_pairs(planned.records, 0.9)) <= NEIGHBOURS * 700
-        assert memory.maintain().counts() == planned.report.counts()
+        plan = MaintenancePlan(runtime, "s:alice")
+        assert len(plan.report.merged["alice"]) == 599
+        assert len(plan.nearest_pairs(plan.records, 0.9)) <= NEIGHBOURS * 700
+        assert memory.maintain().counts() == plan.report.counts()
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_dry_run_tells_exactly_what_the_round_does(file, clock, seed):
-    """Over random memories to which each of its steps happens."""
+def test_dry_run_report_equals_the_run(file, clock, seed):
     rng = random.Random(seed)
     policy = Policy.from_dict({"limits": {"per_user": 25}})
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
@@ -179,13 +164,13 @@ def test_a_dry_run_tells_exactly_what_the_round_does(file, clock, seed):
             text = rng.choice([
                 f"Tomatoes want {what} in the garden.", f"The {what} shop opens at {rng.randint(7, 11)} on weekdays.",
             ])  # fmt: skip
-            put(memory, score, text=text, id=f"m{n}", **FACT, ttl=timedelta(days=rng.choice([5, 70, 400])))
+            add_with_score(memory, score, text=text, id=f"m{n}", **FACT, ttl=timedelta(days=rng.choice([5, 70, 400])))
             if rng.random() < 0.1:
                 memory.hold(f"m{n}", user_id="alice")
             clock.advance(timedelta(days=rng.choice([0, 0, 1, 2])))
         for wait in (0, 8, 65):
             clock.advance(timedelta(days=wait))
-            before, head = everything(memory), memory.audit.head()
+            before, head = list_all(memory), memory.audit.head()
             dry = memory.maintain(dry_run=True)
-            assert (everything(memory), memory.audit.head()) == (before, head)
+            assert (list_all(memory), memory.audit.head()) == (before, head)
             assert memory.maintain() == dry

@@ -1,4 +1,4 @@
-"""Random stories of operations, checked against a dict: isolation, expiry, deletion, holds, and the chain."""
+"""Random operations checked against a dict: isolation, expiry, deletion, holds and the audit chain."""
 
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -20,15 +20,14 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 POLICY = Policy.from_dict({"ranking": {"threshold": 0.0}})
 
 
-class Story(RuleBasedStateMachine):
-    """What the memory should hold, by (user, id): text, end, hold."""
+class MemoryMachine(RuleBasedStateMachine):
+    """A memory, and a dict of the expected records: (user, id) to (text, end, hold)."""
 
     def __init__(self):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.clock = FakeClock(datetime(2026, 5, 1, tzinfo=UTC))
         self.expected = {}
-        self.gone = []
         self.open()
 
     def open(self):
@@ -41,7 +40,7 @@ class Story(RuleBasedStateMachine):
             audit_key=KEY,
         )
 
-    def there(self, user):
+    def live_texts(self, user):
         now = self.clock.now()
         return {
             i: text
@@ -49,9 +48,9 @@ class Story(RuleBasedStateMachine):
             if (type(u), u) == (type(user), user) and now < end
         }
 
-    def live(self, user, record_id):
-        found = self.expected.get((user, record_id))
-        return found is not None and self.clock.now() < found[1]
+    def is_live(self, user, record_id):
+        record = self.expected.get((user, record_id))
+        return record is not None and self.clock.now() < record[1]
 
     @rule(user=st.sampled_from(USERS), record_id=IDS, text=TEXTS, hours=st.integers(1, 48))
     def add(self, user, record_id, text, hours):
@@ -71,23 +70,23 @@ class Story(RuleBasedStateMachine):
         try:
             self.memory.update(record_id, user_id=user, text=text)
         except UnknownIdError:
-            assert not self.live(user, record_id)
+            assert not self.is_live(user, record_id)
         except HoldError:
             assert self.expected[user, record_id][2]
         else:
-            assert self.live(user, record_id)
+            assert self.is_live(user, record_id)
             _, end, hold = self.expected[user, record_id]
             self.expected[user, record_id] = (text, end, hold)
 
     @rule(user=st.sampled_from(USERS), record_id=IDS)
     def delete(self, user, record_id):
         try:
-            done = self.memory.delete(record_id, user_id=user)
+            result = self.memory.delete(record_id, user_id=user)
         except UnknownIdError:
-            assert not self.live(user, record_id)
+            assert not self.is_live(user, record_id)
         else:
             _, _, hold = self.expected[user, record_id]
-            assert (record_id in done.held) is hold
+            assert (record_id in result.held) is hold
             if not hold:
                 del self.expected[user, record_id]
 
@@ -97,17 +96,17 @@ class Story(RuleBasedStateMachine):
         try:
             call(record_id, user_id=user)
         except UnknownIdError:
-            assert (user, record_id) not in self.expected or not self.live(user, record_id)
+            assert (user, record_id) not in self.expected or not self.is_live(user, record_id)
         else:
             text, end, _ = self.expected[user, record_id]
             self.expected[user, record_id] = (text, end, on)
 
     @rule(user=st.sampled_from(USERS))
     def forget_user(self, user):
-        done = self.memory.forget_user(user_id=user)
+        result = self.memory.forget_user(user_id=user)
         for key in [k for k in self.expected if (type(k[0]), k[0]) == (type(user), user)]:
             if self.expected[key][2]:
-                assert key[1] in done.held
+                assert key[1] in result.held
             else:
                 del self.expected[key]
 
@@ -117,13 +116,12 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def maintain(self):
-        """Takes what is over, and nothing that isn't but what is said twice, or is too old and of too low a score."""
-        done = self.memory.maintain()
+        report = self.memory.maintain()
         now = self.clock.now()
-        over = {k for k, (_, end, hold) in self.expected.items() if now >= end and not hold}
-        assert {(u, i) for u, found in done.expired.items() for i in found} == over
-        taken = [done.expired, done.pruned, done.merged, done.summarised, done.archived]
-        for user, record_id in [(u, i) for part in taken for u, found in part.items() for i in found]:
+        expired = {k for k, (_, end, hold) in self.expected.items() if now >= end and not hold}
+        assert {(u, i) for u, ids in report.expired.items() for i in ids} == expired
+        removals = [report.expired, report.pruned, report.merged, report.summarised, report.archived]
+        for user, record_id in [(u, i) for removal in removals for u, ids in removal.items() for i in ids]:
             assert not self.expected[user, record_id][2]
             del self.expected[user, record_id]
 
@@ -134,27 +132,27 @@ class Story(RuleBasedStateMachine):
 
     @rule(user=st.sampled_from(USERS), query=TEXTS)
     def search(self, user, query):
-        found = self.memory.search(query, user_id=user, limit=None, max_tokens=10_000)
-        there = self.there(user)
-        assert {r.id for r in found.records} <= there.keys()
-        for record in found.records:
-            assert record.text == there[record.id]
+        recall = self.memory.search(query, user_id=user, limit=None, max_tokens=10_000)
+        live_texts = self.live_texts(user)
+        assert {r.id for r in recall.records} <= live_texts.keys()
+        for record in recall.records:
+            assert record.text == live_texts[record.id]
             assert record.user_id == user
 
     @invariant()
-    def every_user_has_what_is_expected(self):
+    def every_user_has_expected_records(self):
         for user in USERS:
-            assert {r.id: r.text for r in self.memory.list(user_id=user)} == self.there(user)
+            assert {r.id: r.text for r in self.memory.list(user_id=user)} == self.live_texts(user)
 
     @invariant()
-    def the_chain_holds(self):
+    def audit_chain_verifies(self):
         assert self.memory.audit.verify().ok
 
     @precondition(lambda self: self.expected)
     @rule()
     def single_records_agree(self):
         for (user, record_id), (text, _, _) in self.expected.items():
-            if self.live(user, record_id):
+            if self.is_live(user, record_id):
                 assert self.memory.get(record_id, user_id=user).text == text
 
     def teardown(self):
@@ -162,5 +160,5 @@ class Story(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestStories = Story.TestCase
-TestStories.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestRandomOperations = MemoryMachine.TestCase
+TestRandomOperations.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

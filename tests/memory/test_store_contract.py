@@ -1,4 +1,4 @@
-"""The contract of memory back ends, on each of them."""
+"""The contract suite of memory stores, run on each store."""
 
 from datetime import timedelta
 
@@ -17,11 +17,11 @@ class TestSqlite(MemoryStoreContract):
     def opened(self, tmp_path):
         stores = []
 
-        def again():
+        def reopen():
             stores.append(SqliteStore.open(tmp_path / "memory.db"))
             return stores[-1]
 
-        yield again
+        yield reopen
         for store in stores:
             store.close()
 
@@ -31,14 +31,14 @@ class TestInMemory(MemoryStoreContract):
     def opened(self):
         store = DictMemoryStore()
 
-        def again():
+        def reopen():
             store.is_closed = False
             return store
 
-        return again
+        return reopen
 
 
-def test_memory_runs_on_a_store_of_ones_own(clock):
+def test_memory_works_with_a_custom_store(clock):
     store = DictMemoryStore()
     with GovernedMemory.open(store=store, clock=clock, audit_key=KEY) as memory:
         assert memory.file is None
@@ -65,10 +65,10 @@ def test_memory_runs_on_a_store_of_ones_own(clock):
         store.reading().__enter__()
 
 
-@pytest.mark.parametrize("given", [{}, {"file": "memory.db", "store": DictMemoryStore()}])
-def test_open_needs_exactly_one_of_file_and_store(given):
+@pytest.mark.parametrize("arguments", [{}, {"file": "memory.db", "store": DictMemoryStore()}])
+def test_open_needs_exactly_one_of_file_and_store(arguments):
     with pytest.raises(ConfigurationError, match="exactly one of file and store"):
-        GovernedMemory.open(**given)
+        GovernedMemory.open(**arguments)
 
 
 def test_open_with_a_path_as_store_names_the_file_argument(tmp_path):

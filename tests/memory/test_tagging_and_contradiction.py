@@ -63,7 +63,7 @@ def test_invalid_tagging_raises(wrong):
 
 
 class TestInference:
-    """A small inference model with weights that the test sets."""
+    """Contradiction detection by a tiny inference model whose weights the test sets."""
 
     @pytest.fixture
     def folder(self, tmp_path):
@@ -79,7 +79,7 @@ class TestInference:
 
     @pytest.fixture
     def detector(self, folder):
-        """A detector that finds a contradiction in every pair."""
+        """Return a detector that finds a contradiction in every pair."""
         import torch
 
         from meve.memory import NliContradiction
@@ -94,9 +94,7 @@ class TestInference:
         assert detector.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.").startswith(
             "claim:"
         )
-        assert (
-            detector.find_difference("Alice eats meat.", "Alice doesn't eat meat.") == "denial"
-        )  # the rules' own word
+        assert detector.find_difference("Alice eats meat.", "Alice doesn't eat meat.") == "denial"
 
     def test_different_subjects_are_not_compared(self, detector):
         assert detector.find_difference("Tomatoes love sun.", "The night train was late.") == ""

@@ -15,7 +15,7 @@ from meve.memory.turns import TurnRules, add_turns, make_fact_id, record_turns
 TURN = Turn(id="m1", speaker="user", text="Hi! I live in Oslo. Where can I swim?")
 
 
-def texts(memory, user="ann"):
+def list_texts(memory, user="ann"):
     return sorted(r.text for r in memory.list(user_id=user))
 
 
@@ -59,14 +59,13 @@ def test_turn_seen_twice_is_stored_once(memory):
     assert (again.added, again.known) == ((), (make_fact_id("s1", "m1", 0),) * 2)
     assert add_turns(memory, [TURN], user_id="ann", session_id="s2").added
     assert add_turns(memory, [TURN], user_id="bob", session_id="s1").added
-    assert len(texts(memory)) == 2
+    assert len(list_texts(memory)) == 2
 
 
 def test_equal_ids_without_session_are_told_apart_by_text(memory):
-    """As in programs that count messages from 1 in each conversation."""
     for text in ("I like tea.", "I live in Oslo.", "I like tea."):
         add_turns(memory, [Turn(id="1", speaker="user", text=text)], user_id="ann")
-    assert sorted(texts(memory)) == ["I like tea.", "I live in Oslo."]
+    assert sorted(list_texts(memory)) == ["I like tea.", "I live in Oslo."]
 
 
 @pytest.mark.parametrize("way", ["delete", "forget_user", "expire"])
@@ -79,7 +78,7 @@ def test_erased_or_expired_fact_is_not_stored_again(memory, clock, way):
     else:
         clock.advance(timedelta(days=8))
     assert add_turns(memory, [TURN], user_id="ann", session_id="s1").added == ()
-    assert texts(memory) == []
+    assert list_texts(memory) == []
 
 
 def test_concurrent_writers_store_a_turn_once(memory):
@@ -97,7 +96,7 @@ def test_concurrent_writers_store_a_turn_once(memory):
         each.join()
     assert sum(len(each.added) for each in results) == 1
     assert len(results) == 8
-    assert texts(memory) == ["I live in Oslo."]
+    assert list_texts(memory) == ["I live in Oslo."]
 
 
 def test_assistant_and_tool_turns_are_stored_only_with_a_rule(memory):

@@ -1,4 +1,4 @@
-"""How an answer used the recalled memories, short answers included."""
+"""Verdicts on whether an answer used each recalled memory."""
 
 import pytest
 
@@ -30,7 +30,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("texts", "query", "answer", "outcomes"), CASES.values(), ids=CASES)
-def test_outcome_of_each_memory(memory, texts, query, answer, outcomes):
+def test_answer_gives_each_memory_its_outcome(memory, texts, query, answer, outcomes):
     runtime = memory._runtime
     verdicts = runtime.usage.judge(query, answer, texts, runtime.embedder.embed_passages(texts))
     assert [verdict.outcome for verdict in verdicts] == outcomes

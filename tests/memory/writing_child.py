@@ -1,4 +1,4 @@
-"""Adds memories to a file until it is killed, and says of each when it is acknowledged."""
+"""Add records to a file until killed, and print each acknowledged write."""
 
 import sys
 
@@ -14,14 +14,14 @@ def main(file, name, count, threads):
     memory = GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter(), audit_key=KEY)
 
     def add(n):
-        made = memory.add(f"fact {n} of {name}", user_id=f"user {n % 3}", id=f"{name}-{n}", source="doc")
+        record = memory.add(f"fact {n} of {name}", user_id=f"user {n % 3}", id=f"{name}-{n}", source="doc")
         if n % 5 == 4:
-            memory.update(made.id, user_id=made.user_id, text=f"changed fact {n} of {name}")
+            memory.update(record.id, user_id=record.user_id, text=f"changed fact {n} of {name}")
         if n % 7 == 6:
-            memory.delete(made.id, user_id=made.user_id)
-            sys.stdout.write(f"gone {made.id}\n")
+            memory.delete(record.id, user_id=record.user_id)
+            sys.stdout.write(f"gone {record.id}\n")
         else:
-            sys.stdout.write(f"kept {made.user_id}/{made.id}\n")
+            sys.stdout.write(f"kept {record.user_id}/{record.id}\n")
         sys.stdout.flush()
 
     with ThreadPoolExecutor(threads) as pool:
