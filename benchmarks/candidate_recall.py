@@ -14,7 +14,7 @@ import numpy as np
 
 from meve.components.embedders import resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
-from meve.evaluation._embedding_cache import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED

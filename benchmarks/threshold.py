@@ -19,7 +19,7 @@ from meve import Retriever
 from meve.calibration.fitting import calibrate, raw_scores
 from meve.calibration.probability_maps import PlattCalibration
 from meve.components.embedders import resolve_embedder
-from meve.evaluation._embedding_cache import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED

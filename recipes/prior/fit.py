@@ -20,7 +20,7 @@ from meve import Retriever
 from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_features
-from meve.evaluation._embedding_cache import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from meve import Context, Retriever, RetrieverConfig
 from meve.components.embedders import resolve_embedder
-from meve.evaluation._embedding_cache import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import ContextPassage
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meve.evaluation._answer_matching import contains_answer, normalize_answer
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
+from meve.evaluation.measures.answers import contains_answer, normalize_answer
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.follow import extend_query

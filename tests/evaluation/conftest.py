@@ -44,14 +44,14 @@ def data(tmp_path):
     ]
     session = {"session_id": 1, "timestamp": "2024-02-15T11:01:00", "turns": turns}
     lines(tmp_path / "locomo" / "conversations.jsonl", [{"conversation_id": "c", "sessions": [session]}])
-    asked = {"conversation_id": "c", "question": "How many zebras?", "category_name": "single", "category": 1}
+    question_row = {"conversation_id": "c", "question": "How many zebras?", "category_name": "single", "category": 1}
     lines(
         tmp_path / "locomo" / "questions.jsonl",
         [
-            {**asked, "id": "a", "answer": 7, "evidence": ["D1:7"]},
-            {**asked, "id": "b", "answer": "8", "evidence": ["D1:7"], "audit": {"correct_evidence": ["D1:8"]}},
-            {**asked, "id": "adversarial", "answer": "7", "evidence": ["D1:7"], "category": 5},
-            {**asked, "id": "lost", "answer": "7", "evidence": ["D9:9"]},
+            {**question_row, "id": "a", "answer": 7, "evidence": ["D1:7"]},
+            {**question_row, "id": "b", "answer": "8", "evidence": ["D1:7"], "audit": {"correct_evidence": ["D1:8"]}},
+            {**question_row, "id": "adversarial", "answer": "7", "evidence": ["D1:7"], "category": 5},
+            {**question_row, "id": "lost", "answer": "7", "evidence": ["D9:9"]},
         ],
     )
     return tmp_path

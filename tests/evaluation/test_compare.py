@@ -8,7 +8,7 @@ from meve.errors import EvaluationError
 from meve.evaluation import Evidence, Outcome, Question, SystemOutput
 from meve.evaluation._comparison import changed_settings, find_changes
 from meve.evaluation.measures import MEASURES
-from meve.evaluation.results import Cell, Failure, Results, compute_differences, set_measure_interval
+from meve.evaluation.results import Cell, Failure, Results, compute_cells, compute_differences, set_measure_interval
 from meve.evaluation.statistics import mean_interval
 
 
@@ -153,7 +153,9 @@ def test_differences_use_shared_questions():
             question = Question(id=f"q{n}", text="?", gold={"a": 1}, answerable=n % 4 > 0)
             yield question, Outcome(question_id=f"q{n}", output=output, ms=1.0)
 
-    changes = compute_differences("s", {"full": list(judged(OLD)), "peer": list(judged([1] * 20))}, "full", seed=0)
+    answers = {"full": list(judged(OLD)), "peer": list(judged([1] * 20))}
+    cells = [cell for system, each in answers.items() for cell in compute_cells("s", system, each, seed=0)]
+    changes = compute_differences(cells, "full", seed=0)
     intervals = {d.measure: d.interval for d in changes}
     answerable = [v for n, v in enumerate(OLD[:20]) if n % 4 > 0]
     assert intervals["supporting recall"].n == len(answerable)

@@ -19,7 +19,6 @@ from tests.evaluation.dataset_files import EXPECTED, FILES, MOON, QA, SUN, write
 
 
 def error_message(name, root):
-    """What is said of a set that can't be read."""
     with pytest.raises(DatasetError) as caught:
         read_set(name, root)
     return str(caught.value)
@@ -130,7 +129,6 @@ FIELDS = {
 
 
 NAME = {path: name for name, files in FILES.items() for path in files}
-"""Of the set, by file."""
 
 
 @pytest.mark.parametrize(("path", "field"), [(path, field) for path in NAME for field in FIELDS[path]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meve.evaluation import Evidence, GoldSentence, Outcome, Question, SystemOutput
-from meve.evaluation._answer_matching import contains_answer, normalize_answer
 from meve.evaluation.measures import MEASURES, Measure, SetMeasure
+from meve.evaluation.measures.answers import contains_answer, normalize_answer
 from meve.evaluation.results import set_measure_difference, set_measure_interval
 
 QUESTION = Question(

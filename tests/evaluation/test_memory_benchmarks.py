@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 
 def test_recall_is_the_share_of_evidence(data, monkeypatch):
-    """Of three questions with evidence the peer finds that of two, and the second user's."""
     for name, row in (("conversations", {"conversation_id": "d"}), ("questions", {"conversation_id": "d", "id": "d"})):
         file = data / "locomo" / f"{name}.jsonl"
         first = json.loads(file.read_text().splitlines()[0])

@@ -43,7 +43,7 @@ PASSAGES = [
     Passage(id="zebras", text="zebras prance"),
     Passage(id="zinc", text="zinc pots"),
 ]
-"""To `WordEmbedder`, zebras and zinc are nearer to "zx17 pump" than the fault is."""
+"""For `WordEmbedder`, zebras and zinc are nearer to "zx17 pump" than the fault is."""
 COMPONENTS = SharedComponents(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
 ORBIT, FAULT = "what orbits the earth every month", "zx17 pump"
 
@@ -96,7 +96,7 @@ class TestEvery:
         assert isinstance(passages, list)
         assert all(p in PASSAGES for p in passages)
         assert len(set(ids(passages))) == len(passages)
-        assert WordCounter().count(COMPONENTS.separator.join(p.content for p in passages)) <= max_tokens
+        assert WordCounter().count(COMPONENTS.config.separator.join(p.content for p in passages)) <= max_tokens
         assert scores(query, passages) == sorted(scores(query, passages), reverse=True)
 
     def test_best_passage_comes_first(self, peer, load_function):

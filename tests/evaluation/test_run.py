@@ -20,7 +20,7 @@ from meve.evaluation import EvaluationSet, Question, SharedComponents
 from meve.evaluation import results as results_module
 from meve.evaluation._journal import ROWS, SETTINGS, Journal
 from meve.evaluation._set_runner import fingerprint_set, run_set, sample_questions
-from meve.evaluation.experiments._experiment import run_experiment
+from meve.evaluation.experiments._experiment import RetrievalOptions, run_experiment
 from meve.evaluation.experiments._recall_curve import measure_curve
 from meve.evaluation.peers import hash_peer_code, load_peer
 from meve.evaluation.systems import SYSTEMS, IndexedPassages, pipeline_system
@@ -71,8 +71,7 @@ def run(dataset, factories, folder, **settings):
         [dataset],
         lambda s: with_questions(s, **factories),
         COMPONENTS,
-        to=folder,
-        seed=1,
+        RetrievalOptions(data=folder, to=folder, cache=folder, seed=1),
         settings=settings,
         against="full",
     )
@@ -110,8 +109,8 @@ def test_resumed_run_asks_only_missing_questions(tmp_path):
     lines = (tmp_path / ROWS).read_text().splitlines(keepends=True)
     (tmp_path / ROWS).write_text("".join(lines[:2]) + lines[2][: len(lines[2]) // 2])  # killed while it wrote
     resumed = run(dataset, {"full": counting_factory(again)}, tmp_path)
-    done = {json.loads(line)["question_id"] for line in lines[:2]}
-    missing = {q.text for q in dataset.questions if q.id not in done}
+    recorded_ids = {json.loads(line)["question_id"] for line in lines[:2]}
+    missing = {q.text for q in dataset.questions if q.id not in recorded_ids}
     assert set(again) == missing
     for one, other in zip(whole.cells, resumed.cells, strict=True):
         assert one.measure.endswith(" ms") or one == other
@@ -215,27 +214,27 @@ def test_folder_is_locked_against_second_run(tmp_path):
 
 def test_saved_curve_is_reused(tmp_path):
     dataset, file = make_set(), tmp_path / "curve.jsonl"
-    points = measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None)
+    points = measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path)
     assert {p.n for p in points} == {4}
     kept = file.stat().st_mtime_ns
-    assert measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None) == points
+    assert measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path) == points
     assert file.stat().st_mtime_ns == kept
-    fewer = measure_curve(dataset, dataset.questions[:2], COMPONENTS, tmp_path, None)
+    fewer = measure_curve(dataset, dataset.questions[:2], COMPONENTS, tmp_path)
     assert {p.n for p in fewer} == {2}
     assert len(file.read_text().splitlines()) == len(points)
     file.write_text(file.read_text()[:-20])
     with pytest.raises(EvaluationError, match=r"curve\.jsonl is damaged"):
-        measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path, None)
+        measure_curve(dataset, dataset.questions, COMPONENTS, tmp_path)
 
 
 def test_curve_with_raised_query_counts_it_and_is_not_reused(tmp_path):
     dataset, file = make_set(), tmp_path / "curve.jsonl"
     blank = replace(dataset, questions=(*dataset.questions, Question(id="blank", text=" ", gold={"p0": 1})))
-    points = measure_curve(blank, blank.questions, COMPONENTS, tmp_path, None)
+    points = measure_curve(blank, blank.questions, COMPONENTS, tmp_path)
     assert max(p.recall for p in points) == 0.8
     assert {p.raised for p in points if p.system != "bm25"} == {1}
     kept = file.stat().st_mtime_ns
-    assert measure_curve(blank, blank.questions, COMPONENTS, tmp_path, None) == points
+    assert measure_curve(blank, blank.questions, COMPONENTS, tmp_path) == points
     assert file.stat().st_mtime_ns > kept
 
 

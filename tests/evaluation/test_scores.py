@@ -9,9 +9,9 @@ import pytest
 
 from meve.calibration.probability_maps import PlattCalibration
 from meve.evaluation._journal import Journal
+from meve.evaluation._model_caches import SharedVerifier
 from meve.evaluation._set_runner import ask_system, run_set
-from meve.evaluation._shared_verifier import SharedVerifier
-from meve.evaluation.experiments._experiment import load_components
+from meve.evaluation.experiments._experiment import RetrievalOptions, load_components
 from meve.evaluation.systems import IndexedPassages
 from meve.evaluation.types import EMPTY_OUTPUT, EvaluationSet, Question, SharedComponents, System, SystemOutput
 from meve.pipeline.config import RetrieverConfig
@@ -101,9 +101,9 @@ def test_cleared_scores_are_computed_again_and_not_charged(counting):
 
 
 def test_peer_weights_override_verifier_model(tmp_path):
-    arguments = {"embedder": None, "verifier": None, "tokens": None, "config": RetrieverConfig(), "cache": tmp_path}
-    assert load_components(**arguments).verifier_model is None
-    assert load_components(**arguments, peer_weights="theirs").verifier_model == "theirs"
+    options, config = RetrievalOptions(data=tmp_path, to=tmp_path, cache=tmp_path), RetrieverConfig()
+    assert load_components(options, config).verifier_model is None
+    assert load_components(options, config, peer_weights="theirs").verifier_model == "theirs"
 
 
 def test_first_question_is_timed_after_warm_up(counting, tmp_path):

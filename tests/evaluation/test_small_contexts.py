@@ -10,10 +10,10 @@ from meve.cli.app import app
 from meve.dialogue import Dialogue, Turn
 from meve.errors import ConfigurationError, DatasetError, EvaluationError
 from meve.evaluation.datasets.synthetic_dialogues import read_locomo_dialogues, read_small_talk, read_wiki_dialogues
+from meve.evaluation.experiments.memory.memory_results import MemoryResults
 from meve.evaluation.experiments.small_context import experiment as experiment
 from meve.evaluation.experiments.small_context.experiment import (
     SmallContextBenchOptions,
-    SmallContextResults,
     answer_recall,
     run_small_context,
 )
@@ -121,7 +121,7 @@ class TestExperiment:
         assert "| both | 0.758 | 0.720 | 273 |" in text
         assert "context token recall, 2,048" in text
         assert (file.parent / report.PICTURE).is_file()
-        assert SmallContextResults.load(file.parent / "results.json") == results
+        assert MemoryResults.load(file.parent / "results.json") == results
         again = run_small_context(SmallContextBenchOptions(data=data, questions=4))
         assert machine_independent(again) == machine_independent(results)
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from meve.cli.app import app
 from meve.dialogue import Dialogue
 from meve.evaluation.datasets.synthetic_dialogues import read_wiki_dialogues
+from meve.evaluation.experiments.memory.memory_results import MemoryResults
 from meve.evaluation.experiments.small_context import experiment as experiment
-from meve.evaluation.experiments.small_context.experiment import SmallContextResults, answer_recall
+from meve.evaluation.experiments.small_context.experiment import answer_recall
 from meve.evaluation.experiments.small_context.strategies import ALONE, FULL, STRATEGIES, TRUNCATION
 
 READER = """
@@ -64,7 +65,7 @@ def test_answers_of_a_language_model_are_measured(data, reader):
     args = ["bench", "small-context", "--data", str(data), "--to", str(to), "--questions", "4", "--reader", reader]
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 0, result.output
-    results = SmallContextResults.load(to / "results.json")
+    results = MemoryResults.load(to / "results.json")
     questions = read_wiki_dialogues(data, questions=4, seed=42, chat=experiment.CHAT)
     answer = sys.modules["tiny_reader"].answer
     alone = results.value("2wiki, 2,048 tokens", ALONE, experiment.ANSWERED).value

@@ -8,7 +8,7 @@ import pytest
 from meve import Passage, RetrieverConfig
 from meve.errors import EvaluationError
 from meve.evaluation import SharedComponents
-from meve.evaluation._embedding_cache import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation.systems import (
     SYSTEMS,
     IndexedPassages,

@@ -10,7 +10,6 @@ from meve.errors import ConfigurationError, DatasetError, MissingExtraError
 from meve.evaluation import EvaluationSet, Question
 from meve.evaluation.datasets import (
     ARTICLES,
-    Article,
     read_articles,
     read_wikipedia,
     train_sentence_splitter,
@@ -79,7 +78,7 @@ def test_wikipedia_articles_become_sentences_without_titles(tmp_path):
 def test_only_the_first_articles_are_read(tmp_path):
     path, _ = write_wikipedia(tmp_path, [*ARTICLE_ROWS, "{"])
     assert [article.title for article in read_articles(path, 2)] == ["Albedo", "Abacus"]
-    assert read_articles(path, 3)[2] == Article(id="41", title="Acid", text="It burns.")
+    assert read_articles(path, 3)[2] == Passage(id="41", title="Acid", text="It burns.")
     with pytest.raises(DatasetError, match="line 4: not JSON"):
         read_articles(path)
     _, questions = write_wikipedia(tmp_path)

@@ -32,7 +32,7 @@ def print_memory_results(results: "MemoryResults") -> None:
 
 
 def print_results(results: "Results") -> None:
-    """Print the main measures, one row a system; only as many columns as fit."""
+    """Print the main measures, one row per system; only as many columns as fit."""
     from meve.evaluation.report.markdown import MAIN, format_value, short_name
 
     for name in results.sets:
@@ -97,7 +97,7 @@ def print_changes(old: "Results", new: "Results") -> None:
     print_table(grid)
     drops = [c for c in changes if c.is_drop]
     if drops:
-        raise EvaluationError(f"{len(drops)} of {len(changes)} changes are for the worse: see the table")
+        raise EvaluationError(f"{len(drops)} of {len(changes)} measures changed for the worse: see the table")
 
 
 def _change_row(change: "Change") -> tuple[str, ...]:

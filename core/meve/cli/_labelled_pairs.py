@@ -1,26 +1,17 @@
 """Labelled pairs from a JSONL file, with a warning for each invalid line."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meve.cli._render import print_message
 from meve.errors import CalibrationError, IngestError
 from meve.ingest import read_text
 from meve.ingest._jsonl import load_object
 from meve.types import LabelledPair
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairFile:
-    """The pairs of a file, and warnings about its other lines."""
-
-    pairs: tuple[LabelledPair, ...]
-    warnings: tuple[str, ...]
-    """The number of each skipped line, and the reason."""
-
-
-def read_pairs(path: Path) -> PairFile:
-    """Return the rows `{"query": …, "passage": …, "relevant": true}`, or with `"label": 1`, of a file.
+def read_pairs(path: Path) -> list[LabelledPair]:
+    """Return a file's rows `{"query": …, "passage": …, "relevant": true}`, or with `"label": 1`; warn of other lines.
 
     Raises:
         IngestError: the file can't be read.
@@ -40,7 +31,9 @@ def read_pairs(path: Path) -> PairFile:
     if not pairs:
         reason = f": {warnings[0]}" if warnings else ": the file is empty"
         raise CalibrationError(f'{path} has no pair{reason}; rows are {{"query": …, "passage": …, "relevant": …}}')
-    return PairFile(pairs=tuple(pairs), warnings=tuple(warnings))
+    for warning in warnings:
+        print_message("warning", f"{path}: {warning}")
+    return pairs
 
 
 def _pair(row: dict[str, Any]) -> LabelledPair:

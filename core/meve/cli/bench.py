@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,8 +17,12 @@ from meve.cli._requirements import require_for_bench
 
 if TYPE_CHECKING:
     from meve.evaluation._set_runner import Progress
+    from meve.evaluation.experiments._experiment import RetrievalOptions
     from meve.evaluation.experiments.memory.memory_results import MemoryResults
     from meve.evaluation.results import Results
+
+_T = TypeVar("_T")
+_Options = TypeVar("_Options", bound="RetrievalOptions")
 
 HOME = Path("meve-bench")
 """The default folder for results."""
@@ -122,11 +126,10 @@ def quality(
     from meve.evaluation.experiments.quality import QualityOptions, run_quality
 
     _add_working_directory(peers)
-    folder = to or HOME / "quality"
     names = tuple(SETS) if sets is None else _names(sets)
     options = QualityOptions(
         data=_data_folder(data, names, "; --sets own needs none"),
-        to=folder,
+        to=to or HOME / "quality",
         cache=cache,
         sets=names,
         peers=tuple(dict.fromkeys(peers or ())),
@@ -139,7 +142,7 @@ def quality(
         tokens=tokens,
         curves=curves,
     )
-    _run(lambda progress, since: run_quality(replace(options, since=since), progress), folder, compare)
+    _run(run_quality, options, compare)
 
 
 def paper(
@@ -157,23 +160,23 @@ def paper(
 ) -> None:
     """Repeat the MeVe paper's tables and figures. Shows them beside the published ones."""
     require_for_bench("paper", embedder=embedder, verifier=verifier)
-    from meve.evaluation.experiments.paper import PaperOptions, run_paper
+    from meve.evaluation.experiments._experiment import RetrievalOptions
+    from meve.evaluation.experiments.paper import run_paper
 
     data = _data_folder(data, ("wikipedia", "hotpotqa"))
     tables = data / "tokenizers" / "tiktoken_cache"
     if tables.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
-    folder = to or HOME / "paper"
-    options = PaperOptions(
+    options = RetrievalOptions(
         data=data,
-        to=folder,
+        to=to or HOME / "paper",
         cache=cache,
         questions=None if full else questions,
         seed=seed,
         embedder=embedder,
         verifier=verifier,
     )
-    _run(lambda progress, since: run_paper(replace(options, since=since), progress), folder, compare)
+    _run(run_paper, options, compare)
 
 
 def speed(
@@ -211,7 +214,7 @@ def memory(
 
     names = tuple(EXPERIMENTS) if only is None else _names(only)
     options = MemoryOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
-    _run_memory(lambda progress: run_memory(options, progress), to)
+    _run_memory(run_memory, options, to)
 
 
 def memory_recall(
@@ -241,7 +244,7 @@ def memory_recall(
         peers=tuple(dict.fromkeys(peers or ())),
         seed=seed,
     )
-    _run_memory(lambda progress: run_memory_recall(options, progress), to)
+    _run_memory(run_memory_recall, options, to)
 
 
 def memory_speed(
@@ -260,7 +263,7 @@ def memory_speed(
     from meve.evaluation.experiments.memory.speed import MemorySpeedOptions, run_memory_speed
 
     options = MemorySpeedOptions(data=_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
-    _run_memory(lambda progress: run_memory_speed(options, progress), to)
+    _run_memory(run_memory_speed, options, to)
 
 
 def dialogue_speed(
@@ -274,7 +277,7 @@ def dialogue_speed(
     from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 
     options = DialogueSpeedOptions(data=_data_folder(data, ("irc",)), turns=turns, seed=seed)
-    _run_memory(lambda progress: run_dialogue_speed(options, progress), to)
+    _run_memory(run_dialogue_speed, options, to)
 
 
 def small_context(
@@ -302,14 +305,13 @@ def small_context(
     """Repeat the query-aware memory paper's tables. Shows what a small window holds of a long dialogue."""
     require_for_bench("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small_context.experiment import SmallContextBenchOptions, run_small_context
-    from meve.evaluation.report.small_context import write
 
     _add_working_directory(reader)
     options = SmallContextBenchOptions(
         data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside,
         chat=chat, seed=seed, embedder=embedder, entities=entities, reader=reader,
     )  # fmt: skip
-    _run_memory(lambda progress: run_small_context(options, progress), to, write)
+    _run_memory(run_small_context, options, to)
 
 
 def _add_working_directory(functions: object) -> None:
@@ -340,27 +342,24 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"sizes must be comma-separated whole numbers, got {text!r}") from cause
 
 
-def _run_memory(
-    run: Callable[["Progress"], "MemoryResults"],
-    to: Path | None,
-    write: Callable[["MemoryResults", Path, str], Path] | None = None,
-) -> None:
-    from meve.evaluation.report import memory
+def _run_memory(run: Callable[[_T, "Progress"], "MemoryResults"], options: _T, to: Path | None) -> None:
+    from meve.evaluation.report import memory, small_context
 
     with progress_bar() as advance:
-        results = run(lambda stage, done, total: advance(stage, done, total))
+        results = run(options, advance)
     print_memory_results(results)
-    print_line(f"report: {(write or memory.write)(results, to or HOME / results.experiment, _command())}")
+    report = small_context if results.experiment == "small-context" else memory
+    print_line(f"report: {report.write(results, to or HOME / results.experiment, _command())}")
 
 
-def _run(run: Callable[["Progress", "Results | None"], "Results"], folder: Path, compare: Path | None) -> None:
+def _run(run: Callable[[_Options, "Progress"], "Results"], options: _Options, compare: Path | None) -> None:
     from meve.evaluation.report import write
     from meve.evaluation.results import Results
 
     old = None if compare is None else Results.load(compare)
     with progress_bar() as advance:
-        results = run(lambda stage, done, total: advance(stage, done, total), old)
-    report = write(results, folder, _command())
+        results = run(replace(options, since=old), advance)
+    report = write(results, options.to, _command())
     print_results(results)
     print_failures(results)
     print_line(f"report: {report}")

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,10 +13,6 @@ from meve.errors import StorageError
 
 if TYPE_CHECKING:
     from meve.calibration.fitting import CalibrationReport
-    from meve.cli._labelled_pairs import PairFile
-    from meve.cli._render import Advance
-
-Method = Literal["platt", "isotonic"]
 
 CALIBRATION_FILE = "calibration.json"
 """The file in a cross-encoder's folder with its calibration."""
@@ -60,17 +56,23 @@ def calibrate(
     if index is None:
         to = _output_file(verifier, to)
     require_for_calibrate(index, verifier)
-    pair_file = read_pairs(pairs)
-    for warning in pair_file.warnings:
-        print_message("warning", f"{pairs}: {warning}")
-    chosen = cast("Method", method)
+    from meve.retrieval.retriever import Retriever
+
+    labelled = read_pairs(pairs)
     with progress_bar() as advance:
+        options: dict[str, Any] = {
+            "pairs": labelled,
+            "method": method,
+            "precision": target_precision,
+            "recall": target_recall,
+            "progress": lambda done, total: advance("scoring pairs", done, total),
+        }
         if index is not None:
-            report = _calibrate_index(index, pair_file, chosen, target_precision, target_recall, advance)
+            retriever = Retriever.load(index)
+            report = retriever.calibrate(**options)
+            retriever.save(index)
         else:
-            report = _calibrate_file(
-                cast("Path", to), str(verifier), pair_file, chosen, target_precision, target_recall, advance
-            )
+            report = _calibrate_file(cast("Path", to), str(verifier), **options)
     print_calibration(report)
     print_line(f"saved: {index or to}")
 
@@ -85,56 +87,17 @@ def _output_file(verifier: str | None, to: Path | None) -> Path:
     raise typer.BadParameter(f"{verifier} is no folder where the calibration could be saved: give --to FILE too")
 
 
-def _calibrate_index(
-    path: Path,
-    pair_file: "PairFile",
-    method: Method,
-    precision: float | None,
-    recall: float | None,
-    advance: "Advance",
-) -> "CalibrationReport":
-    from meve.retrieval.retriever import Retriever
-
-    retriever = Retriever.load(path)
-    report = retriever.calibrate(
-        pair_file.pairs,
-        method=method,
-        precision=precision,
-        recall=recall,
-        progress=lambda done, total: advance("scoring pairs", done, total),
-    )
-    retriever.save(path)
-    return report
-
-
-def _calibrate_file(
-    path: Path,
-    verifier: str,
-    pair_file: "PairFile",
-    method: Method,
-    precision: float | None,
-    recall: float | None,
-    advance: "Advance",
-) -> "CalibrationReport":
-    import os
-
+def _calibrate_file(path: Path, verifier: str, **options: Any) -> "CalibrationReport":  # noqa: ANN401 - of `calibrate`
     from meve.calibration import fitting
     from meve.components.verifiers import load_verifier
 
     model = load_verifier(verifier)
-    report = fitting.calibrate(
-        model,
-        pair_file.pairs,
-        method=method,
-        precision=precision,
-        recall=recall,
-        progress=lambda done, total: advance("scoring pairs", done, total),
-    )
+    report = fitting.calibrate(model, **options)
     data = {"verifier": model.name, "threshold": report.threshold, "calibration": report.calibration.to_dict()}
     fresh = path.with_name(f"{path.name}.new")
     try:
         fresh.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        os.replace(fresh, path)
+        fresh.replace(path)
     except OSError as cause:
         raise StorageError(f"the calibration can't be written to {path}: {cause}; name another file") from cause
     return report

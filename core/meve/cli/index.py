@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from meve.retrieval.retriever import Retriever
 
 MAX_SHOWN = 3
-"""The most skipped files of one kind and reason that are named, before their number."""
+"""The maximum number of skipped files listed for one kind and reason."""
 
 
 def index(
@@ -139,11 +139,12 @@ def build_skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "
 
     Args:
         skipped: the files with their reasons.
-        most: how many of a kind and reason are named, before their number; None for all.
+        most: how many files are listed for one kind and reason; None for all.
     """
     groups: dict[tuple[str, str], list[SkippedFile]] = {}
     for each in skipped:
-        groups.setdefault((_suffix(each.path), _general_reason(each.reason)), []).append(each)
+        suffix = PurePosixPath(each.path).suffix.lower().translate(UNPRINTABLE)
+        groups.setdefault((suffix, _general_reason(each.reason)), []).append(each)
     named = {group: len(files) if most is None else most for group, files in groups.items()}
     cut = any(len(files) > named[group] for group, files in groups.items())
     title = "skipped (--verbose names all)" if cut else "skipped"
@@ -160,10 +161,6 @@ def build_skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "
                 style="dim",
             )
     return grid
-
-
-def _suffix(path: str) -> str:
-    return PurePosixPath(path).suffix.lower().translate(UNPRINTABLE)
 
 
 def _general_reason(reason: str) -> str:

@@ -45,16 +45,14 @@ def train_verifier(
     from meve.components.verifiers import load_verifier
     from meve.training import TrainingConfig, build_verifier
 
-    pair_file = read_pairs(pairs)
-    for warning in pair_file.warnings:
-        print_message("warning", f"{pairs}: {warning}")
+    labelled = read_pairs(pairs)
     old = load_verifier(replaces)
     config = TrainingConfig(
         epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, max_length=max_length, seed=seed
     )
     with progress_bar() as advance:
         verdict = build_verifier(
-            pair_file.pairs,
+            labelled,
             to,
             base=minilm_folder() if base is None else base,
             replaces=old,

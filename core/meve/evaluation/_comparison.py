@@ -1,6 +1,6 @@
 """Comparison of two runs: what has changed beyond chance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -11,7 +11,7 @@ from meve.evaluation.results import Cell, Results, compare_cells
 from meve.evaluation.statistics import MIN_QUESTIONS, Interval
 
 ALL_MEASURES = "all of them"
-"""Stands for the measure where a system or a set is gone."""
+"""The measure name of a change where a system or a set is gone."""
 
 ChangeKind = Literal["better", "worse", "moved", "gone", "failing"]
 
@@ -33,7 +33,7 @@ class Change:
 
     @property
     def is_drop(self) -> bool:
-        """Whether a gate should fail on it."""
+        """Whether a quality gate should fail on the change."""
         return self.kind in ("worse", "gone", "failing")
 
 
@@ -68,7 +68,14 @@ def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = F
         change = _cell_change(cell, new_cells.get((cell.set, cell.system, cell.measure)), seed)
         if change is not None:
             changes.append(change)
-    changes += _new_failures(old, new)
+    known = {(f.set, f.system, f.question) for f in old.failures}
+    changes += [
+        Change(
+            set=f.set, system=f.system, measure=f"raised for question {f.question}", old=0.0, new=1.0, kind="failing"
+        )
+        for f in new.failures
+        if (f.set, f.system, f.question) not in known
+    ]
     return sorted(changes, key=lambda c: (not c.is_drop, c.set, c.system, c.measure))
 
 
@@ -122,14 +129,3 @@ def _paired_difference(old: Cell, new: Cell, seed: int) -> Interval | None:
     """Return the difference over the same questions; None if the cells have different ones."""
     same = (old.values.keys(), old.parts.keys()) == (new.values.keys(), new.parts.keys())
     return compare_cells(old, new, sorted(old.values or old.parts), seed=seed) if same else None
-
-
-def _new_failures(old: Results, new: Results) -> Sequence[Change]:
-    before = {(f.set, f.system, f.question) for f in old.failures}
-    return [
-        Change(
-            set=f.set, system=f.system, measure=f"raised for question {f.question}", old=0.0, new=1.0, kind="failing"
-        )
-        for f in new.failures
-        if (f.set, f.system, f.question) not in before
-    ]

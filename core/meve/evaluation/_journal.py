@@ -3,21 +3,22 @@
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 from meve.errors import EvaluationError
-from meve.evaluation.types import Outcome
+from meve.evaluation.types import Outcome, parse_dataclass
 
 _SCOPE_SETTINGS = ("peers", "questions", "peer_questions")
-"""Settings that decide how much is asked, not what the results are: a resumed run may change them."""
+"""Settings that decide the number of questions, not the results: a resumed run may change them."""
 _SETTINGS_BY_NAME = {"sets": "the set {} of other data", "peer_code": "the peer {} of other code"}
-"""Settings with an entry for each set or peer: the entries that two runs share must be equal."""
+"""Settings with an entry for each set or peer: entries of both runs must be equal."""
 SETTINGS, ROWS, LOCK = "settings.json", "outcomes.jsonl", ".lock"
 
 
 class Journal:
-    """A file with one line an outcome, written at once, beside a file with the run's settings.
+    """A file with one line per outcome, written immediately, beside a file with the run's settings.
 
     A later run in the same folder may add sets, peers and questions. All other settings must be equal.
 
@@ -51,7 +52,7 @@ class Journal:
 
     def put(self, set_name: str, system: str, outcome: Outcome) -> None:
         """Record one outcome."""
-        line = json.dumps({"set": set_name, "system": system, **outcome.to_dict()})
+        line = json.dumps({"set": set_name, "system": system, **asdict(outcome)})
         self._file.write(line + "\n")
         self._file.flush()
         self._outcomes[(set_name, system, outcome.question_id)] = outcome
@@ -80,7 +81,7 @@ class Journal:
         if not file.exists():
             if (self.folder / ROWS).exists():
                 raise EvaluationError(f"{self.folder} holds outcomes without their settings: choose another --to")
-            self._write_settings(file, settings)
+            write_atomically(file, json.dumps(settings, indent=1) + "\n")
             return
         try:
             stored = dict(json.loads(file.read_text(encoding="utf-8")))
@@ -92,19 +93,8 @@ class Journal:
                 f"{self.folder} holds a run with other settings: {'; '.join(differences)}; "
                 "choose another --to, or remove that folder"
             )
-        self._write_settings(
-            file,
-            {
-                **stored,
-                **settings,
-                **{e: {**stored.get(e, {}), **settings[e]} for e in _SETTINGS_BY_NAME if e in settings},
-            },
-        )
-
-    def _write_settings(self, file: Path, settings: Mapping[str, Any]) -> None:
-        fresh = file.with_name(f"{SETTINGS}.new")
-        fresh.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-        fresh.replace(file)
+        entries = {name: {**stored.get(name, {}), **settings[name]} for name in _SETTINGS_BY_NAME if name in settings}
+        write_atomically(file, json.dumps({**stored, **settings, **entries}, indent=1) + "\n")
 
     def _read_outcomes(self) -> None:
         file = self.folder / ROWS
@@ -117,7 +107,7 @@ class Journal:
                 if not line:
                     continue
                 row = json.loads(line)
-                self._outcomes[(row["set"], row["system"], row["question_id"])] = Outcome.from_dict(row)
+                self._outcomes[(row["set"], row["system"], row["question_id"])] = parse_dataclass(Outcome, row)
             except (ValueError, KeyError, TypeError) as cause:
                 raise EvaluationError(
                     f"{file}, line {number}, is damaged ({cause}): remove the line, or remove the folder to start again"
@@ -125,6 +115,13 @@ class Journal:
         if len(whole) < len(raw):
             with file.open("r+b") as opened:
                 opened.truncate(len(whole))
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a text file so that an interruption leaves the old file or the new one."""
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
 
 
 def _setting_differences(stored: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:

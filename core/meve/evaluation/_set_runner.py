@@ -6,15 +6,15 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TypeAlias
 
 from meve.errors import EvaluationError
 from meve.evaluation._journal import Journal
-from meve.evaluation._shared_verifier import SharedVerifier
+from meve.evaluation._model_caches import SharedVerifier
 from meve.evaluation.systems import IndexedPassages, SystemFactory
 from meve.evaluation.types import EMPTY_OUTPUT, EvaluationSet, Outcome, Question, SharedComponents, System, SystemOutput
 from meve.ports import Verifier
-from meve.types import Passage
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a stage, how many of its steps are done, and how many there are."""
@@ -45,7 +45,7 @@ def run_set(
     systems: Mapping[str, tuple[SystemFactory, Sequence[Question]]],
     components: SharedComponents,
     journal: Journal,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> None:
     """Ask each system its questions and record the outcomes; recorded ones are skipped, unless the system raised.
 
@@ -67,15 +67,14 @@ def run_set(
         for name, (_, questions) in systems.items()
     }
     questions_by_id = {q.id: q for _, questions in systems.values() for q in questions}
-    embedding = None if progress is None else (lambda done, total: progress(f"{dataset.name}: embed", done, total))
+    embedding = partial(progress, f"{dataset.name}: embed")
     runner = _SetRunner(dataset, components, None if dataset.has_pools else embedding)
     for done, question in enumerate(questions_by_id.values()):
-        if progress:
-            progress(dataset.name, done, len(questions_by_id))
+        progress(dataset.name, done, len(questions_by_id))
         for name, (factory, _) in systems.items():
             if question.id in pending[name]:
                 journal.put(dataset.name, name, runner.ask(name, factory, question))
-    if progress and questions_by_id:
+    if questions_by_id:
         progress(dataset.name, len(questions_by_id), len(questions_by_id))
 
 
@@ -130,7 +129,9 @@ class _SetRunner:
         """Return the outcome of one question; neither building a system nor its warm-up question is timed."""
         if self._indexed is None or self._pool != question.pool:
             self._pool, self._systems = question.pool, {}
-            self._indexed = IndexedPassages(self._passages_for(question), self._components, self._progress).prepare()
+            pool = question.pool
+            passages = self._dataset.passages if pool is None else [self._passages[i] for i in pool]
+            self._indexed = IndexedPassages(passages, self._components, self._progress).prepare()
         if name not in self._systems:
             self._systems[name] = build_system(factory, self._indexed)
             if name not in self._warm:
@@ -139,8 +140,3 @@ class _SetRunner:
                 if isinstance(self._components.verifier, SharedVerifier):
                     self._components.verifier.clear()  # otherwise every system is charged for a cold start
         return ask_system(self._systems[name], question, self._components.verifier)
-
-    def _passages_for(self, question: Question) -> Sequence[Passage]:
-        if question.pool is None:
-            return self._dataset.passages
-        return [self._passages[i] for i in question.pool]

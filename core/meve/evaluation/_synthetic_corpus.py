@@ -1,10 +1,9 @@
 """Synthetic text and vectors, for measuring speed at sizes for which there is no real corpus.
 
-Words follow Zipf's law over 50,000; a passage draws half of its words from one of 2,000 topics, so that vectors gather
-in clusters as those of real text do. Each word has a fixed direction, most of it within 24 latent dimensions, and a
-text's vector is the sum of its words' directions, rarer words weighing more: a fake embedder with a geometry like that
-of real ones. Its intrinsic dimension (two-NN estimate, 2,500 passages) is 23, where all-MiniLM-L6-v2 on as many
-passages of HotpotQA has 12: a little harder for approximate search than real text.
+Words follow Zipf's law over 50,000 words. A passage draws half of its words from one of 2,000 topics, so vectors form
+clusters as those of real text do. Each word has a fixed direction, mostly within 24 latent dimensions. A text's vector
+is the sum of its words' directions, rarer words weighing more. Its intrinsic dimension (two-NN estimate, 2,500
+passages) is 23; all-MiniLM-L6-v2 has 12 on HotpotQA. So approximate search is a little harder than on real text.
 """
 
 from collections.abc import Sequence

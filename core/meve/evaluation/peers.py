@@ -10,7 +10,7 @@ from typing import Any
 
 from meve.components.verifiers.cosine import CosineVerifier
 from meve.errors import ConfigurationError, EvaluationError
-from meve.evaluation._embedding_cache import QueryCachingEmbedder
+from meve.evaluation._model_caches import QueryCachingEmbedder
 from meve.evaluation.systems import IndexedPassages, SystemFactory
 from meve.evaluation.types import Evidence, Peer, SharedComponents, System, SystemOutput
 from meve.types import Passage
@@ -80,7 +80,7 @@ def _output_from_peer(name: str, returned: Iterable[Passage] | None, components:
     wrong = next((p for p in passages if not isinstance(p, Passage)), None)
     if wrong is not None:
         raise EvaluationError(f"peer {name!r} returned {type(wrong).__name__}: return meve.Passage values")
-    text = components.separator.join(p.content for p in passages)
+    text = components.config.separator.join(p.content for p in passages)
     return SystemOutput(
         passages=tuple(Evidence(id=p.id, text=p.content) for p in passages),
         ranked=tuple(p.id for p in passages),

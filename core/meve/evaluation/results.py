@@ -10,14 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.measures import MEASURES, AnyMeasure, Contribution, JudgedQuestion, Measure, SetMeasure
-from meve.evaluation.statistics import (
-    Interval,
-    bootstrap_interval,
-    mean_interval,
-    paired_difference,
-    paired_interval,
-)
+from meve.evaluation.measures import MEASURES, Contribution, JudgedQuestion, Measure, SetMeasure
+from meve.evaluation.statistics import Interval, bootstrap_interval, mean_interval, paired_difference, paired_interval
+from meve.evaluation.types import parse_dataclass
 
 FORMAT = 2
 _VERSIONS = (
@@ -54,7 +49,7 @@ class Cell:
     values: Mapping[str, float] = field(default_factory=dict)
     """The value of each question, by id; empty for a `SetMeasure`."""
     parts: Mapping[str, Contribution] = field(default_factory=dict)
-    """What each question contributes to a `SetMeasure`, by id."""
+    """The contribution of each question to a `SetMeasure`, by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +117,10 @@ class Results:
         """Return the systems that were measured on a set, in the order of the run."""
         return list(dict.fromkeys(c.system for c in self.cells if c.set == set_name))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data."""
-        return {"format": FORMAT, **asdict(self)}
-
     def save(self, file: Path) -> None:
         """Write JSON, with a line for each cell, difference and point."""
         lines = []
-        for key, value in self.to_dict().items():
+        for key, value in {"format": FORMAT, **asdict(self)}.items():
             rows = ",\n".join(map(_json, value)) if isinstance(value, tuple) else None
             lines.append(f"{_json(key)}: " + (_json(value) if rows is None else f"[\n{rows}\n]"))
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -143,10 +134,9 @@ class Results:
         """
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-        except OSError as cause:
-            raise EvaluationError(f"{file} can't be read as results: {cause.strerror}") from cause
-        except ValueError as cause:
-            raise EvaluationError(f"{file} can't be read as results: {cause}") from cause
+        except (OSError, ValueError) as cause:
+            reason = cause.strerror if isinstance(cause, OSError) else cause
+            raise EvaluationError(f"{file} can't be read as results: {reason}") from cause
         if isinstance(data, dict) and data.get("experiment") == "speed":
             raise EvaluationError(f"{file} holds milliseconds, which depend on the machine: they can't be compared")
         if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -154,19 +144,8 @@ class Results:
                 f"{file} holds no results of this version (format {FORMAT}): run the experiment again"
             )
         try:
-            return cls(
-                experiment=data["experiment"],
-                settings=data["settings"],
-                sets=data["sets"],
-                cells=tuple(_cell(c) for c in data["cells"]),
-                differences=tuple(
-                    Difference(**{**d, "interval": Interval(**d["interval"])}) for d in data["differences"]
-                ),
-                failures=tuple(Failure(**f) for f in data["failures"]),
-                curve=tuple(CurvePoint(**p) for p in data["curve"]),
-                oddities=tuple(data["oddities"]),
-            )
-        except (KeyError, TypeError, AttributeError) as cause:
+            return parse_dataclass(cls, data)
+        except ValueError as cause:
             raise EvaluationError(f"{file} is damaged: {cause}") from cause
 
 
@@ -174,22 +153,10 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _cell(data: Mapping[str, Any]) -> Cell:
-    parts = {question: tuple(part) for question, part in data["parts"].items()}
-    return Cell(**{**data, "interval": Interval(**data["interval"]), "parts": parts})
-
-
-def compute_cells(
-    set_name: str,
-    system: str,
-    judged: Sequence[JudgedQuestion],
-    *,
-    seed: int,
-    measures: Sequence[AnyMeasure] | None = None,
-) -> list[Cell]:
+def compute_cells(set_name: str, system: str, judged: Sequence[JudgedQuestion], *, seed: int) -> list[Cell]:
     """Return the cells of every measure that applies, over the same questions; None for all measures."""
     cells = []
-    for measure in MEASURES.values() if measures is None else measures:
+    for measure in MEASURES.values():
         if isinstance(measure, Measure):
             all_values = measure.values(judged)
             values = {q.id: v for (q, _), v in zip(judged, all_values, strict=True) if v is not None}
@@ -228,43 +195,26 @@ def set_measure_difference(
     return None if interval is None else replace(interval, n=min(measure.count(old), measure.count(new)))
 
 
-def compute_differences(
-    set_name: str, judged: Mapping[str, Sequence[JudgedQuestion]], against: str, *, seed: int
-) -> list[Difference]:
+def compute_differences(cells: Sequence[Cell], against: str, *, seed: int) -> list[Difference]:
     """Return every system's differences to one of them, over the questions that both were asked.
 
     Args:
-        set_name: the set.
-        judged: for each system, its questions and outcomes.
+        cells: the cells of one set.
         against: the system that the others are compared with.
         seed: seed of the bootstrap.
     """
-    base = {q.id: (q, outcome) for q, outcome in judged.get(against, ())}
+    base = {cell.measure: cell for cell in cells if cell.system == against}
     differences = []
-    for system, answers in judged.items():
-        shared = [(q, outcome) for q, outcome in answers if q.id in base]
-        if system == against or not shared:
-            continue
-        base_answers = [base[q.id] for q, _ in shared]
-        for measure in MEASURES.values():
-            interval = _measure_difference(measure, base_answers, shared, seed)
+    for cell in cells:
+        if cell.system != against and cell.measure in base:
+            interval = compare_cells(base[cell.measure], cell, list(cell.values or cell.parts), seed=seed)
             if interval is not None:
                 differences.append(
-                    Difference(set=set_name, system=system, against=against, measure=measure.name, interval=interval)
+                    Difference(
+                        set=cell.set, system=cell.system, against=against, measure=cell.measure, interval=interval
+                    )
                 )
     return differences
-
-
-def _measure_difference(
-    measure: AnyMeasure, old: Sequence[JudgedQuestion], new: Sequence[JudgedQuestion], seed: int
-) -> Interval | None:
-    if isinstance(measure, SetMeasure):
-        before, now = ([measure.contribution(q, outcome) for q, outcome in judged] for judged in (old, new))
-        return set_measure_difference(measure, before, now, seed=seed)
-    pairs = [
-        (b, n) for b, n in zip(measure.values(old), measure.values(new), strict=True) if b is not None and n is not None
-    ]
-    return paired_difference([b for b, _ in pairs], [n for _, n in pairs], seed=seed) if pairs else None
 
 
 def compare_cells(old: Cell, new: Cell, ids: Sequence[str], *, seed: int) -> Interval | None:
@@ -272,11 +222,11 @@ def compare_cells(old: Cell, new: Cell, ids: Sequence[str], *, seed: int) -> Int
     measure = MEASURES.get(old.measure)
     if isinstance(measure, SetMeasure):
         shared = [i for i in ids if i in old.parts and i in new.parts]
-        before, now = ([cell.parts[i] for i in shared] for cell in (old, new))
-        return set_measure_difference(measure, before, now, seed=seed) if shared else None
+        parts = ([cell.parts[i] for i in shared] for cell in (old, new))
+        return set_measure_difference(measure, *parts, seed=seed) if shared else None
     shared = [i for i in ids if i in old.values and i in new.values]
-    before_, now_ = ([cell.values[i] for i in shared] for cell in (old, new))
-    return paired_difference(before_, now_, seed=seed) if shared else None
+    values = ([cell.values[i] for i in shared] for cell in (old, new))
+    return paired_difference(*values, seed=seed) if shared else None
 
 
 _WITHOUT_EFFECT = ("cli/", "testing/", "training/", "ingest/", "evaluation/report/")

@@ -36,10 +36,10 @@ class Interval:
 
 
 def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
-    """Return the mean of one value a question; the same values and seed give the same interval.
+    """Return the mean of one value per question; the same values and seed give the same interval.
 
     Args:
-        values: one of each question, at least one in all.
+        values: one per question, at least one.
         seed: seed of the bootstrap.
     """
     data = np.asarray(values, dtype=np.float64)

@@ -1,10 +1,11 @@
 """The systems that are measured: dense, BM25 and hybrid retrieval, and the five phases with their ablations."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias, Unpack
+from typing import TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
@@ -16,8 +17,16 @@ from meve.pipeline.phases import budget
 from meve.retrieval.retriever import Retriever
 from meve.types import Candidate, Passage
 
+_Item = TypeVar("_Item", int, str)
 RRF_K = 60
 """The constant of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (2009)."""
+
+
+def build_bm25(texts: Sequence[str]) -> Bm25Index:
+    """Return a keyword index of texts, whose rows are their positions."""
+    index = Bm25Index()
+    index.add(np.arange(len(texts)), list(texts))
+    return index
 
 
 class IndexedPassages:
@@ -69,9 +78,7 @@ class IndexedPassages:
 
     @cached_property
     def _bm25(self) -> Bm25Index:
-        index = Bm25Index()
-        index.add(np.arange(len(self.passages)), [p.content for p in self.passages])
-        return index
+        return build_bm25([p.content for p in self.passages])
 
     def with_config(self, config: RetrieverConfig) -> "IndexedPassages":
         """Return the same indexes with other settings."""
@@ -88,7 +95,10 @@ class IndexedPassages:
             for i in ids
         ]
         composed = budget(
-            candidates, components.tokens, max_tokens=components.max_tokens, separator=components.separator
+            candidates,
+            components.tokens,
+            max_tokens=components.config.max_tokens,
+            separator=components.config.separator,
         )
         return SystemOutput(
             passages=tuple(Evidence(id=c.id, text=c.passage.content) for c in composed.selection.kept),
@@ -135,22 +145,27 @@ def pipeline_system(**overrides: Unpack[Overrides]) -> SystemFactory:
 
 def bm25_system(indexed: IndexedPassages) -> System:
     """Return BM25 search alone, followed by the budget."""
-    return lambda question: indexed.fill_budget(indexed.search_keywords(question, indexed.components.candidates))
+    return lambda question: indexed.fill_budget(indexed.search_keywords(question, indexed.components.config.candidates))
+
+
+def fuse_ranks(*rankings: Sequence[_Item]) -> list[_Item]:
+    """Return the items of all rankings by reciprocal rank fusion, best first; ties are in the items' order."""
+    scores: defaultdict[_Item, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] += 1.0 / (RRF_K + rank)
+    return sorted(scores, key=lambda item: (-scores[item], item))
 
 
 def hybrid_system(indexed: IndexedPassages) -> System:
     """Return dense and BM25 search, fused by reciprocal ranks and followed by the budget."""
-    k = indexed.components.candidates
+    k = indexed.components.config.candidates
     # limit=1: only the ranking of the dense search is used
     ranking = indexed.components.config.override(mode="standard_rag", sources="dense", limit=1)
 
     def system(question: str) -> SystemOutput:
-        scores: dict[str, float] = {}
         dense = output_from_context(indexed.retriever.retrieve(question, config=ranking)).ranked
-        for ranked in (dense, indexed.search_keywords(question, k)):
-            for rank, passage_id in enumerate(ranked, start=1):
-                scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (RRF_K + rank)
-        return indexed.fill_budget(sorted(scores, key=lambda i: (-scores[i], i))[:k])
+        return indexed.fill_budget(fuse_ranks(dense, indexed.search_keywords(question, k))[:k])
 
     return system
 

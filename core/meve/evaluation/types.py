@@ -1,8 +1,11 @@
 """The types of an evaluation: questions with gold labels over passages, systems, and their outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
+
+import pydantic
 
 from meve.pipeline.config import RetrieverConfig
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -66,7 +69,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemOutput:
-    """What a system returns for one question."""
+    """The output of a system for one question."""
 
     passages: tuple[Evidence, ...]
     """The passages in the prompt, in its order."""
@@ -95,43 +98,13 @@ class SharedComponents:
     config: RetrieverConfig = field(default_factory=RetrieverConfig)
     """The retrieval settings."""
 
-    @property
-    def candidates(self) -> int:
-        """The number of passages that each search may return."""
-        return self.config.candidates
-
-    @property
-    def threshold(self) -> float:
-        """The least probability of a verified passage."""
-        return self.config.threshold
-
-    @property
-    def min_verified(self) -> int:
-        """The number of verified passages below which the fallback runs."""
-        return self.config.min_verified
-
-    @property
-    def redundancy(self) -> float:
-        """The cosine above which a passage is redundant."""
-        return self.config.redundancy
-
-    @property
-    def max_tokens(self) -> int:
-        """The token budget, counted by `tokens`."""
-        return self.config.max_tokens
-
-    @property
-    def separator(self) -> str:
-        """The text between two passages."""
-        return self.config.separator
-
 
 System: TypeAlias = Callable[[str], SystemOutput]
-"""A function from a question's text to what the system would put into the prompt."""
+"""A function from a question's text to the system's output."""
 
 Peer: TypeAlias = Callable[[Sequence[Passage], SharedComponents], Callable[[str], Sequence[Passage]]]
 """A foreign retriever: from passages and components to a function that returns a prompt's passages, best first. It must
-keep to `SharedComponents.max_tokens`; its passages are joined by `SharedComponents.separator` and counted."""
+keep to `config.max_tokens`; its passages are joined by `config.separator` and counted."""
 
 EMPTY_OUTPUT = SystemOutput(passages=(), ranked=(), text="", tokens=0)
 """The output that counts for a system that raised."""
@@ -139,28 +112,43 @@ EMPTY_OUTPUT = SystemOutput(passages=(), ranked=(), text="", tokens=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one system did with one question; measures are computed from it, and a run keeps it on disk."""
+    """The outcome of one system on one question; measures are computed from it, and a run stores it on disk."""
 
     question_id: str
-    output: SystemOutput
     ms: float
     """Milliseconds that the system took, the query's embedding included."""
     error: str = ""
-    """What the system raised, if it did; `output` is then empty."""
+    """The error that the system raised, if any; `output` is then empty."""
+    output: SystemOutput
 
     @property
     def ids(self) -> list[str]:
         """The ids of the passages in the prompt, in its order."""
         return [p.id for p in self.output.passages]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data."""
-        return {"question_id": self.question_id, "ms": self.ms, "error": self.error, "output": asdict(self.output)}
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the outcome that `to_dict` wrote."""
-        output = dict(data["output"])
-        output["passages"] = tuple(Evidence(**p) for p in output["passages"])
-        output["ranked"] = tuple(output["ranked"])
-        return cls(question_id=data["question_id"], ms=data["ms"], error=data["error"], output=SystemOutput(**output))
+_T = TypeVar("_T")
+
+
+def parse_dataclass(kind: type[_T], data: object) -> _T:
+    """Return a dataclass from what `asdict` and JSON made of it.
+
+    Raises:
+        ValueError: a field is missing or of the wrong type.
+    """
+    try:
+        parsed: _T = _adapter(kind).validate_python(data)  # type: ignore[arg-type] # classes are hashable
+    except pydantic.ValidationError as cause:
+        first = cause.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from cause
+    return parsed
+
+
+@cache
+def _adapter(kind: Any) -> pydantic.TypeAdapter[Any]:  # noqa: ANN401 - any dataclass
+    return pydantic.TypeAdapter(kind)
+
+
+def normalize_space(text: str) -> str:
+    """Return the text with single spaces for white space."""
+    return " ".join(text.split())

@@ -1,28 +1,20 @@
 """Readers of public evaluation sets, and of the project's own: questions over passages."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from meve.errors import DatasetError
-from meve.evaluation.datasets._sentence_splitter import train_sentence_splitter
 from meve.evaluation.datasets.beir import read_nfcorpus, read_scifact
-from meve.evaluation.datasets.own import read_own
-from meve.evaluation.datasets.qa import (
-    read_2wiki,
-    read_hotpotqa,
-    read_hotpotqa_fullwiki,
-    read_musique,
-    read_nq_open,
-)
+from meve.evaluation.datasets.qa import read_own, read_qa
 from meve.evaluation.datasets.rgb import read_rgb
-from meve.evaluation.datasets.wikipedia import ARTICLES, Article, read_articles, read_wikipedia
+from meve.evaluation.datasets.wikipedia import ARTICLES, read_articles, read_wikipedia, train_sentence_splitter
 from meve.evaluation.types import EvaluationSet
 
 __all__ = [
     "ARTICLES",
     "SETS",
-    "Article",
     "read_articles",
     "read_own",
     "read_set",
@@ -32,13 +24,13 @@ __all__ = [
 
 SETS: Mapping[str, Callable[[Path], EvaluationSet]] = MappingProxyType(
     {
-        "hotpotqa": read_hotpotqa,
-        "2wiki": read_2wiki,
-        "musique": read_musique,
-        "nq_open": read_nq_open,
+        "hotpotqa": partial(read_qa, "hotpotqa"),
+        "2wiki": partial(read_qa, "2wiki"),
+        "musique": partial(read_qa, "musique"),
+        "nq_open": partial(read_qa, "nq_open"),
         "nfcorpus": read_nfcorpus,
         "scifact": read_scifact,
-        "hotpotqa_fullwiki": read_hotpotqa_fullwiki,
+        "hotpotqa_fullwiki": partial(read_qa, "hotpotqa_fullwiki"),
         "rgb": read_rgb,
     }
 )

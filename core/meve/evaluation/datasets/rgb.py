@@ -12,8 +12,8 @@ from meve.types import Passage
 def read_rgb(root: Path) -> EvaluationSet:
     """Return questions over passages of their own, from `rgb_counterfactual/questions.jsonl`.
 
-    Passage ids begin with the question's: `rgbf-001/positive/0`, `…/wrong/0` and `…/negative/0`. A duplicate text of a
-    question becomes one passage: right before falsified before without an answer.
+    Passage ids begin with the question's: `rgbf-001/positive/0`, `…/wrong/0` and `…/negative/0`. Equal texts of a
+    question become one passage, labelled right if one of them is, else falsified if one is.
 
     Raises:
         DatasetError: the set is absent, truncated, of another format, or inconsistent.

@@ -28,7 +28,7 @@ class DialogueQuestion:
     """The dialogue's name; several questions may be about one dialogue."""
     turns: tuple[Turn, ...]
     chat: int
-    """How many of the turns are inserted chit-chat; 0 in original conversations."""
+    """The number of turns that are inserted chit-chat; 0 in original conversations."""
 
 
 def read_wiki_dialogues(
@@ -37,7 +37,7 @@ def read_wiki_dialogues(
 ) -> list[DialogueQuestion]:  # fmt: skip
     """Return 2WikiMultihopQA's questions, each with a dialogue of its ten paragraphs among chit-chat.
 
-    A paragraph becomes consecutive turns, one a sentence. Before, between and after the paragraphs stand consecutive
+    A paragraph becomes consecutive turns, one per sentence. Before, between and after the paragraphs stand consecutive
     messages of a chat room, without the names that they begin with.
 
     Args:
@@ -45,8 +45,8 @@ def read_wiki_dialogues(
         questions: how many questions are drawn; None for all.
         seed: seed of the draws.
         chat: the least share of chit-chat among the turns, in [0, 1).
-        aside: how many of the questions drawn first are skipped, to choose settings on others than are evaluated.
-        select: for the texts of the chat room, which of them may be used; None for all.
+        aside: how many of the questions drawn first are skipped, since settings were chosen on them.
+        select: returns which of the chat room's texts may be used; None for all.
         name: a prefix of the dialogues' names.
 
     Raises:

@@ -1,9 +1,10 @@
-"""What experiments on retrieval share: components from names, a run over sets, and results from its journal."""
+"""Shared code of retrieval experiments: components from names, a run over sets, and results from its journal."""
 
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import SHIPPED, resolve_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation._comparison import check_comparable
-from meve.evaluation._embedding_cache import PROBE_TEXT, DiskCachedEmbedder
 from meve.evaluation._journal import Journal
+from meve.evaluation._model_caches import PROBE_TEXT, DiskCachedEmbedder, SharedVerifier
 from meve.evaluation._set_runner import Progress, fingerprint_set, run_set
-from meve.evaluation._shared_verifier import SharedVerifier
 from meve.evaluation.measures import JudgedQuestion
 from meve.evaluation.results import (
     Cell,
@@ -34,28 +34,39 @@ from meve.ports import Verifier
 
 SEED = 42
 QUESTIONS = 150
-"""Questions a set, unless all are requested."""
+"""Questions per set, unless all are requested."""
 PEER_QUESTIONS = 60
 CACHE = "embeddings.sqlite"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalOptions:
+    """The options of every experiment on retrieval."""
+
+    data: Path
+    """The folder with a folder for each set."""
+    to: Path
+    """The folder for results; a run with the same settings in it is resumed."""
+    cache: Path
+    """The folder for embeddings, shared by runs."""
+    questions: int | None = QUESTIONS
+    """Questions per set; None for all."""
+    seed: int = SEED
+    embedder: str | None = None
+    verifier: str | None = None
+    since: Results | None = None
+    """Earlier results that these will be compared with; those of other data are refused before the run."""
+
+
 def load_components(
-    *,
-    embedder: str | None,
-    verifier: str | None,
-    tokens: str | None,
-    config: RetrieverConfig,
-    cache: Path,
-    peer_weights: str | None = None,
+    options: RetrievalOptions, config: RetrieverConfig, *, tokens: str | None = None, peer_weights: str | None = None
 ) -> SharedComponents:
-    """Return components from names, as the command line takes them; None for the bundled ones.
+    """Load the components that the options name; None for the bundled ones.
 
     Args:
-        embedder: the embedder's name.
-        verifier: the verifier's name.
-        tokens: the tokenizer's name.
+        options: the options, with the names of embedder and verifier.
         config: the retrieval settings.
-        cache: the folder of the file that caches embeddings.
+        tokens: the tokenizer's name.
         peer_weights: the verifier's weights for peers that load them into another runtime; by default those of a named
             verifier, and none for the bundled one.
 
@@ -63,8 +74,8 @@ def load_components(
         ModelError: a model that can't be loaded.
         ConfigurationError: an unknown name, or no calibration for that embedder's cosine.
     """
-    cached = DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE)
-    model: Verifier = resolve_verifier(verifier, cached)
+    cached = DiskCachedEmbedder(resolve_embedder(options.embedder), options.cache / CACHE)
+    model: Verifier = resolve_verifier(options.verifier, cached)
     if isinstance(model, CrossEncoderVerifier):
         model = SharedVerifier(model.with_cache(0))  # a cached score must not make a later system look faster
     return SharedComponents(
@@ -81,28 +92,24 @@ def run_experiment(
     datasets: Sequence[EvaluationSet],
     select: Callable[[EvaluationSet], Mapping[str, tuple[SystemFactory, Sequence[Question]]]],
     components: SharedComponents,
+    options: RetrievalOptions,
     *,
-    to: Path,
-    seed: int,
     settings: Mapping[str, Any],
     against: str,
     points: Callable[[EvaluationSet], Sequence[CurvePoint]] = lambda _: (),
-    since: Results | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Results:
     """Run every system on its questions, or resume an interrupted run, and compute the results.
 
     Args:
         experiment: the experiment's name.
         datasets: the sets.
-        select: for a set, how each system is built and its questions, by the system's name.
+        select: returns a set's system factories and their questions, by the system's name.
         components: what the systems share.
-        to: the folder for outcomes; a run with the same settings in it is resumed.
-        seed: seed of the intervals.
-        settings: what else decides the results.
+        options: the folder for outcomes, the seed of the intervals, and the earlier results.
+        settings: further settings that decide the results.
         against: the system that the others are compared with.
-        points: for a set, the points of its curve.
-        since: earlier results that these will be compared with.
+        points: returns the points of a set's curve.
         progress: called for each question.
 
     Raises:
@@ -110,8 +117,9 @@ def run_experiment(
             before any question is asked.
     """
     fingerprints = {s.name: fingerprint_set(s) for s in datasets}
-    if since is not None:
-        check_comparable(since, experiment, fingerprints)
+    seed = options.seed
+    if options.since is not None:
+        check_comparable(options.since, experiment, fingerprints)
     all_settings = {
         "experiment": experiment,
         "sets": fingerprints,
@@ -133,17 +141,23 @@ def run_experiment(
     curve: list[CurvePoint] = []
     oddities: list[str] = []
     descriptions: dict[str, Mapping[str, Any]] = {}
-    with closing(Journal(to, all_settings)) as journal:
+    with closing(Journal(options.to, all_settings)) as journal:
         for dataset in datasets:
             systems = select(dataset)
             run_set(dataset, systems, components, journal, progress)
-            judged = _judged_questions(journal, dataset, systems)
             passage_ids = {p.id for p in dataset.passages}
-            for system, answers in judged.items():
-                cells += compute_cells(dataset.name, system, answers, seed=seed)
-                failures += _find_failures(dataset.name, system, answers)
+            set_cells: list[Cell] = []
+            for system, (_, questions) in systems.items():
+                answers = [(q, o) for q in questions if (o := journal.get(dataset.name, system, q.id)) is not None]
+                set_cells += compute_cells(dataset.name, system, answers, seed=seed)
+                failures += [
+                    Failure(set=dataset.name, system=system, question=q.id, error=" ".join(o.error.split())[:200])
+                    for q, o in answers
+                    if o.error
+                ]
                 oddities += _find_oddities(dataset.name, system, answers, passage_ids, components.config.max_tokens)
-            differences += compute_differences(dataset.name, judged, against, seed=seed)
+            cells += set_cells
+            differences += compute_differences(set_cells, against, seed=seed)
             curve += (set_points := points(dataset))
             oddities += [
                 f"{dataset.name}, curve of {system}: {raised} queries raised, and count as empty prompts"
@@ -151,7 +165,14 @@ def run_experiment(
                 if (raised := sum(p.raised for p in set_points if p.system == system))
             ]
             most = max((questions for _, questions in systems.values()), key=len)
-            descriptions[dataset.name] = _describe_set(dataset, most, fingerprints[dataset.name])
+            descriptions[dataset.name] = {
+                "passages": len(dataset.passages),
+                "questions": len(most),
+                "of": len(dataset.questions),
+                "answerable": sum(q.answerable for q in most),
+                "closed": dataset.has_pools,
+                "fingerprint": fingerprints[dataset.name],
+            }
     return Results(
         experiment=experiment,
         settings=all_settings,
@@ -162,23 +183,6 @@ def run_experiment(
         curve=tuple(curve),
         oddities=tuple(oddities),
     )
-
-
-def _judged_questions(
-    journal: Journal, dataset: EvaluationSet, systems: Mapping[str, tuple[SystemFactory, Sequence[Question]]]
-) -> dict[str, list[JudgedQuestion]]:
-    return {
-        name: [(q, outcome) for q in questions if (outcome := journal.get(dataset.name, name, q.id)) is not None]
-        for name, (_, questions) in systems.items()
-    }
-
-
-def _find_failures(set_name: str, system: str, judged: Sequence[JudgedQuestion]) -> list[Failure]:
-    return [
-        Failure(set=set_name, system=system, question=q.id, error=" ".join(o.error.split())[:200])
-        for q, o in judged
-        if o.error
-    ]
 
 
 def _find_oddities(
@@ -196,18 +200,7 @@ def _find_oddities(
 
 
 def _hash_weights(components: SharedComponents) -> str:
-    """Return a hash of the models' output for a fixed text, which tells other weights of the same name apart."""
+    """Return a hash of the models' output for a fixed text, to detect other weights under the same name."""
     vector = components.embedder.embed_query(PROBE_TEXT)[:8].tolist()
     values = [*vector, *components.verifier.raw_scores(PROBE_TEXT, [PROBE_TEXT]).tolist()]
     return hashlib.sha256(repr([round(value, 3) for value in values]).encode()).hexdigest()[:16]
-
-
-def _describe_set(dataset: EvaluationSet, questions: Sequence[Question], fingerprint: str) -> dict[str, Any]:
-    return {
-        "passages": len(dataset.passages),
-        "questions": len(questions),
-        "of": len(dataset.questions),
-        "answerable": sum(q.answerable for q in questions),
-        "closed": dataset.has_pools,
-        "fingerprint": fingerprint,
-    }

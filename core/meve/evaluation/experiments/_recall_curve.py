@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from meve.errors import EvaluationError
-from meve.evaluation._embedding_cache import QueryCachingEmbedder
+from meve.evaluation._journal import write_atomically
+from meve.evaluation._model_caches import QueryCachingEmbedder
 from meve.evaluation._set_runner import Progress, ask_system
 from meve.evaluation.measures.gold_passages import has_all_gold, passage_recall
 from meve.evaluation.results import CurvePoint
 from meve.evaluation.systems import SYSTEMS, IndexedPassages
-from meve.evaluation.types import EvaluationSet, Outcome, Question, SharedComponents, SystemOutput
+from meve.evaluation.types import EvaluationSet, Outcome, Question, SharedComponents, SystemOutput, parse_dataclass
 
 THRESHOLDS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 BUDGETS = (128, 256, 512, 1024)
@@ -33,7 +34,7 @@ def measure_curve(
     questions: Sequence[Question],
     components: SharedComponents,
     folder: Path,
-    progress: Progress | None,
+    progress: Progress = lambda *_: None,
 ) -> list[CurvePoint]:
     """Return the points of a set, over its questions with gold; points in the folder's file are reused."""
     file = folder / FILE
@@ -49,13 +50,11 @@ def measure_curve(
     passages = {p.id: p for p in dataset.passages}
     whole_set = None if dataset.has_pools else IndexedPassages(dataset.passages, components)
     for done, question in enumerate(with_gold):
-        if progress:
-            progress(f"{dataset.name}: curve", done, len(with_gold))
+        progress(f"{dataset.name}: curve", done, len(with_gold))
         indexed = whole_set or IndexedPassages([passages[i] for i in question.pool or ()], components)
         for setting, total in sums.items():
             total += _values(question, ask_system(_system(indexed, setting), question))
-    if progress:
-        progress(f"{dataset.name}: curve", len(with_gold), len(with_gold))
+    progress(f"{dataset.name}: curve", len(with_gold), len(with_gold))
     points = [
         CurvePoint(
             set=dataset.name,
@@ -71,18 +70,15 @@ def measure_curve(
         for (system, threshold, budget), total in sums.items()
     ]
     others = [p for p in saved if p.set != dataset.name]
-    text = "".join(json.dumps(asdict(p)) + "\n" for p in (*others, *points))
-    fresh = file.with_name(f"{FILE}.new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(file)
+    write_atomically(file, "".join(json.dumps(asdict(p)) + "\n" for p in (*others, *points)))
     return points
 
 
 def _load_points(file: Path) -> list[CurvePoint]:
     try:
         lines = file.read_text("utf-8").splitlines() if file.exists() else []
-        return [CurvePoint(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as cause:
+        return [parse_dataclass(CurvePoint, json.loads(line)) for line in lines]
+    except ValueError as cause:
         raise EvaluationError(f"{file} is damaged ({cause}): remove it to measure the curve again") from cause
 
 

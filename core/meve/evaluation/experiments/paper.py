@@ -5,12 +5,11 @@ sentences; no list of questions, and no size or split of the HotpotQA subset, is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from meve.evaluation._set_runner import Progress, sample_questions
 from meve.evaluation.datasets import ARTICLES, read_articles, read_set, read_wikipedia, train_sentence_splitter
-from meve.evaluation.experiments._experiment import QUESTIONS, SEED, load_components, run_experiment
+from meve.evaluation.experiments._experiment import RetrievalOptions, load_components, run_experiment
 from meve.evaluation.results import Results
 from meve.evaluation.systems import SystemFactory, pipeline_system
 from meve.evaluation.types import EvaluationSet, Question
@@ -39,24 +38,8 @@ PAPER_EMBEDDER = "sentence-transformers/multi-qa-mpnet-base-dot-v1"
 PAPER_VERIFIER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperOptions:
-    """The options of the paper experiment."""
-
-    data: Path
-    to: Path
-    cache: Path
-    questions: int | None = QUESTIONS
-    """Questions of HotpotQA; all questions on Wikipedia are asked."""
-    seed: int = SEED
-    embedder: str | None = None
-    verifier: str | None = None
-    since: Results | None = None
-    """Earlier results that these will be compared with; those of other data are refused before the run."""
-
-
-def run_paper(options: PaperOptions, progress: Progress | None = None) -> Results:
-    """Run the experiment, or resume it.
+def run_paper(options: RetrievalOptions, progress: Progress = lambda *_: None) -> Results:
+    """Run the experiment, or resume it; `questions` counts those of HotpotQA, since all on Wikipedia are asked.
 
     Raises:
         DatasetError: a set that is absent, truncated or of another format.
@@ -66,13 +49,7 @@ def run_paper(options: PaperOptions, progress: Progress | None = None) -> Result
     articles = options.data / ARTICLES
     split = train_sentence_splitter([article.text for article in read_articles(articles)])
     datasets = [read_wikipedia(articles, split), read_set("hotpotqa", options.data)]
-    components = load_components(
-        embedder=options.embedder,
-        verifier=options.verifier,
-        tokens="gpt2",
-        config=RetrieverConfig.paper(),
-        cache=options.cache,
-    )
+    components = load_components(options, RetrieverConfig.paper(), tokens="gpt2")
 
     def select(dataset: EvaluationSet) -> dict[str, tuple[SystemFactory, list[Question]]]:
         count = None if dataset.name == "wikipedia" else options.questions
@@ -84,17 +61,19 @@ def run_paper(options: PaperOptions, progress: Progress | None = None) -> Result
         datasets,
         select,
         components,
-        to=options.to,
-        seed=options.seed,
+        options,
         settings={"questions": options.questions},
         against="standard_rag",
-        since=options.since,
         progress=progress,
     )
 
 
 def describe_stand_ins(results: Results, name: str | None = None) -> list[str]:
-    """Return a line for each thing that replaces what the paper used, for one of its sets or for both."""
+    """Return a line for each model or data set that replaces the paper's, for one of its sets or for both.
+
+    === core/meve/evaluation/experiments/small_context/paper_values.py::(LIMIT, SPENT)
+    The paper's token limit, and the tokens that its method used, which are a second limit here.
+    """
     lines = []
     if name != "hotpotqa":
         lines += [

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from meve.errors import EvaluationError
 from meve.evaluation._set_runner import Progress, sample_questions
 from meve.evaluation.datasets import SETS, read_set
-from meve.evaluation.experiments._experiment import PEER_QUESTIONS, QUESTIONS, SEED, load_components, run_experiment
+from meve.evaluation.experiments._experiment import PEER_QUESTIONS, RetrievalOptions, load_components, run_experiment
 from meve.evaluation.experiments._recall_curve import measure_curve
 from meve.evaluation.peers import hash_peer_code, load_peer
 from meve.evaluation.results import CurvePoint, Results
@@ -17,33 +16,20 @@ from meve.pipeline.config import RetrieverConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QualityOptions:
+class QualityOptions(RetrievalOptions):
     """The options of the quality experiment."""
 
-    data: Path
-    """The folder with a folder for each set."""
-    to: Path
-    """The folder for results; a run in it is resumed."""
-    cache: Path
-    """The folder for embeddings, shared by runs."""
     sets: tuple[str, ...] = tuple(SETS)
     peers: tuple[str, ...] = ()
-    """Each `module:function`."""
-    questions: int | None = QUESTIONS
-    """Questions a set; None for all."""
+    """The peers, each as `module:function`."""
     peer_questions: int | None = PEER_QUESTIONS
     peer_weights: str | None = None
     """The verifier's weights, for peers that load them into another runtime."""
-    seed: int = SEED
-    embedder: str | None = None
-    verifier: str | None = None
     tokens: str | None = None
     curves: bool = True
-    since: Results | None = None
-    """Earlier results that these will be compared with; those of other data are refused before the run."""
 
 
-def run_quality(options: QualityOptions, progress: Progress | None = None) -> Results:
+def run_quality(options: QualityOptions, progress: Progress = lambda *_: None) -> Results:
     """Run the experiment, or resume it.
 
     Raises:
@@ -56,20 +42,13 @@ def run_quality(options: QualityOptions, progress: Progress | None = None) -> Re
 
 
 def run_quality_on(
-    datasets: Sequence[EvaluationSet], options: QualityOptions, progress: Progress | None = None
+    datasets: Sequence[EvaluationSet], options: QualityOptions, progress: Progress = lambda *_: None
 ) -> Results:
     """Run the experiment on these sets, whatever `options.sets` names; see `run_quality`."""
     if not datasets:
         raise EvaluationError("sets is empty: name at least one set")
     peers = {name: load_peer(name) for name in options.peers}
-    components = load_components(
-        embedder=options.embedder,
-        verifier=options.verifier,
-        tokens=options.tokens,
-        config=RetrieverConfig(),
-        cache=options.cache,
-        peer_weights=options.peer_weights,
-    )
+    components = load_components(options, RetrieverConfig(), tokens=options.tokens, peer_weights=options.peer_weights)
 
     def select(dataset: EvaluationSet) -> dict[str, tuple[SystemFactory, list[Question]]]:
         questions = sample_questions(dataset.questions, options.questions, options.seed)
@@ -90,8 +69,7 @@ def run_quality_on(
         datasets,
         select,
         components,
-        to=options.to,
-        seed=options.seed,
+        options,
         settings={
             "peers": list(options.peers),
             "peer_code": {name: hash_peer_code(name) for name in options.peers},
@@ -101,6 +79,5 @@ def run_quality_on(
         },
         against="full",
         points=points,
-        since=options.since,
         progress=progress,
     )

@@ -13,16 +13,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from meve._extras import require, require_imports
 from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.errors import EvaluationError
+from meve.evaluation._journal import write_atomically
 from meve.evaluation._set_runner import Progress
 from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
 from meve.evaluation.results import collect_versions
+from meve.evaluation.types import parse_dataclass
 from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage
@@ -35,7 +37,7 @@ FLAT_MAX = 100_000
 DIMENSION, LENGTH, QUERIES, QUERY_WORDS = 384, 40, 300, 8
 NEEDS = {"psutil": "bench"}
 PASSES = 5
-"""How often all questions are asked; the pass with the median time is reported."""
+"""The number of passes over all questions; the pass with the median time is reported."""
 ALWAYS_FALL_BACK = 100
 """A `min_verified` that no query reaches, so that every phase runs for every query."""
 
@@ -58,11 +60,6 @@ class SpeedResult:
     recall_at_20: float
     """The share of the true 20 nearest that the dense index finds, over 100 questions."""
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the result that `asdict` and JSON wrote."""
-        return cls(**{**data, "ms": {name: tuple(values) for name, values in data["ms"].items()}})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedOptions:
@@ -75,7 +72,7 @@ class SpeedOptions:
     """Passages of an inverted-file index."""
 
 
-def run_speed(options: SpeedOptions, progress: Progress | None = None) -> list[SpeedResult]:
+def run_speed(options: SpeedOptions, progress: Progress = lambda *_: None) -> list[SpeedResult]:
     """Measure each size in a process of its own, whose memory is measured too; sizes measured before are reused.
 
     Raises:
@@ -92,13 +89,11 @@ def run_speed(options: SpeedOptions, progress: Progress | None = None) -> list[S
         options.to.mkdir(parents=True, exist_ok=True)
         results = []
         for n, (kind, size) in enumerate(jobs):
-            if progress:
-                progress(f"{kind} {size:,}", n, len(jobs))
+            progress(f"{kind} {size:,}", n, len(jobs))
             results.append(_load_or_measure(kind, size, options.to))
     except OSError as cause:
         raise EvaluationError(f"can't use {options.to} for results: {cause.strerror or cause}") from cause
-    if progress:
-        progress("done", len(jobs), len(jobs))
+    progress("done", len(jobs), len(jobs))
     return results
 
 
@@ -107,7 +102,7 @@ def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
     if file.exists():
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-            measured = SpeedResult.from_dict(data["measured"])
+            measured = parse_dataclass(SpeedResult, data["measured"])
         except (ValueError, TypeError, KeyError) as cause:
             raise EvaluationError(f"{file} is damaged ({cause}): remove it to measure again") from cause
         if (data.get("versions"), data.get("cores")) != (collect_versions(), os.cpu_count()):
@@ -120,11 +115,9 @@ def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
     if process.returncode:
         why = process.stderr.strip().rpartition("\n")[2] or f"its process ended with {process.returncode}"
         raise EvaluationError(f"measuring {kind} at {size:,} passages failed: {why}")
-    result = SpeedResult.from_dict(json.loads(process.stdout))
-    fresh = file.with_name(f"{file.name}.new")
+    result = parse_dataclass(SpeedResult, json.loads(process.stdout))
     data = {"versions": collect_versions(), "cores": os.cpu_count(), "measured": asdict(result)}
-    fresh.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    fresh.replace(file)
+    write_atomically(file, json.dumps(data, indent=1) + "\n")
     return result
 
 

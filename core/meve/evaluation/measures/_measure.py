@@ -7,43 +7,43 @@ from typing import Literal, TypeAlias
 from meve.evaluation.types import Outcome, Question
 
 JudgedQuestion: TypeAlias = tuple[Question, Outcome]
-"""A question, and what a system did with it."""
+"""A question and a system's outcome on it."""
 
 Better: TypeAlias = Literal["higher", "lower", "neither"]
 
 Contribution: TypeAlias = tuple[float, ...]
-"""What one question contributes to a measure of the whole set; empty if nothing."""
+"""The contribution of one question to a measure of the whole set; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """A measure with a number for each question; the mean is reported. A question without a result counts as zero."""
-
+class _Description:
     name: str
     """The name in tables and saved results."""
     meaning: str
-    """One sentence."""
+    """The meaning, in one sentence."""
     source: str
     """The publication that defines it."""
-    better: Better
-    values: Callable[[Sequence[JudgedQuestion]], list[float | None]]
-    """One number a question, in the order given; None where the measure doesn't apply to the question."""
+    better: Better = "higher"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetMeasure:
+class Measure(_Description):
+    """A measure with a number for each question; the mean is reported. A question without a result counts as zero."""
+
+    values: Callable[[Sequence[JudgedQuestion]], list[float | None]]
+    """Returns one number per question, in the order given; None where the measure doesn't apply to the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMeasure(_Description):
     """A measure that has a value only for many questions together, such as a percentile."""
 
-    name: str
-    meaning: str
-    source: str
-    better: Better
     contribution: Callable[[Question, Outcome], Contribution]
-    """What one question contributes."""
+    """Returns the contribution of one question."""
     total: Callable[[Sequence[Contribution]], float | None]
-    """The number, from all contributions; None where it doesn't apply."""
+    """Returns the value from all contributions; None where the measure doesn't apply."""
     counts: Callable[[Contribution], bool] = bool
-    """Whether a question counts towards n; by default, whether it contributes anything."""
+    """Returns whether a question counts towards n; by default, whether its contribution isn't empty."""
 
     def value(self, judged: Sequence[JudgedQuestion]) -> float | None:
         """Return the measure of these questions; None where it doesn't apply."""
@@ -67,5 +67,5 @@ def each(one: Callable[[Question, Outcome], float | None]) -> Callable[[Sequence
 
 
 def has_gold(question: Question) -> bool:
-    """Whether the question is answerable and has gold passages."""
+    """Return whether the question is answerable and has gold passages."""
     return bool(question.gold) and question.answerable

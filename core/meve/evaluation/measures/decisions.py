@@ -1,14 +1,19 @@
-"""Measures of a system's decision to answer or to abstain.
+"""Measures of a system's decision to answer or to abstain, and of its probabilities.
 
 A system that reports no sufficiency answers whenever it returns text. A system that raised is wrong either way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import numpy as np
+
+from meve._formulas import expected_calibration_error
 from meve.evaluation.measures._measure import Contribution, SetMeasure
 from meve.evaluation.types import Outcome, Question
 
 RAISED = -1.0
+ANSWERABLE, DECIDED = 0, 1
+"""The positions of a decision's two numbers."""
 
 
 def decision(question: Question, outcome: Outcome) -> Contribution:
@@ -18,38 +23,42 @@ def decision(question: Question, outcome: Outcome) -> Contribution:
     return float(question.answerable), RAISED if outcome.error else float(answers)
 
 
-def _precision(answering: bool) -> Callable[[Sequence[Contribution]], float | None]:
+def _decision_measure(name: str, meaning: str, source: str, *, given: int, answering: bool) -> SetMeasure:
+    """Return a precision or a recall of answering, or of abstaining.
+
+    Args:
+        name: the measure's name.
+        meaning: the meaning, in one sentence.
+        source: the publication that defines it.
+        given: `DECIDED` for the precision, `ANSWERABLE` for the recall.
+        answering: whether answering is measured, rather than abstaining.
+    """
+
+    def counts(decision: Contribution) -> bool:
+        return decision[given] == answering
+
     def total(decisions: Sequence[Contribution]) -> float | None:
-        decided = [answerable for answerable, answers in decisions if answers == answering]
-        return _share([answerable == answering for answerable in decided]) if _has_both_kinds(decisions) else None
+        if len({decision[ANSWERABLE] for decision in decisions}) < 2:
+            return None
+        right = [decision[1 - given] == answering for decision in decisions if counts(decision)]
+        return sum(right) / len(right) if right else 0.0
 
-    return total
-
-
-def _recall(answering: bool) -> Callable[[Sequence[Contribution]], float | None]:
-    def total(decisions: Sequence[Contribution]) -> float | None:
-        expected = [answers for answerable, answers in decisions if answerable == answering]
-        return _share([answers == answering for answers in expected]) if _has_both_kinds(decisions) else None
-
-    return total
+    return SetMeasure(name=name, meaning=meaning, source=source, contribution=decision, total=total, counts=counts)
 
 
-def _system_decided(answering: bool) -> Callable[[Contribution], bool]:
-    """Select the questions that count for precision: those that the system would answer, or wouldn't."""
-    return lambda decision: decision[1] == answering
+def labelled_probabilities(question: Question, outcome: Outcome) -> Contribution:
+    """Return pairs of a passage's probability, rounded to six digits, and its label: 1 if gold, otherwise 0.
+
+    Questions without gold count too. A passage that answers without being labelled gold counts as wrong.
+    """
+    pairs = ((round(p, 6), float(i in question.gold)) for i, p in outcome.output.probabilities.items())
+    return tuple(number for pair in pairs for number in pair)
 
 
-def _is_answerable(answering: bool) -> Callable[[Contribution], bool]:
-    """Select the questions that count for recall: the answerable ones, or the unanswerable ones."""
-    return lambda decision: decision[0] == answering
-
-
-def _has_both_kinds(decisions: Sequence[Contribution]) -> bool:
-    return len({answerable for answerable, _ in decisions}) == 2
-
-
-def _share(right: Sequence[bool]) -> float:
-    return sum(right) / len(right) if right else 0.0
+def calibration_error(contributions: Sequence[Contribution]) -> float | None:
+    """Return the expected calibration error in 15 bins; None without probabilities."""
+    flat = np.array([number for contribution in contributions for number in contribution])
+    return expected_calibration_error(flat[::2], flat[1::2].astype(bool)) if len(flat) else None
 
 
 _SUFFICIENCY = (
@@ -60,39 +69,41 @@ _REJECTION = (
     "section 3; precision and recall of it"
 )
 
-ANSWERING_PRECISION = SetMeasure(
-    name="answering precision",
-    meaning="share of the answerable questions among those that the system would answer",
-    source=_SUFFICIENCY,
-    better="higher",
-    contribution=decision,
-    total=_precision(answering=True),
-    counts=_system_decided(answering=True),
-)
-ANSWERING_RECALL = SetMeasure(
-    name="answering recall",
-    meaning="share of the answerable questions that the system would answer",
-    source=_SUFFICIENCY,
-    better="higher",
-    contribution=decision,
-    total=_recall(answering=True),
-    counts=_is_answerable(answering=True),
-)
-ABSTENTION_PRECISION = SetMeasure(
-    name="abstention precision",
-    meaning="share of the unanswerable questions among those that the system would not answer",
-    source=_REJECTION,
-    better="higher",
-    contribution=decision,
-    total=_precision(answering=False),
-    counts=_system_decided(answering=False),
-)
-ABSTENTION_RECALL = SetMeasure(
-    name="abstention recall",
-    meaning="share of the unanswerable questions that the system would not answer",
-    source=_REJECTION,
-    better="higher",
-    contribution=decision,
-    total=_recall(answering=False),
-    counts=_is_answerable(answering=False),
+MEASURES = (
+    _decision_measure(
+        "answering precision",
+        "share of the answerable questions among those that the system would answer",
+        _SUFFICIENCY,
+        given=DECIDED,
+        answering=True,
+    ),
+    _decision_measure(
+        "answering recall",
+        "share of the answerable questions that the system would answer",
+        _SUFFICIENCY,
+        given=ANSWERABLE,
+        answering=True,
+    ),
+    _decision_measure(
+        "abstention precision",
+        "share of the unanswerable questions among those that the system would not answer",
+        _REJECTION,
+        given=DECIDED,
+        answering=False,
+    ),
+    _decision_measure(
+        "abstention recall",
+        "share of the unanswerable questions that the system would not answer",
+        _REJECTION,
+        given=ANSWERABLE,
+        answering=False,
+    ),
+    SetMeasure(
+        name="calibration error",
+        meaning="expected gap between a passage's probability and how often such passages are gold",
+        source="Guo et al., On Calibration of Modern Neural Networks (2017), equation 3",
+        better="lower",
+        contribution=labelled_probabilities,
+        total=calibration_error,
+    ),
 )

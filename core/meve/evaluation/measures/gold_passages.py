@@ -1,7 +1,7 @@
 """Measures of the gold passages, and of their sentences, in the prompt."""
 
 from meve.evaluation.measures._measure import Measure, each, has_gold
-from meve.evaluation.types import Outcome, Question
+from meve.evaluation.types import Outcome, Question, normalize_space
 
 
 def passage_recall(question: Question, outcome: Outcome) -> float | None:
@@ -37,8 +37,8 @@ def sentence_recall(question: Question, outcome: Outcome) -> float | None:
     """Return the share of the gold sentences in the prompt, whitespace aside; None without gold sentences."""
     if not question.sentences or not question.answerable:
         return None
-    text = _normalize_space(outcome.output.text)
-    return sum(_normalize_space(s.text) in text for s in question.sentences) / len(question.sentences)
+    text = normalize_space(outcome.output.text)
+    return sum(normalize_space(s.text) in text for s in question.sentences) / len(question.sentences)
 
 
 def fact_recovery(question: Question, outcome: Outcome) -> float | None:
@@ -46,49 +46,41 @@ def fact_recovery(question: Question, outcome: Outcome) -> float | None:
     return sentence_recall(question, outcome) if question.sentences else passage_recall(question, outcome)
 
 
-def _normalize_space(text: str) -> str:
-    return " ".join(text.split())
-
-
-SUPPORTING_RECALL = Measure(
-    name="supporting recall",
-    meaning="share of the gold passages that are in the prompt",
-    source="recall of a set: van Rijsbergen, Information Retrieval (1979), chapter 7",
-    better="higher",
-    values=each(passage_recall),
-)
-SUPPORTING_PRECISION = Measure(
-    name="supporting precision",
-    meaning="share of the prompt's passages that are gold; an empty prompt counts as 0",
-    source="precision of a set: van Rijsbergen, Information Retrieval (1979), chapter 7",
-    better="higher",
-    values=each(passage_precision),
-)
-ANY_GOLD = Measure(
-    name="any gold",
-    meaning="share of the questions with a gold passage in the prompt",
-    source="top-k retrieval accuracy: Karpukhin et al., Dense Passage Retrieval (2020), section 5, by labels",
-    better="higher",
-    values=each(has_any_gold),
-)
-ALL_GOLD = Measure(
-    name="all gold",
-    meaning="share of the questions whose gold passages are all in the prompt",
-    source="paragraph exact match: Asai et al., Learning to Retrieve Reasoning Paths over Wikipedia Graph (2020)",
-    better="higher",
-    values=each(has_all_gold),
-)
-SENTENCE_RECALL = Measure(
-    name="sentence recall",
-    meaning="share of the gold sentences that are in the prompt",
-    source="recall of supporting facts: Yang et al., HotpotQA (2018), section 5",
-    better="higher",
-    values=each(sentence_recall),
-)
-FACT_RECOVERY = Measure(
-    name="fact recovery",
-    meaning="share of the key facts (gold sentences, or gold passages without any) that are in the prompt",
-    source="the query-aware memory paper: key facts in the prompt over key facts needed",
-    better="higher",
-    values=each(fact_recovery),
+MEASURES = (
+    Measure(
+        name="supporting recall",
+        meaning="share of the gold passages that are in the prompt",
+        source="recall of a set: van Rijsbergen, Information Retrieval (1979), chapter 7",
+        values=each(passage_recall),
+    ),
+    Measure(
+        name="supporting precision",
+        meaning="share of the prompt's passages that are gold; an empty prompt counts as 0",
+        source="precision of a set: van Rijsbergen, Information Retrieval (1979), chapter 7",
+        values=each(passage_precision),
+    ),
+    Measure(
+        name="any gold",
+        meaning="share of the questions with a gold passage in the prompt",
+        source="top-k retrieval accuracy: Karpukhin et al., Dense Passage Retrieval (2020), section 5, by labels",
+        values=each(has_any_gold),
+    ),
+    Measure(
+        name="all gold",
+        meaning="share of the questions whose gold passages are all in the prompt",
+        source="paragraph exact match: Asai et al., Learning to Retrieve Reasoning Paths over Wikipedia Graph (2020)",
+        values=each(has_all_gold),
+    ),
+    Measure(
+        name="sentence recall",
+        meaning="share of the gold sentences that are in the prompt",
+        source="recall of supporting facts: Yang et al., HotpotQA (2018), section 5",
+        values=each(sentence_recall),
+    ),
+    Measure(
+        name="fact recovery",
+        meaning="share of the key facts (gold sentences, or gold passages without any) that are in the prompt",
+        source="the query-aware memory paper: key facts in the prompt over key facts needed",
+        values=each(fact_recovery),
+    ),
 )

@@ -32,30 +32,29 @@ def _rank_scores(ranked: Sequence[str]) -> dict[str, float]:
     return {passage_id: float(len(ranked) - rank) for rank, passage_id in reversed(list(enumerate(ranked)))}
 
 
-def _recall_at(k: int) -> Measure:
-    name = f"recall@{k}"
-    return Measure(
-        name=name,
-        meaning=f"share of the relevant passages among the first {k} ranked",
-        source="Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), section 8.4",
-        better="higher",
-        values=_ranking_values(name, lambda m: m.R @ k),
-    )
+def _ranking_measure(name: str, meaning: str, source: str, select: Callable[[Any], Any]) -> Measure:
+    return Measure(name=name, meaning=meaning, source=source, values=_ranking_values(name, select))
 
 
-MRR = Measure(
-    name="MRR@10",
-    meaning="mean of 1 / rank of the first relevant passage, 0 beyond the tenth",
-    source="Voorhees, The TREC-8 Question Answering Track Report (1999)",
-    better="higher",
-    values=_ranking_values("MRR@10", lambda m: m.RR @ 10),
-)
-RECALL_5 = _recall_at(5)
-RECALL_20 = _recall_at(20)
-NDCG_10 = Measure(
-    name="NDCG@10",
-    meaning="normalised discounted cumulative gain of the first 10 ranked",
-    source="Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques (2002)",
-    better="higher",
-    values=_ranking_values("NDCG@10", lambda m: m.nDCG @ 10),
+_MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), section 8.4"
+
+MEASURES = (
+    _ranking_measure(
+        "MRR@10",
+        "mean of 1 / rank of the first relevant passage, 0 beyond the tenth",
+        "Voorhees, The TREC-8 Question Answering Track Report (1999)",
+        lambda m: m.RR @ 10,
+    ),
+    _ranking_measure(
+        "recall@5", "share of the relevant passages among the first 5 ranked", _MANNING, lambda m: m.R @ 5
+    ),
+    _ranking_measure(
+        "recall@20", "share of the relevant passages among the first 20 ranked", _MANNING, lambda m: m.R @ 20
+    ),
+    _ranking_measure(
+        "NDCG@10",
+        "normalised discounted cumulative gain of the first 10 ranked",
+        "Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques (2002)",
+        lambda m: m.nDCG @ 10,
+    ),
 )

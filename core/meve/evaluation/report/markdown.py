@@ -1,4 +1,4 @@
-"""Results as Markdown: tables for each set, with intervals and significant differences to the whole."""
+"""Results as Markdown: tables for each set, with intervals and significant differences from the full pipeline."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -36,7 +36,7 @@ ALL = (MAIN, RANKING, DECIDING)
 BASELINES = ("dense", "bm25", "hybrid")
 PROXIES = {"proxy: derived from context", "proxy: potentially relevant"}
 MEASURED_AS = {"tokens": "tokens", "seconds": "mean ms"}
-"""The measures for the paper's quantities."""
+"""The measure of each quantity in the paper."""
 
 
 def format_report(results: Results, command: str, pictures: Sequence[Path]) -> str:
@@ -152,7 +152,7 @@ def _count_range(intervals: Mapping[tuple[str, str], Interval | None], systems: 
 
 
 def _significant(results: Results, name: str, only: Set[str] | None) -> set[tuple[str, str]]:
-    """Return the systems and measures whose difference to the whole excludes zero, over the questions shown."""
+    """Return the systems and measures whose difference from the full pipeline excludes zero, over these questions."""
     if only is None:
         return {(d.system, d.measure) for d in results.differences if d.set == name and d.interval.excludes_zero}
     cells = [c for c in results.cells if c.set == name]
@@ -223,18 +223,12 @@ def _claim(results: Results, name: str, published: float, measure: str) -> str:
 
 
 def _equal_tokens(results: Results) -> str:
-    """Return the baselines' recall at as many tokens as the whole used, interpolated on their curves."""
+    """Return the baselines' recall at the full pipeline's number of tokens, interpolated on their curves."""
     config, rows = results.settings["config"], []
+    default = ("full", config["threshold"], config["max_tokens"])
     for name in results.sets:
         points = [p for p in results.curve if p.set == name]
-        whole = next(
-            (
-                p
-                for p in points
-                if (p.system, p.threshold, p.max_tokens) == ("full", config["threshold"], config["max_tokens"])
-            ),
-            None,
-        )
+        whole = next((p for p in points if (p.system, p.threshold, p.max_tokens) == default), None)
         if whole is not None:
             baselines = [_recall_at(whole.tokens, [p for p in points if p.system == s]) for s in BASELINES]
             rows.append([name, f"{whole.tokens:.0f}", f"{whole.recall:.3f}", *baselines])

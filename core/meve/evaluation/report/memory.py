@@ -1,6 +1,7 @@
-"""The report of the memory experiments: a table each, pictures of the curves, and the same numbers as JSON."""
+"""The report of the memory experiments: one table each, pictures of the curves, and the same numbers as JSON."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from meve.evaluation.experiments.memory import (
@@ -16,6 +17,7 @@ from meve.evaluation.experiments.memory import (
 )
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.small_context import dialogue_speed
+from meve.evaluation.report import write_report
 from meve.evaluation.report.markdown import format_table
 from meve.evaluation.report.plots import prepare_matplotlib, save_figure
 
@@ -40,29 +42,21 @@ DESCRIPTIONS = {
 }
 
 
-def write(results: MemoryResults, folder: Path, command: str) -> Path:
-    """Write `results.json`, `report.md` and the pictures; return the report's file.
-
-    Raises:
-        MissingExtraError: matplotlib isn't installed; `results.json` is written nevertheless.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    results.save(folder / "results.json")
-    pictures = draw(results, folder) if results.curves else []
-    file = folder / "report.md"
-    file.write_text(format_report(results, command, pictures), encoding="utf-8")
-    return file
-
-
 def format_report(results: MemoryResults, command: str, pictures: Sequence[Path] = ()) -> str:
     """Return the report as Markdown."""
     title = results.experiment.replace("-", " ").capitalize()
-    parts = [f"# {title}", f"    {command}", _about(results)]
-    for name in results.experiments:
-        head, rows = tabulate_figures(results.of(name), intervals=True)
-        parts += [f"## {name[0].upper()}{name[1:]}", DESCRIPTIONS.get(name, ""), format_table(head, rows)]
+    parts = [f"# {title}", f"    {command}", _about(results), *format_sections(results)]
     parts += [f"![{p.stem.replace('-', ' ')}]({p.name})" for p in pictures]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def format_sections(results: MemoryResults) -> list[str]:
+    """Return each experiment's heading, description and table."""
+    parts = []
+    for name in results.experiments:
+        table = format_table(*tabulate_figures(results.of(name), intervals=True))
+        parts += [f"## {name[0].upper()}{name[1:]}", DESCRIPTIONS.get(name, ""), table]
+    return parts
 
 
 def _about(results: MemoryResults) -> str:
@@ -82,7 +76,7 @@ def _about(results: MemoryResults) -> str:
 
 
 def tabulate_figures(figures: Sequence[Figure], *, intervals: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Return the head and rows of one experiment's table; of systems and measures, the longer list goes down.
+    """Return the header and rows of one experiment's table; the longer list, systems or measures, becomes the rows.
 
     Args:
         figures: the figures of one experiment.
@@ -101,7 +95,7 @@ def tabulate_figures(figures: Sequence[Figure], *, intervals: bool = False) -> t
 
 
 def format_figure(figure: Figure, *, intervals: bool = False) -> str:
-    """Return a value as tables show it: shares in three digits, large means in none; a star marks a difference."""
+    """Return a value as tables show it: shares with three digits, large means with none; a star marks a difference."""
     i = figure.interval
     digits = 3 if figure.share or abs(i.value) < 1 else 0 if abs(i.value) >= 20 else 1
     star = "*" if figure.moved else ""
@@ -116,6 +110,8 @@ def draw(results: MemoryResults, folder: Path) -> list[Path]:
     Raises:
         MissingExtraError: matplotlib isn't installed.
     """
+    if not results.curves:
+        return []
     prepare_matplotlib()
     over_time = [c for c in results.curves if c.along != "turn"]
     sizes = [c for c in results.curves if c.along == "turn"]
@@ -140,3 +136,7 @@ def _draw_panels(curves: Sequence[Curve], file: Path) -> Path:
         axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
     return save_figure(figure, file)
+
+
+write = partial(write_report, draw, format_report)
+"""Writes the report of an experiment on memory or dialogue."""

@@ -111,15 +111,15 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
     for axis, quantity in zip(axes[0], quantities, strict=True):
         places = range(len(modes))
         published = [PUBLISHED.get((name, m, quantity), float("nan")) for m in modes]
-        here = [_quantity(results, name, m, quantity) for m in modes]
+        measure, scale = ("tokens", 1) if quantity == "tokens" else ("mean ms", 1000)
+        here = [_mean(results, name, m, measure) / scale for m in modes]
         axis.bar([p - 0.2 for p in places], published, 0.4, color=THEIRS, label="published")
         bars = axis.bar([p + 0.2 for p in places], here, 0.4, color=OURS, label="here")
         axis.bar_label(bars, fmt="%.0f" if quantity == "tokens" else "%.3f", fontsize=8)
         for place, value in zip(places, published, strict=True):
-            shown = "not given" if value != value else f"{value:g}"
             given = value == value
             axis.annotate(
-                shown,
+                f"{value:g}" if given else "not given",
                 (place - 0.2, value if given else 0),
                 xytext=(0, 0 if given else 3),
                 textcoords="offset points",
@@ -137,18 +137,16 @@ def _bars(results: Results, name: str, modes: Sequence[str], quantities: Sequenc
 
 
 def _add_stand_ins(results: Results, name: str, figure: Any) -> None:  # noqa: ANN401 - matplotlib's
-    """Add a note below the figure on what replaces what the paper used."""
+    """Note below the figure which models and data replace the paper's."""
     width = int(24 * figure.get_figwidth())
     lines = [line for text in describe_stand_ins(results, name) for line in wrap(text, width, subsequent_indent="   ")]
     figure.set_figheight(figure.get_figheight() + 0.13 * (len(lines) + 1))
     figure.supxlabel("\n".join(["substitutes, here:", *lines]), fontsize=6, x=0.02, ha="left", multialignment="left")
 
 
-def _quantity(results: Results, name: str, mode: str, quantity: str) -> float:
-    interval = results.value(name, mode, "tokens" if quantity == "tokens" else "mean ms")
-    if interval is None:
-        return float("nan")
-    return interval.value if quantity == "tokens" else interval.value / 1000
+def _mean(results: Results, name: str, mode: str, measure: str) -> float:
+    interval = results.value(name, mode, measure)
+    return float("nan") if interval is None else interval.value
 
 
 def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
@@ -157,8 +155,8 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     if "wikipedia" not in results.sets:
         return None
     figure, axis = plt.subplots(figsize=(6.5, 4.4), layout="constrained")
-    relevant = [_share(results, m, "proxy: potentially relevant") for m in modes]
-    derived = [_share(results, m, "proxy: derived from context") for m in modes]
+    relevant = [_mean(results, "wikipedia", m, "proxy: potentially relevant") for m in modes]
+    derived = [_mean(results, "wikipedia", m, "proxy: derived from context") for m in modes]
     places = list(range(len(modes)))
     axis.bar(places, relevant, color=OURS, label="half of the question's keywords in one sentence")
     rest = [d - r for d, r in zip(derived, relevant, strict=True)]
@@ -171,8 +169,3 @@ def _proxy(results: Results, modes: Sequence[str], file: Path) -> Path | None:
     figure.legend(fontsize=8, loc="outside upper center")
     _add_stand_ins(results, "wikipedia", figure)
     return save_figure(figure, file)
-
-
-def _share(results: Results, mode: str, measure: str) -> float:
-    interval = results.value("wikipedia", mode, measure)
-    return interval.value if interval is not None else float("nan")

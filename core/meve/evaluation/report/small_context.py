@@ -1,53 +1,64 @@
-"""The report of the small-context experiment: the paper's two tables beside the results, curves, and tables."""
+"""The report of the small-context experiment: the paper's tables I and II beside the results, more tables, curves."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from meve.errors import EvaluationError
 from meve.evaluation.experiments.memory.memory_results import MemoryResults
 from meve.evaluation.experiments.small_context import experiment
-from meve.evaluation.experiments.small_context.paper_values import LIMIT, SPENT, TABLE_1, TABLE_2
-from meve.evaluation.experiments.small_context.strategies import SUMMARY_TOKENS
+from meve.evaluation.experiments.small_context.strategies import (
+    ALONE,
+    FULL,
+    LIMIT,
+    NO_EMBEDDING,
+    NO_IMPORTANCE,
+    SPENT,
+    SUMMARY,
+    SUMMARY_TOKENS,
+    TRUNCATION,
+)  # fmt: skip
+from meve.evaluation.report import write_report
 from meve.evaluation.report.markdown import format_table
-from meve.evaluation.report.memory import tabulate_figures
+from meve.evaluation.report.memory import format_sections
 from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 
 PICTURE = "small-context-thresholds.svg"
 CHOSEN_ON = 100
 PEAK = 0.30
-"""The threshold at the peak of the paper's curve."""
+"""The threshold at the peak of the paper's curve, figure 2, which has no numbers."""
+TABLE_1: Mapping[str, tuple[float | None, float | None, int | None]] = {
+    TRUNCATION: (0.2661, 0.1167, 1_260),
+    SUMMARY: (0.2515, 0.0917, 396),
+    ALONE: (0.5845, 0.4267, 316),
+    FULL: (0.7578, 0.7200, 273),
+    "proposed (Llama2)": (0.7652, None, None),
+}
+"""Token recall of the model's answer, fact recovery, tokens; N = 500. Source: Kim et al., tables I and II."""
+
+TABLE_2: Mapping[str, tuple[float, float]] = {
+    FULL: (0.6832, 0.6117),
+    NO_EMBEDDING: (0.5784, 0.4367),
+    NO_IMPORTANCE: (0.4218, 0.4117),
+    TRUNCATION: (0.2066, 0.0867),
+}
+"""Token recall and fact recovery of the ablation; N = 100. Without both parts it is truncation."""
 
 
-def write(results: MemoryResults, folder: Path, command: str) -> Path:
-    """Write `results.json`, `report.md` and the picture; return the report's file.
-
-    Raises:
-        MissingExtraError: matplotlib isn't installed; `results.json` is written nevertheless.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    results.save(folder / "results.json")
-    picture = draw(results, folder / PICTURE)
-    file = folder / "report.md"
-    file.write_text(format_report(results, command, picture), encoding="utf-8")
-    return file
-
-
-def format_report(results: MemoryResults, command: str, picture: Path | None = None) -> str:
+def format_report(results: MemoryResults, command: str, pictures: Sequence[Path] = ()) -> str:
     """Return the report as Markdown."""
     parts = ["# Small contexts", f"    {command}", _about(results), "## Beside the paper's tables", _notes(results)]
     parts += [format_table(*paper_table(results, n)) for n in (1, 2)]
-    if picture is not None:
-        parts.append(f"![thresholds]({picture.name})")
-    for name in results.experiments:
-        head, rows = tabulate_figures(results.of(name), intervals=True)
-        parts += [f"## {name[0].upper()}{name[1:]}", format_table(head, rows)]
+    parts += [f"![thresholds]({picture.name})" for picture in pictures]
+    parts += format_sections(results)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def paper_table(results: MemoryResults, number: int) -> tuple[list[str], list[list[str]]]:
-    """Return the paper's table I or II beside the results, under the paper's limit and under what it spent.
+    """Return the paper's table I or II beside the results, under the paper's token limit and under the tokens it used.
 
     Args:
-        results: the results of a experiment.
+        results: the results of the experiment.
         number: 1 or 2.
     """
     token = experiment.ANSWERED if results.settings["reader"] else experiment.IN_CONTEXT
@@ -114,7 +125,7 @@ def _notes(results: MemoryResults) -> str:
     )
 
 
-def draw(results: MemoryResults, file: Path) -> Path:
+def draw(results: MemoryResults, folder: Path) -> list[Path]:
     """Draw fact recovery and tokens over thresholds, as SVG.
 
     Raises:
@@ -133,4 +144,8 @@ def draw(results: MemoryResults, file: Path) -> Path:
         axis.set(title=f"{experiment.WIKI}: {measure}", xlabel="threshold")
         axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
-    return save_figure(figure, file)
+    return [save_figure(figure, folder / PICTURE)]
+
+
+write = partial(write_report, draw, format_report)
+"""Writes the report of the small-context experiment."""

@@ -18,7 +18,7 @@ from meve.evaluation.experiments.memory.environment import (
     rank_of,
 )
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import VALUE_KINDS, Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
 
 NAME, BY_KIND = "contradictions", "contradictions, by what changes"
 LEFT, MAINTAINED, REFLECTED, PLAIN = "memory, left alone", "maintained", "maintained and reflected", "plain vectors"
@@ -35,17 +35,13 @@ def run_contradictions(environment: Environment, progress: Progress) -> list[Tal
             for change in range(environment.sizes.changes + 1):
                 progress(NAME, n * (environment.sizes.changes + 1) + change, 3 * (environment.sizes.changes + 1))
                 _apply_change(sandbox, histories, change, system)
-                shares[float(change)] = _share(sandbox, histories, change)
+                ids = [sandbox.recall_ids(user, history[change].question) for user, history in histories]
+                shares[float(change)] = _share_with_both(ids, histories)
             tally.add_curve(system, BOTH, "changes", shares)
-            for user, history in sorted(histories, key=_pattern_order):
-                _record(_ids(sandbox, user, history[-1]), history, system, tally, kinds)
+            for user, history in sorted(histories, key=lambda each: each[1][-1].kind_order):
+                _record(sandbox.recall_ids(user, history[-1].question), history, system, tally, kinds)
     _compare_plain_store(environment, histories, tally)
     return [tally, kinds]
-
-
-def _pattern_order(history: tuple[str, list[Fact]]) -> tuple[int, bool]:
-    last = history[1][-1]
-    return VALUE_KINDS.index(last.pattern.value_kind), last.reworded
 
 
 def make_histories(environment: Environment) -> list[tuple[str, list[Fact]]]:
@@ -78,12 +74,8 @@ def _apply_change(
     sandbox.clock.advance(timedelta(days=6))
 
 
-def _ids(sandbox: MemorySandbox, user: str, fact: Fact) -> list[str]:
-    return [each.record.id for each in sandbox.memory.explain(fact.question, user_id=user, limit=K)]
-
-
-def _share(sandbox: MemorySandbox, histories: Sequence[tuple[str, list[Fact]]], change: int) -> float:
-    has_both = [count_values(_ids(sandbox, user, history[change]), history) > 1 for user, history in histories]
+def _share_with_both(ids: Sequence[Sequence[str]], histories: Sequence[tuple[str, list[Fact]]]) -> float:
+    has_both = [count_values(each, history) > 1 for each, (_, history) in zip(ids, histories, strict=True)]
     return sum(has_both) / len(has_both)
 
 
@@ -100,9 +92,8 @@ def _record(ids: Sequence[str], history: Sequence[Fact], system: str, tally: Tal
     tally.add(system, THERE, there)
     tally.add(system, FIRST, rank_of(ids, current.id, K + 1) < best)
     if kinds and system != LEFT:
-        wording = "other words" if current.reworded else "same words"
-        kinds.add(f"{current.pattern.value_kind}, {wording}", f"{system}: both", both)
-        kinds.add(f"{current.pattern.value_kind}, {wording}", f"{system}: current", there)
+        kinds.add(current.kind, f"{system}: both", both)
+        kinds.add(current.kind, f"{system}: current", there)
 
 
 def _compare_plain_store(environment: Environment, histories: Sequence[tuple[str, list[Fact]]], tally: Tally) -> None:
@@ -112,8 +103,7 @@ def _compare_plain_store(environment: Environment, histories: Sequence[tuple[str
         facts = [(user, history[change]) for user, history in histories]
         plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for user, fact in facts])
         ids = [[e.id for e in plain.search(fact.question, user=user)] for user, fact in facts]
-        has_both = [count_values(each, history) > 1 for each, (_, history) in zip(ids, histories, strict=True)]
-        shares[float(change)] = sum(has_both) / len(has_both)
+        shares[float(change)] = _share_with_both(ids, histories)
     tally.add_curve(PLAIN, BOTH, "changes", shares)
     for each, (_, history) in zip(ids, histories, strict=True):
         _record(each, history, PLAIN, tally, None)

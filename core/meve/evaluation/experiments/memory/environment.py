@@ -1,5 +1,6 @@
 """The environment of memory experiments: temporary memories with a fake clock, and a plain store to compare with."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,20 +29,20 @@ class Sizes:
 
     users: int = 6
     facts: int = 50
-    """Of each user."""
+    """The number of facts of each user."""
     secrets: int = 25
-    """Of each user, in addition to facts."""
+    """The number of secrets of each user, in addition to facts."""
     false: int = 20
-    """Facts of each user that get a false counterpart."""
+    """The number of facts of each user that get a false counterpart."""
     rounds: int = 8
-    """How often each of these is asked and answered."""
+    """The number of times that each of these is asked for and answered."""
     changing: int = 30
-    """Facts of each user that change."""
+    """The number of facts of each user that change."""
     changes: int = 3
-    """How often each of them changes."""
+    """The number of changes of each of them."""
     talks: int = 8
     turns: int = 100
-    """Of each conversation."""
+    """The number of turns of each conversation."""
 
 
 QUICK = Sizes(users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, talks=2, turns=20)
@@ -59,6 +60,27 @@ class MemorySandbox:
     def add_fact(self, user: str, fact: Fact, *, policy_class: PolicyClass = "factual") -> None:
         """Add a fact from a document, tagged with its topic."""
         self.memory.add(fact.text, user_id=user, source="doc", policy_class=policy_class, id=fact.id, tags=[fact.topic])
+
+    def recall_ids(self, user: str, question: str, limit: int = K) -> list[str]:
+        """Return the ids that a question recalls, best first, without recording the recall."""
+        return [each.record.id for each in self.memory.explain(question, user_id=user, limit=limit)]
+
+    def read_by_question(self, user: str, question: str) -> dict[str, str]:
+        """Return the text that each access path returns for a question, private memories included, by path."""
+        recall = self.memory.search(question, user_id=user, include_private=True, limit=None, max_tokens=100_000)
+        explanations = self.memory.explain(question, user_id=user, limit=100)
+        return {
+            "search": recall.text,
+            "prompt": self.memory.prompt(question, user_id=user, max_tokens=4_096, include_private=True).text,
+            "explain": " ".join(each.record.text for each in explanations),
+        }
+
+    def read_all(self, user: str) -> dict[str, str]:
+        """Return the text of the list, archived memories included, and of the export of a user."""
+        return {
+            "list": " ".join(record.text for record in self.memory.list(user_id=user, include_archived=True)),
+            "export": json.dumps(self.memory.export(user_id=user), default=str, ensure_ascii=False),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from random import Random
 
 from meve.evaluation._set_runner import Progress
-from meve.evaluation.experiments.memory.access_paths import read_all, read_by_question
 from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import make_facts
@@ -115,12 +114,12 @@ def _ask_around_expiry(
     second = timedelta(seconds=1)
     sandbox.clock.advance(max(moment - second - sandbox.clock.now(), timedelta(0)))
     for secret in expiring:
-        text = read_by_question(sandbox.memory, secret.user, secret.question)["search"]
+        text = sandbox.read_by_question(secret.user, secret.question)["search"]
         tally.add(MEMORY, BEFORE, secret.code in text)
         tally.add(PLAIN, BEFORE, _is_found(plain, secret))
     sandbox.clock.advance(moment - sandbox.clock.now())
     for secret in expiring:
-        texts = read_by_question(sandbox.memory, secret.user, secret.question) | read_all(sandbox.memory, secret.user)
+        texts = sandbox.read_by_question(secret.user, secret.question) | sandbox.read_all(secret.user)
         leaked = {name: secret.code in text for name, text in texts.items()}
         tally.add(MEMORY, AFTER, any(leaked.values()))
         for path, is_leaked in leaked.items():

@@ -21,8 +21,9 @@ from meve.evaluation.experiments.memory.environment import (
     rank_of,
 )
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import VALUE_KINDS, Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
 from meve.memory._recall.searcher import Recall
+from meve.memory.policy import PolicyClass
 
 NAME, BY_KIND = "false facts", "false facts, by what is false"
 RIGHT, BARE, FIRST = "right sentences", "right values alone", "what stands first"
@@ -30,7 +31,7 @@ NONE, PLAIN = "no answers", "plain vectors"
 ABOVE, KEPT_FALSE, KEPT_RIGHT = "false above right", "false in the 5", "right in the 5"
 AFTER_MAINTENANCE = "after maintenance"
 ROUNDS = (0, 1, 2, 4, 8, 16, 32)
-"""Rounds after which ranks are measured; so they are after the last round."""
+"""Rounds after which ranks are measured, besides the last round."""
 Answer: TypeAlias = Callable[[Fact, Recall], str]
 ANSWERS: dict[str, Answer | None] = {
     NONE: None,
@@ -71,14 +72,16 @@ def run_false_facts(environment: Environment, progress: Progress) -> list[Tally]
     return [tally, kinds]
 
 
-def add_cases(environment: Environment, sandbox: MemorySandbox) -> tuple[list[Case], list[tuple[str, Fact]]]:
+def add_cases(
+    environment: Environment, sandbox: MemorySandbox, *, false_class: PolicyClass = "factual"
+) -> tuple[list[Case], list[tuple[str, Fact]]]:
     """Add every user's facts, and a day later the false ones; return the cases and the other facts."""
     cases, bystanders = make_cases(environment)
     for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
         sandbox.add_fact(user, fact)
     sandbox.clock.advance(timedelta(days=1))
     for case in cases:
-        sandbox.add_fact(case.user, case.false)
+        sandbox.add_fact(case.user, case.false, policy_class=false_class)
     return cases, bystanders
 
 
@@ -104,21 +107,15 @@ def answer_round(sandbox: MemorySandbox, cases: Sequence[Case], answer: Answer |
     sandbox.clock.advance(timedelta(days=1))
 
 
-def recall_ids(sandbox: MemorySandbox, case: Case) -> list[str]:
-    """Return the ids that a question recalls, best first, without recording the recall."""
-    recalled = sandbox.memory.explain(case.right.question, user_id=case.user, limit=K)
-    return [each.record.id for each in recalled]
-
-
 def false_is_above(recalled: Sequence[str], case: Case) -> bool:
-    """Whether the false fact is recalled, with the right one below it or absent."""
+    """Return whether the false fact is recalled, with the right one below it or absent."""
     return rank_of(recalled, case.false.id, K + 1) < rank_of(recalled, case.right.id, K + 1)
 
 
 def _share_above(sandbox: MemorySandbox, cases: Sequence[Case], name: str, round_: int, tally: Tally) -> float:
     measure = f"{ABOVE}, round {round_}"
     for case in cases:
-        tally.add(name, measure, false_is_above(recall_ids(sandbox, case), case))
+        tally.add(name, measure, false_is_above(sandbox.recall_ids(case.user, case.right.question), case))
     return tally.mean(name, measure)
 
 
@@ -149,18 +146,19 @@ def _check_after_maintenance(
             tally.add(name, f"{who} pruned", fact.id in report.pruned.get(user, ()))
             tally.add(name, f"{who} superseded", fact.id in report.superseded.get(user, ()))
     for case in cases:
-        recalled = recall_ids(sandbox, case)
+        recalled = sandbox.recall_ids(case.user, case.right.question)
         tally.add(name, f"{ABOVE}, {AFTER_MAINTENANCE}", false_is_above(recalled, case))
-        tally.add(name, f"{KEPT_FALSE}, {AFTER_MAINTENANCE}", case.false.id in recalled)
-        tally.add(name, f"{KEPT_RIGHT}, {AFTER_MAINTENANCE}", case.right.id in recalled)
+        _tally_kept(tally, name, recalled, case, f", {AFTER_MAINTENANCE}")
+
+
+def _tally_kept(tally: Tally, system: str, recalled: Sequence[str], case: Case, when: str = "") -> None:
+    tally.add(system, KEPT_FALSE + when, case.false.id in recalled)
+    tally.add(system, KEPT_RIGHT + when, case.right.id in recalled)
 
 
 def _compare_kinds(sandbox: MemorySandbox, cases: Sequence[Case], tally: Tally) -> None:
-    for case in sorted(cases, key=lambda c: (VALUE_KINDS.index(c.right.pattern.value_kind), c.false.reworded)):
-        recalled = recall_ids(sandbox, case)
-        system = f"{case.right.pattern.value_kind}, {'other words' if case.false.reworded else 'same words'}"
-        tally.add(system, KEPT_FALSE, case.false.id in recalled)
-        tally.add(system, KEPT_RIGHT, case.right.id in recalled)
+    for case in sorted(cases, key=lambda case: case.false.kind_order):
+        _tally_kept(tally, case.false.kind, sandbox.recall_ids(case.user, case.right.question), case)
 
 
 def _compare_plain_store(environment: Environment, tally: Tally) -> None:
@@ -172,7 +170,6 @@ def _compare_plain_store(environment: Environment, tally: Tally) -> None:
         recalled = [entry.id for entry in plain.search(case.right.question, user=case.user)]
         for measure in (f"{ABOVE}, round 0", f"{ABOVE}, {AFTER_MAINTENANCE}"):
             tally.add(PLAIN, measure, false_is_above(recalled, case))
-        tally.add(PLAIN, f"{KEPT_FALSE}, {AFTER_MAINTENANCE}", case.false.id in recalled)
-        tally.add(PLAIN, f"{KEPT_RIGHT}, {AFTER_MAINTENANCE}", case.right.id in recalled)
+        _tally_kept(tally, PLAIN, recalled, case, f", {AFTER_MAINTENANCE}")
     share = tally.mean(PLAIN, f"{ABOVE}, round 0")
     tally.add_curve(PLAIN, ABOVE, "rounds", {float(n): share for n in range(environment.sizes.rounds + 1)})

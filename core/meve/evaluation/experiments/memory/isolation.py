@@ -8,7 +8,6 @@ private ones without requesting private memories.
 from collections.abc import Sequence
 
 from meve.evaluation._set_runner import Progress
-from meve.evaluation.experiments.memory.access_paths import read_all, read_by_question
 from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
@@ -35,7 +34,7 @@ def run_isolation(environment: Environment, progress: Progress) -> Tally:
             foreign = [fact for fact in foreign if fact.question not in questions]
             sample = rng.sample(foreign, min(len(foreign), environment.sizes.facts))
             foreign_texts = {f.text for f in foreign}
-            everything = " ".join(read_all(sandbox.memory, user).values())
+            everything = " ".join(sandbox.read_all(user).values())
             tally.add(MEMORY, "another's in list or export", any(text in everything for text in foreign_texts))
             for fact in sample:
                 _ask_foreign(sandbox, plain, user, fact, foreign_texts, tally)
@@ -57,7 +56,7 @@ def _is_private(n: int) -> bool:
 def _ask_foreign(
     sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, foreign_texts: set[str], tally: Tally
 ) -> None:
-    text = "\n".join(read_by_question(sandbox.memory, user, fact.question).values())
+    text = "\n".join(sandbox.read_by_question(user, fact.question).values())
     tally.add(MEMORY, LEAK, any(foreign in text for foreign in foreign_texts))
     tally.add(ONE, LEAK, any(entry.user != user for entry in plain.search(fact.question)))
     tally.add(AFTERWARDS, LEAK, False)

@@ -4,16 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from meve.errors import EvaluationError
-from meve.evaluation.statistics import (
-    Interval,
-    mean_interval,
-    paired_difference,
-    percentile_interval,
-    share_interval,
-)
+from meve.evaluation.statistics import Interval, mean_interval, paired_difference, percentile_interval, share_interval
+from meve.evaluation.types import parse_dataclass
 
 FORMAT = 1
 
@@ -49,17 +44,17 @@ class Curve:
 class MemoryResults:
     """The results of a run."""
 
-    experiment: ClassVar[str] = "memory"
-    """The experiment's name in `results.json`."""
+    experiment: str = "memory"
     settings: Mapping[str, Any]
-    """What decides the results: seed, sizes, embedder, tokenizer, versions and so on."""
+    """The settings that decide the results: seed, sizes, embedder, tokenizer, versions and so on."""
     figures: tuple[Figure, ...]
     curves: tuple[Curve, ...] = ()
 
     @classmethod
-    def from_tallies(cls, settings: Mapping[str, Any], tallies: Sequence["Tally"]) -> Self:
+    def from_tallies(cls, experiment: str, settings: Mapping[str, Any], tallies: Sequence["Tally"]) -> Self:
         """Return the results of these tallies."""
         return cls(
+            experiment=experiment,
             settings=settings,
             figures=tuple(figure for tally in tallies for figure in tally.figures()),
             curves=tuple(curve for tally in tallies for curve in tally.curves),
@@ -87,30 +82,11 @@ class MemoryResults:
         known = "; ".join(f"{f.system}, {f.measure}" for f in figures) or ", ".join(self.experiments)
         raise EvaluationError(f"no figure for {experiment!r}, {system!r}, {measure!r}; there are {known}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data."""
-        return {"experiment": self.experiment, "format": FORMAT, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the results that `to_dict` wrote.
-
-        Raises:
-            EvaluationError: another experiment's results, or of another format.
-        """
-        if (data.get("experiment"), data.get("format")) != (cls.experiment, FORMAT):
-            raise EvaluationError(
-                f"not results of the experiment {cls.experiment!r} in format {FORMAT}: run the experiment again"
-            )
-        return cls(
-            settings=data["settings"],
-            figures=tuple(Figure(**{**f, "interval": Interval(**f["interval"])}) for f in data["figures"]),
-            curves=tuple(Curve(**{**c, "x": tuple(c["x"]), "y": tuple(c["y"])}) for c in data["curves"]),
-        )
-
     def save(self, file: Path) -> None:
         """Write JSON."""
-        file.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        data = asdict(self)
+        data = {"experiment": data.pop("experiment"), "format": FORMAT, **data}
+        file.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, file: Path) -> Self:
@@ -120,8 +96,11 @@ class MemoryResults:
             EvaluationError: the file is absent, damaged, or holds something else.
         """
         try:
-            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as cause:
+            data = json.loads(file.read_text(encoding="utf-8"))
+            if data.get("format") != FORMAT:
+                raise ValueError(f"their format isn't {FORMAT}: run the experiment again")
+            return parse_dataclass(cls, data)
+        except (OSError, ValueError, AttributeError) as cause:
             raise EvaluationError(f"{file} holds no results: {cause}") from cause
 
 
@@ -139,15 +118,12 @@ class Tally:
     seed: int
     against: str = ""
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    _shares: dict[tuple[str, str], bool] = field(default_factory=dict)
     _times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     curves: list[Curve] = field(default_factory=list)
 
     def add(self, system: str, measure: str, value: bool | float) -> None:
         """Add one case's value; bools become shares, numbers means."""
-        key = (system, measure)
-        self._values.setdefault(key, []).append(float(value))
-        self._shares[key] = self._shares.get(key, True) and isinstance(value, bool)
+        self._values.setdefault((system, measure), []).append(value)
 
     def add_time(self, system: str, measure: str, ms: float) -> None:
         """Add one case's milliseconds, which become the figures `<measure>, p50` and `<measure>, p95`."""
@@ -169,13 +145,16 @@ class Tally:
 
     def figures(self) -> list[Figure]:
         """Return all figures, in the order in which they were begun; times come last."""
-        figures = [
-            Figure(
-                experiment=self.experiment, system=system, measure=measure, share=self._shares[system, measure],
-                interval=self._interval(values, self._shares[system, measure]), moved=self._differs(measure, values),
-            )
-            for (system, measure), values in self._values.items()
-        ]  # fmt: skip
+        figures = []
+        for (system, measure), values in self._values.items():
+            share = all(isinstance(value, bool) for value in values)
+            interval = share_interval(int(sum(values)), len(values)) if share else mean_interval(values, seed=self.seed)
+            figures.append(
+                Figure(
+                    experiment=self.experiment, system=system, measure=measure, share=share, interval=interval,
+                    moved=self._differs(measure, values),
+                )
+            )  # fmt: skip
         for (system, measure), times in self._times.items():
             for percent in (50, 95):
                 figures.append(
@@ -185,9 +164,6 @@ class Tally:
                     )
                 )  # fmt: skip
         return figures
-
-    def _interval(self, values: list[float], share: bool) -> Interval:
-        return share_interval(int(sum(values)), len(values)) if share else mean_interval(values, seed=self.seed)
 
     def _differs(self, measure: str, values: list[float]) -> bool:
         base = self._values.get((self.against, measure))

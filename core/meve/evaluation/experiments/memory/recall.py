@@ -5,7 +5,6 @@ evidence is known. All systems read the same text: speaker, words and image capt
 the date as well. Times include the question's embedding and, for the memory, the entry in the audit log.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
-from meve.evaluation.systems import RRF_K
+from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
@@ -41,12 +40,6 @@ GRID = {"words": (1.0, 2.0, 3.0, 4.0), "before": (0.0, 0.2, 0.4, 0.6), "after": 
 """The weights of relevance that cross-validation chooses from."""
 
 
-class MemoryRecallResults(MemoryResults):
-    """The results of a run."""
-
-    experiment: ClassVar[str] = "memory-recall"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
     """The options of the memory-recall experiment."""
@@ -54,11 +47,11 @@ class RecallOptions:
     data: Path
     """The folder with the folder `locomo`."""
     verify: bool = False
-    """Whether to measure the memory with the verifier too, which takes seconds a question."""
+    """Whether to measure the memory with the verifier too, which takes seconds per question."""
     held_out: bool = False
     """Whether to measure weights of relevance that were chosen on the other conversations, which takes minutes."""
     peers: tuple[str, ...] = ()
-    """Each `module:function`, a `MemoryPeer`."""
+    """The peers, each as `module:function`, a `MemoryPeer`."""
     seed: int = SEED
 
 
@@ -92,7 +85,7 @@ MemoryPeer: TypeAlias = Callable[[Turns], Search]
 """A foreign memory: a function that stores the turns and returns a search for `K` of them."""
 
 
-def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: None) -> MemoryRecallResults:
+def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: None) -> MemoryResults:
     """Ask every system every question.
 
     Raises:
@@ -134,7 +127,7 @@ def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: No
         "embedder": resolve_embedder().name,
         "versions": collect_versions(),
     }
-    return MemoryRecallResults.from_tallies(settings, [tally])
+    return MemoryResults.from_tallies("memory-recall", settings, [tally])
 
 
 def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[EvidenceQuestion]]:
@@ -170,8 +163,8 @@ def _turns(conversation: Row) -> Iterator[ConversationTurn]:
 
 def _baselines(turns: Turns) -> dict[str, Search]:
     embedder = resolve_embedder()
-    plain = {user: _bm25([t.text for t in own]) for user, own in turns.items()}
-    dated = {user: _bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
+    plain = {user: build_bm25([t.text for t in own]) for user, own in turns.items()}
+    dated = {user: build_bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
     vectors = {user: np.asarray(embedder.embed_passages([t.text for t in own])) for user, own in turns.items()}
 
     def by_words(indexes: Mapping[str, Bm25Index], user: str, question: str, k: int) -> list[int]:
@@ -183,11 +176,8 @@ def _baselines(turns: Turns) -> dict[str, Search]:
         return rows
 
     def fused(user: str, question: str) -> list[int]:
-        scores: dict[int, float] = defaultdict(float)
-        for ranking in (by_words(plain, user, question, FUSED_DEPTH), by_vectors(user, question, FUSED_DEPTH)):
-            for rank, row in enumerate(ranking, start=1):
-                scores[row] += 1 / (RRF_K + rank)
-        return sorted(scores, key=lambda row: (-scores[row], row))[:K]
+        rankings = by_words(plain, user, question, FUSED_DEPTH), by_vectors(user, question, FUSED_DEPTH)
+        return fuse_ranks(*rankings)[:K]
 
     def search(rows: Callable[[str, str], Sequence[int]]) -> Search:
         return lambda user, question: [turns[user][row].id for row in rows(user, question)]
@@ -198,12 +188,6 @@ def _baselines(turns: Turns) -> dict[str, Search]:
         "vectors": search(lambda user, question: by_vectors(user, question, K)),
         "both, by reciprocal rank": search(fused),
     }
-
-
-def _bm25(texts: Sequence[str]) -> Bm25Index:
-    index = Bm25Index()
-    index.add(np.arange(len(texts)), list(texts))
-    return index
 
 
 @contextmanager
@@ -239,7 +223,7 @@ def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> Search:
 def _cross_validate(
     memory: GovernedMemory, questions: Sequence[EvidenceQuestion], tally: Tally, progress: Progress
 ) -> None:
-    """Tally each conversation under the weights of `GRID` with the best recall on the others."""
+    """Tally each conversation's recall, with the weights of `GRID` that are best on the other conversations."""
     combinations = list(product(*GRID.values()))
     recalls: dict[tuple[float, ...], np.ndarray] = {}
     for n, weights in enumerate(combinations):

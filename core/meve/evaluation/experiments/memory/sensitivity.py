@@ -13,15 +13,7 @@ from typing import Any
 
 from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox
-from meve.evaluation.experiments.memory.false_facts import (
-    ANSWERS,
-    RIGHT,
-    Case,
-    answer_round,
-    false_is_above,
-    make_cases,
-    recall_ids,
-)
+from meve.evaluation.experiments.memory.false_facts import ANSWERS, RIGHT, Case, add_cases, answer_round, false_is_above
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import Fact
 from meve.memory import Policy
@@ -84,13 +76,8 @@ def _scaled(value: Any, factor: float, most: float | None) -> Any:  # noqa: ANN4
 
 
 def _run_story(environment: Environment, policy: Policy, name: str, tally: Tally) -> None:
-    cases, bystanders = make_cases(environment)
     with environment.open_sandbox(policy) as sandbox:
-        for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-            sandbox.add_fact(user, fact)
-        sandbox.clock.advance(timedelta(days=1))
-        for case in cases:
-            sandbox.add_fact(case.user, case.false, policy_class="intent_bound")
+        cases, bystanders = add_cases(environment, sandbox, false_class="intent_bound")
         for _ in range(environment.sizes.rounds):
             answer_round(sandbox, cases, ANSWERS[RIGHT])
         _check_recall(sandbox, cases, bystanders, name, tally)
@@ -103,11 +90,11 @@ def _check_recall(
     sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
 ) -> None:
     for case in cases:
-        recalled = recall_ids(sandbox, case)
+        recalled = sandbox.recall_ids(case.user, case.right.question)
         tally.add(name, FIRST, recalled[:1] == [case.right.id])
         tally.add(name, ABOVE, false_is_above(recalled, case))
     for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-        recalled = [e.record.id for e in sandbox.memory.explain(fact.question, user_id=user, limit=100)]
+        recalled = sandbox.recall_ids(user, fact.question, limit=100)
         tally.add(name, f"recall@{K}", fact.id in recalled[:K])
         tally.add(name, CONTEXT, float(len(recalled)))
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
-from meve.evaluation._embedding_cache import WrappedEmbedder
+from meve.evaluation._model_caches import WrappedEmbedder
 from meve.evaluation._set_runner import Progress
 from meve.evaluation.datasets._rows import read_rows
 from meve.evaluation.experiments._experiment import SEED
@@ -36,15 +36,9 @@ SMALL_FILE, LARGE_FILE = "10,000 in the file", "1,000,000 in the file"
 BATCH = 1_000
 
 
-class MemorySpeedResults(MemoryResults):
-    """The results of a run."""
-
-    experiment: ClassVar[str] = "memory-speed"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many memories and calls there are."""
+    """The numbers of memories and calls."""
 
     per_large_user: int = 10_000
     per_small_user: int = 1_000
@@ -55,7 +49,7 @@ class Counts:
     calls: int = 300
     """Warm recalls, and adds, of each file."""
     openings: int = 5
-    """Times that each file is opened."""
+    """The number of times that each file is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +61,7 @@ class MemorySpeedOptions:
     large: bool = False
     """Whether to measure a file of 1,000,000 memories too: 3 GB, minutes."""
     folder: Path | None = None
-    """Where the files are created; None for the system's temporary folder."""
+    """The folder of the files; None for the system's temporary folder."""
     counts: Counts = Counts()
     seed: int = SEED
 
@@ -119,7 +113,7 @@ class _Material:
         return self._texts[n % len(self._texts)]
 
     def fill(self, memory: GovernedMemory, user: str, count: int) -> None:
-        """Add `count` memories for a user, in one transaction a batch."""
+        """Add `count` memories for a user, in one transaction per batch."""
         runtime = memory._runtime
         for start in range(0, count, BATCH):
             with runtime.store.writing(durable=False) as transaction:
@@ -139,7 +133,7 @@ class _Material:
                     )
 
 
-def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_: None) -> MemorySpeedResults:
+def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_: None) -> MemoryResults:
     """Create the files and time openings, recalls and adds.
 
     Raises:
@@ -151,21 +145,19 @@ def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_
     tally = Tally(NAME, options.seed)
     sizes: dict[str, str] = {}
     with TemporaryDirectory(dir=options.folder) as folder:
-        files = {SMALL_FILE: Path(folder) / "one.db"}
-        large_users = {SMALL_FILE: 1}
-        with _open_memory(files[SMALL_FILE], embedder, counts) as memory:
-            material.fill(memory, "large 0", counts.per_large_user)
-            sizes[SMALL_FILE] = str(memory.stats())
+        files, large_users = {SMALL_FILE: Path(folder) / "one.db"}, {SMALL_FILE: 1}
         if options.large:
-            files[LARGE_FILE] = Path(folder) / "many.db"
-            large_users[LARGE_FILE] = counts.large_users
-            users = {f"large {n}": counts.per_large_user for n in range(counts.large_users)}
-            users |= {f"small {n}": counts.per_small_user for n in range(counts.small_users)}
-            with _open_memory(files[LARGE_FILE], embedder, counts) as memory:
+            files[LARGE_FILE], large_users[LARGE_FILE] = Path(folder) / "many.db", counts.large_users
+        for name, file in files.items():
+            users = {f"large {n}": counts.per_large_user for n in range(large_users[name])}
+            if name == LARGE_FILE:
+                users |= {f"small {n}": counts.per_small_user for n in range(counts.small_users)}
+            with _open_memory(file, embedder, counts) as memory:
                 for n, (user, count) in enumerate(users.items()):
-                    progress("large file", n, len(users))
+                    if name == LARGE_FILE:
+                        progress("large file", n, len(users))
                     material.fill(memory, user, count)
-                sizes[LARGE_FILE] = str(memory.stats())
+                sizes[name] = str(memory.stats())
         run = _Run(files, large_users, material, embedder, counts, tally)
         progress("cold", 0, 2)
         run.time_cold()
@@ -173,7 +165,7 @@ def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_
         run.time_warm()
         progress("done", 2, 2)
     settings = {"seed": options.seed, "files": sizes, "embedder": embedder.name, "versions": collect_versions()}
-    return MemorySpeedResults.from_tallies(settings, [tally])
+    return MemoryResults.from_tallies("memory-speed", settings, [tally])
 
 
 @contextmanager

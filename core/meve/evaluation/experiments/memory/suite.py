@@ -78,4 +78,4 @@ def run_memory(options: MemoryOptions, progress: Progress = lambda *_: None) -> 
         "policy": Policy().model_dump(mode="json"),
         "versions": collect_versions(),
     }
-    return MemoryResults.from_tallies(settings, tallies)
+    return MemoryResults.from_tallies("memory", settings, tallies)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal, TypeAlias
 
 ValueKind: TypeAlias = Literal["number", "day", "name", "denial", "word"]
-"""What differs between two versions of a fact; the contradiction rules don't cover `word`."""
+"""The kind of value that differs between versions of a fact; the contradiction rules don't cover `word`."""
 VALUE_KINDS: tuple[ValueKind, ...] = ("number", "day", "name", "denial", "word")
 
 _PLANTS = "basil fennel lavender quince rosemary saffron tarragon thyme walnut wisteria".split()  # noqa: SIM905 - ten words, one line
@@ -27,7 +27,7 @@ _SOILS = ["chalky", "clayey", "loamy", "peaty", "sandy", "silty", "stony"]
 _FOODS = ["almonds", "celery", "cinnamon", "lupins", "mustard", "peanuts", "sesame", "shellfish", "soya"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FactPattern:
     """A pattern of facts, whose texts contain {s} for the subject and {v} for the value."""
 
@@ -67,6 +67,16 @@ class Fact:
         """The tag."""
         return self.pattern.topic
 
+    @property
+    def kind(self) -> str:
+        """What differs from the fact's other version: the kind of the value, and perhaps the wording."""
+        return f"{self.pattern.value_kind}, {'other words' if self.reworded else 'same words'}"
+
+    @property
+    def kind_order(self) -> tuple[int, bool]:
+        """The place of the kind in a table."""
+        return VALUE_KINDS.index(self.pattern.value_kind), self.reworded
+
     def with_other_value(self, rng: Random, id: str, *, exclude: Sequence[str] = (), reworded: bool = False) -> "Fact":
         """Return the fact with another value, none of `exclude` if there are enough."""
         free = [v for v in self.pattern.values if v != self.value and v not in exclude]
@@ -74,62 +84,52 @@ class Fact:
         return replace(self, id=id, value=rng.choice(others), reworded=reworded)
 
 
-def _pattern(
-    topic: str, value_kind: ValueKind, text: str, rewording: str, question: str, subjects: Sequence[str],
-    values: Sequence[str],
-) -> FactPattern:  # fmt: skip
-    return FactPattern(
-        topic=topic, value_kind=value_kind, text=text, rewording=rewording, question=question, subjects=subjects,
-        values=values,
-    )  # fmt: skip
-
-
 PATTERNS = (
-    _pattern(
+    FactPattern(
         "garden", "number", "The {s} needs {v} hours of sun a day.", "It is {v} hours of sun a day that the {s} wants.",
         "How many hours of sun does the {s} need?", _PLANTS, [str(n) for n in range(2, 11)],
     ),
-    _pattern(
+    FactPattern(
         "garden", "word", "The {s} grows in {v} soil.", "We moved the {s}: now it grows in {v} soil.",
         "What soil does the {s} grow in?", _PLANTS, _SOILS,
     ),
-    _pattern(
+    FactPattern(
         "travel", "number", "The ferry to {s} leaves at {v}.", "They told me that the ferry to {s} goes at {v} now.",
         "When does the ferry to {s} leave?", _PLACES, _TIMES,
     ),
-    _pattern(
+    FactPattern(
         "travel", "name", "In {s} we stay at the hotel {v}.", "We changed the hotel in {s}: we stay at the {v}.",
         "Which hotel do we stay at in {s}?", _PLACES, _HOTELS,
     ),
-    _pattern(
+    FactPattern(
         "work", "day", "The review of the {s} project is on {v}.", "They moved the review of the {s} project to {v}.",
         "On which day is the review of the {s} project?", _PROJECTS, _DAYS,
     ),
-    _pattern(
+    FactPattern(
         "work", "name", "The {s} project is led by {v}.", "Since last week the leader of the {s} project is {v}.",
         "Who leads the {s} project?", _PROJECTS, _LEADERS,
     ),
-    _pattern(
+    FactPattern(
         "family", "day", "My cousin {s} was born in {v}.", "I was wrong: the birthday of my cousin {s} is in {v}.",
         "In which month was my cousin {s} born?", _PEOPLE, _MONTHS,
     ),
-    _pattern(
+    FactPattern(
         "family", "word", "My cousin {s} is allergic to {v}.", "The doctor says that my cousin {s} is allergic to {v}.",
         "What is my cousin {s} allergic to?", _PEOPLE, _FOODS,
     ),
-    _pattern(
+    FactPattern(
         "family", "denial", "My cousin {s} {v} meat.", "At table my cousin {s} {v} meat these days.",
         "Does my cousin {s} eat meat?", _PEOPLE, ["eats", "doesn't eat"],
     ),
-    _pattern(
+    FactPattern(
         "home", "number", "The guarantee of the {s} lasts {v} years.", "I found {v} years of guarantee for the {s}.",
         "How many years does the guarantee of the {s} last?", _THINGS, [str(n) for n in range(2, 11)],
     ),
-    _pattern(
+    FactPattern(
         "home", "denial", "The {s} {v} as it should.", "I tried it again: the {s} {v} as it should.",
         "Does the {s} run as it should?", _THINGS, ["runs", "doesn't run"],
     ),
-    _pattern(
+    FactPattern(
         "home", "day", "The {s} was serviced in {v}.", "The bill says {v} for the service of the {s}.",
         "In which month was the {s} serviced?", _THINGS, _MONTHS,
     ),

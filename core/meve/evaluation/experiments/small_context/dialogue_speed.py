@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar
 
 from meve.dialogue import Dialogue, build_small_context
 from meve.errors import EvaluationError
@@ -32,12 +31,6 @@ QUESTIONS = (
 )
 
 
-class DialogueSpeedResults(MemoryResults):
-    """The results of a run."""
-
-    experiment: ClassVar[str] = "dialogue-speed"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueSpeedOptions:
     """The options of the dialogue-speed experiment."""
@@ -48,7 +41,7 @@ class DialogueSpeedOptions:
     seed: int = SEED
 
 
-def run_dialogue_speed(options: DialogueSpeedOptions, progress: Progress = lambda *_: None) -> DialogueSpeedResults:
+def run_dialogue_speed(options: DialogueSpeedOptions, progress: Progress = lambda *_: None) -> MemoryResults:
     """Time a first question, later ones, and one after a new turn.
 
     Raises:
@@ -81,7 +74,7 @@ def run_dialogue_speed(options: DialogueSpeedOptions, progress: Progress = lambd
         "embedder": dialogue.components.embedder.name,
         "versions": collect_versions(),
     }
-    return DialogueSpeedResults.from_tallies(settings, [tally])
+    return MemoryResults.from_tallies("dialogue-speed", settings, [tally])
 
 
 def _time(tally: Tally, system: str, measure: str, call: Callable[[], object]) -> None:

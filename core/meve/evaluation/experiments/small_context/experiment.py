@@ -4,21 +4,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from meve.components.embedders import resolve_embedder
 from meve.components.entities import resolve_entities
 from meve.components.tokenizers import resolve_tokens
 from meve.dialogue import Dialogue, SmallContext, SmallContextOptions
 from meve.errors import ConfigurationError, EvaluationError, wrap_errors
-from meve.evaluation._answer_matching import searchable_answers, share_of_words
 from meve.evaluation._set_runner import Progress
 from meve.evaluation.datasets.synthetic_dialogues import DialogueQuestion, read_locomo_dialogues, read_wiki_dialogues
 from meve.evaluation.experiments._experiment import QUESTIONS, SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
-from meve.evaluation.experiments.small_context.paper_values import LIMIT, SPENT
-from meve.evaluation.experiments.small_context.strategies import FULL, READERS, STRATEGIES, Strategy
-from meve.evaluation.measures.answers import token_recall
+from meve.evaluation.experiments.small_context.strategies import FULL, LIMIT, READERS, SPENT, STRATEGIES, Strategy
+from meve.evaluation.measures.answers import searchable_answers, share_of_words, token_recall
 from meve.evaluation.measures.gold_passages import fact_recovery
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
@@ -32,18 +30,12 @@ THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
 WINDOW_SIZES = (0, 1, 2, 5, 10, 20)
 QUIET = "2wiki among chit-chat that names nothing"
 QUIET_CHAT = 0.97
-"""The share of chit-chat there: stretches so long that windows leave most of them out."""
+"""The share of chit-chat in quiet dialogues, so high that windows leave most turns out."""
 CHAT = 0.9
 """The share of chit-chat among the turns of 2Wiki's dialogues."""
 
 Reader: TypeAlias = Callable[[str, str], str]
 """A function from a question and a context to an answer."""
-
-
-class SmallContextResults(MemoryResults):
-    """The results of a run."""
-
-    experiment: ClassVar[str] = "small-context"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +45,9 @@ class SmallContextBenchOptions:
     data: Path
     """The folder with the folders `2wiki`, `irc` and `locomo`."""
     questions: int | None = QUESTIONS
-    """Questions a set; None for all."""
+    """Questions per set; None for all."""
     aside: int = 0
-    """How many of 2Wiki's first questions are skipped."""
+    """The number of 2Wiki's first questions that are skipped."""
     chat: float = CHAT
     seed: int = SEED
     embedder: str | None = None
@@ -64,7 +56,7 @@ class SmallContextBenchOptions:
     """`module:function`, a `Reader`; None to measure the context alone."""
 
 
-def run_small_context(options: SmallContextBenchOptions, progress: Progress = lambda *_: None) -> SmallContextResults:
+def run_small_context(options: SmallContextBenchOptions, progress: Progress = lambda *_: None) -> MemoryResults:
     """Run the experiment; the same options give the same figures, except for milliseconds.
 
     Args:
@@ -78,11 +70,8 @@ def run_small_context(options: SmallContextBenchOptions, progress: Progress = la
     """
     if not 0 <= options.chat < 1:
         raise ConfigurationError(f"chat must be at least 0 and less than 1, got {options.chat!r}")
-    reader = (
-        None
-        if options.reader is None
-        else import_function(options.reader, option="--reader", example="my_model:answer")
-    )
+    name = options.reader
+    reader = None if name is None else import_function(name, option="--reader", example="my_model:answer")
     runner = _Runner(options, reader, progress)
     wiki = read_wiki_dialogues(
         options.data, questions=options.questions, seed=options.seed, chat=options.chat, aside=options.aside
@@ -105,7 +94,7 @@ def run_small_context(options: SmallContextBenchOptions, progress: Progress = la
         "small": asdict(SmallContextOptions()), "reader": options.reader or "", "embedder": runner.embedder.name,
         "entities": runner.entities.name, "tokens": runner.tokens.name, "versions": collect_versions(),
     }  # fmt: skip
-    return SmallContextResults.from_tallies(settings, tallies)
+    return MemoryResults.from_tallies("small-context", settings, tallies)
 
 
 def _mean(questions: Sequence[DialogueQuestion]) -> dict[str, float]:
@@ -117,7 +106,11 @@ def _mean(questions: Sequence[DialogueQuestion]) -> dict[str, float]:
 
 
 class _Runner:
-    """The models, and the dialogues that were read already."""
+    """Holds the models, and the dialogues that were read already.
+
+    === core/meve/evaluation/experiments/memory/recall.py::(K, FUSED_DEPTH)
+    Memories per question, and the depth of the fused rankings.
+    """
 
     def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: Progress) -> None:
         self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
@@ -200,7 +193,8 @@ class _Runner:
         start = time.perf_counter()
         context = strategy.build_context(dialogue, question.question.text, limit)
         ms = 1_000 * (time.perf_counter() - start)
-        outcome = _outcome(question, context, ms)
+        output = SystemOutput(passages=(), ranked=(), text=context.text, tokens=context.tokens)
+        outcome = Outcome(question_id=question.question.id, output=output, ms=ms)
         tally.add(system, RECOVERY, fact_recovery(question.question, outcome) or 0.0)
         if (in_context := token_recall(question.question, outcome)) is not None:
             tally.add(system, IN_CONTEXT, in_context)
@@ -227,8 +221,3 @@ def answer_recall(question: DialogueQuestion, reader: Reader, context: SmallCont
     if not isinstance(answer, str):
         raise EvaluationError(f"the reader returned {type(answer).__name__}: return the answer as text")
     return share_of_words(answers, answer)
-
-
-def _outcome(question: DialogueQuestion, context: SmallContext, ms: float) -> Outcome:
-    output = SystemOutput(passages=(), ranked=(), text=context.text, tokens=context.tokens)
-    return Outcome(question_id=question.question.id, output=output, ms=ms)

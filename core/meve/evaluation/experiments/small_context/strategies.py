@@ -16,12 +16,14 @@ FULL, NO_EMBEDDING, NO_IMPORTANCE = "both", "importance only", "embedding only"
 WINDOWS = "both, windows without words"
 """The paper's method without additions."""
 NOTHING_LAST = "both, nothing said last"
-"""The whole without the latest turns, since no question here depends on them."""
+"""The full method without the latest turns, since no question here depends on them."""
 TRUNCATION, SUMMARY = "truncation", "extractive summary"
 ALONE = "SLM only (Gemma2)"
-"""The reader without the dialogue. The paper doesn't say what its model alone was given; here it is the question."""
+"""The reader with the question alone; the paper doesn't state what its model alone was given."""
 SUMMARY_TOKENS = 396
-"""The token limit of a summary, which is what the paper's took."""
+"""The token limit of a summary, as in the paper."""
+LIMIT, SPENT = 2_048, 273
+"""The paper's token limit, and the tokens that its method spent, which are a second limit here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class CentralityScorer:
         """
         vectors = [c.vector for c in candidates if c.vector is not None]
         if len(vectors) != len(candidates):
-            raise ModelError("a summary needs a vector for each candidate: give the pipeline an embedder")
+            raise ModelError("each candidate of a summary must have a vector: give the pipeline an embedder")
         matrix = np.array(vectors)
         return cosines(matrix.mean(axis=0), matrix) if vectors else np.zeros(0, dtype=np.float32)
 
@@ -74,6 +76,6 @@ STRATEGIES: Mapping[str, Strategy] = {
         max_tokens=SUMMARY_TOKENS,
     ),
 }
-"""The strategies by name; without importance and embedding, truncation is left."""
+"""The strategies by name; without importance and embedding, only truncation remains."""
 READERS: Mapping[str, Strategy] = {ALONE: Strategy(options=SmallContextOptions(), without_dialogue=True)}
 """Additional strategies if a reader answers."""
