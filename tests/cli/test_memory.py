@@ -183,7 +183,10 @@ def test_stats_prints_counts(filled):
         (["search", "x", "--user", " "], "user_id must not be blank"),
         (["search", "x", "--user", "int:x"], "whole number"),
         (["add", "x", "--user", "a", "--ttl", "soon"], "give a duration"),
-        (["add", "x", "--user", "a", "--class", "secret"], "policy_class is 'secret'"),
+        (
+            ["add", "x", "--user", "a", "--class", "secret"],
+            "policy_class must be one of canonical, factual, intent_bound, ephemeral, private, got 'secret'",
+        ),
         (["forget", "--user", "a"], "either a memory's id or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),
         (["list", "--user", "a", "--key", "nowhere.key"], "nowhere.key"),

@@ -76,7 +76,7 @@ def test_different_pairs_have_different_keys():
     assert cache.get("", ["abc"]) == [None]
 
 
-def test_threads_get_what_one_gets(runtime):
+def test_threads_get_the_scores_of_a_single_thread(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting", cache_size=5)
     texts = ["x" * n for n in range(1, 20)]
 

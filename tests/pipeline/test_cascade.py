@@ -57,7 +57,7 @@ def fates(selection):
     return [c.id for c in selection.kept], {d.candidate.id: d.reason for d in selection.dropped}
 
 
-def test_without_duplicates_or_prior_equals_verify():
+def test_cascade_without_duplicates_or_prior_equals_verify():
     candidates = unrelated_vectors(20)
     scores = {c.id: (i * 7 % 20) / 20 for i, c in enumerate(candidates)}
     ours = cascade(QUERY, candidates, FixedScorer(**scores), 0.5, redundancy=0.85, prior=None)
