@@ -203,7 +203,7 @@ async def test_search_runs_off_event_loop(ours, theirs, monkeypatch):
     from meve.memory._recall.user_index import UserIndex
 
     threads = {}
-    for name, owner, part in (("theirs", stock, "_cosine_similarity"), ("ours", UserIndex, "alike")):
+    for name, owner, part in (("theirs", stock, "_cosine_similarity"), ("ours", UserIndex, "find_relevant")):
         real = getattr(owner, part)
         spy = lambda *a, real=real, name=name: threads.setdefault(name, threading.get_ident()) and real(*a)  # noqa: E731
         monkeypatch.setattr(owner, part, spy)
