@@ -198,5 +198,5 @@ class TestCalibrate:
             def raw_scores(self, query: str, passages: Any) -> FloatArray:
                 raise AssertionError("asked")
 
-        with pytest.raises(CalibrationError, match="got 5 pairs.*label 20 or more"):
+        with pytest.raises(CalibrationError, match=r"got 5 pairs.*label 20 or more"):
             calibrate(Never(), self.PAIRS[:5])
