@@ -74,7 +74,7 @@ def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditio
     query = RecordQuery(
         user=user_key("alice"), kind="message", session_id="s", alive_at=clock.now(), **conditions
     )  # fmt: skip
-    sql, values = select_records(query)
+    sql, values = select_records(query, "row, id, metadata")
     with sqlite3.connect(file) as connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     connection.close()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from meve.errors import ValidationError
-from meve.memory._timestamps import checked_moment
+from meve.memory._timestamps import check_moment
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def expiry_of(
     if ttl is not None and expires_at is not None:
         raise ValidationError("both ttl and expires_at are given: give one of them")
     if expires_at is not None:
-        moment = checked_moment(expires_at, "expires_at")
+        moment = check_moment(expires_at, "expires_at")
         if has_passed(moment, now):
             raise ValidationError(f"expires_at {moment.isoformat()} has passed: give a moment after {now.isoformat()}")
         return moment
@@ -67,7 +67,7 @@ def removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[Mem
 
 def reason_of(record: "MemoryRecord") -> str:
     """Return the reason that the audit log gives for the removal of an expired record."""
-    return f"its time was over at {record.expires_at}"
+    return f"expired at {record.expires_at}"
 
 
 def remove_expired(

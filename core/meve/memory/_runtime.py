@@ -21,7 +21,7 @@ from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, checked_text
+from meve.memory.records import MemoryRecord, StoredRecord, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -164,7 +164,7 @@ class MemoryRuntime:
             PassageError: the reason is blank or no text.
         """
         all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
-        because = checked_text(reason, "reason")  # anything else would be read back as something else
+        because = check_text(reason, "reason")  # anything else would be read back as something else
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ def from_micros(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
 
-def checked_moment(value: object, name: str) -> datetime:
+def check_moment(value: object, name: str) -> datetime:
     """Return a moment in UTC.
 
     Raises:

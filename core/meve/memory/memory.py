@@ -31,7 +31,7 @@ from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import Erased, UpdateOptions, Writer, unknown
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, Counts, MemoryRecord, UserId, checked_id, checked_text, user_key
+from meve.memory.records import SHARED, Counts, MemoryRecord, UserId, check_id, check_text, user_key
 from meve.memory.stores._record_store import UserChange
 from meve.memory.stores.protocol import MemoryStore
 from meve.memory.stores.sqlite.store import SqliteStore
@@ -215,7 +215,7 @@ class GovernedMemory:
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.
         """
-        session = checked_text(session_id, "session_id")
+        session = check_text(session_id, "session_id")
         return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
 
     def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
@@ -234,7 +234,7 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        self._writer.hold(user_key(user_id), id, checked_text(why, "why"), reason)
+        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
 
     def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
         """End a hold.
@@ -250,7 +250,7 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        user, now, id = user_key(user_id), self.clock.now(), checked_id(id)
+        user, now, id = user_key(user_id), self.clock.now(), check_id(id)
         for key in (user, SHARED):
             stored = self._runtime.store.find(key, id)
             if stored is not None and not stored.record.expired(now):
@@ -271,7 +271,7 @@ class GovernedMemory:
             ValidationError: an argument is invalid.
         """
         user, now = user_key(user_id), self.clock.now()
-        session = None if session_id is None else checked_text(session_id, "session_id")
+        session = None if session_id is None else check_text(session_id, "session_id")
         records = [stored.record for stored in self._runtime.store.all_records(user)]
         listed = (
             record

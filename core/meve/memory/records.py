@@ -141,7 +141,7 @@ def user_key(user_id: object) -> str:
         return "i:" + int.__repr__(user_id)  # of subclasses, too, whatever their own text is
     if not user_id.strip():
         raise ValidationError(f"user_id must not be blank, got {user_id!r:.40}")
-    return "s:" + str.__str__(checked_text(user_id, "user_id"))
+    return "s:" + str.__str__(check_text(user_id, "user_id"))
 
 
 def user_of(key: str) -> UserId | None:
@@ -150,7 +150,7 @@ def user_of(key: str) -> UserId | None:
     return None if key == SHARED else int(name) if kind == "i" else name
 
 
-def checked_text(value: object, name: str, most: int | None = None) -> str:
+def check_text(value: object, name: str, most: int | None = None) -> str:
     """Return a text that can be stored.
 
     Raises:
@@ -173,41 +173,41 @@ def checked_text(value: object, name: str, most: int | None = None) -> str:
     return value
 
 
-def checked_id(value: object) -> str:
+def check_id(value: object) -> str:
     """Return a record's id.
 
     Raises:
         PassageError: it is no text, blank, can't be stored, or has more than 512 characters.
     """
-    return checked_text(value, "id", ID_LENGTH)
+    return check_text(value, "id", ID_LENGTH)
 
 
-def checked_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
+def check_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
     """Return a value of a Literal.
 
     Raises:
         ValidationError: the value isn't one of them.
     """
     if value not in get_args(kind):
-        raise ValidationError(f"{name} is {value!r:.80}: choose one of {', '.join(get_args(kind))}")
+        raise ValidationError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r:.80}")
     return value
 
 
-def checked_tags(tags: object) -> tuple[str, ...]:
+def check_tags(tags: object) -> tuple[str, ...]:
     """Return tags as they are stored: in lower case, sorted, each once.
 
     Raises:
         ValidationError: `tags` is no collection of texts.
 
-    >>> checked_tags(["Gardening", " soil ", "gardening"])
+    >>> check_tags(["Gardening", " soil ", "gardening"])
     ('gardening', 'soil')
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise ValidationError(f"tags must be a list of texts, got {tags!r:.80}")
-    return tuple(sorted({checked_text(tag, "a tag").strip().casefold() for tag in tags}))
+    return tuple(sorted({check_text(tag, "a tag").strip().casefold() for tag in tags}))
 
 
-def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata as it comes back from JSON.
 
     Raises:

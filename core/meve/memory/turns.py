@@ -13,7 +13,7 @@ from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, Source
-from meve.memory.records import MemoryRecord, UserId, checked_choice, checked_text
+from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
 
 FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
 """Returns the facts in a text that are worth remembering, each as a statement that stands for itself."""
@@ -41,9 +41,9 @@ class TurnRules:
         if missing:
             raise ConfigurationError(f"classes has {', '.join(missing)}, and sources has not: give both, or neither")
         for source in self.sources.values():
-            checked_choice(source, "a source", Source)
+            check_choice(source, "a source", Source)
         for policy_class in self.classes.values():
-            checked_choice(policy_class, "a class", PolicyClass)
+            check_choice(policy_class, "a class", PolicyClass)
         if self.max_facts < 1:
             raise ConfigurationError(
                 f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
@@ -153,7 +153,7 @@ def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
 
 def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Sequence[str], str]:
     """Return the facts to store, and why these aren't all."""
-    checked_text(turn.id, "a turn's id")
+    check_text(turn.id, "a turn's id")
     if turn.speaker not in rules.sources:
         return [], f"turns of role {turn.speaker!r} aren't remembered"
     text = turn.text.replace("\x00", "").encode(errors="ignore").decode()

@@ -7,11 +7,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from meve.errors import StorageError
 from meve.memory._audit.chain import AuditRow
 from meve.memory.records import SHARED, Opinion, StoredRecord
-from meve.memory.stores.protocol import EventQuery, RecordQuery, SealedHead
+from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 
 
 @dataclass(slots=True)
@@ -59,10 +60,14 @@ class InMemoryTransaction:
         """Return the rows that were removed or archived after a version."""
         return [row for row, version in self._user(user).removed.items() if version > since]
 
-    def sessions(self, user: str, now: datetime) -> list[str]:
-        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
-        query = RecordQuery(user=user, kind="message", archived=None, alive_at=now)
-        return sorted({str(stored.record.session_id) for stored in self._matches(query)})
+    def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
+        """Return fields of the matching records, each combination once."""
+        rows: list[tuple[Any, ...]] = []
+        for stored in self.records(query):
+            row = tuple(stored.row if name == "row" else getattr(stored.record, name) for name in fields)
+            if row not in rows:
+                rows.append(row)
+        return deepcopy(rows)
 
     def users(self) -> list[str]:
         """Return the keys of all users that have a record, archived or not, sorted."""

@@ -316,9 +316,14 @@ class MemoryStoreContract:
             assert ids_of(store.records(query)) == ids
             assert store.count(query) == len(ids)
         assert ids_of(store.records(query_messages(BOB))) == ["a"]
-        assert store.sessions(ALICE, NOW) == ["other", "s"]
-        assert store.sessions(BOB, NOW) == ["s"]
-        assert store.sessions(user_key("nobody"), NOW) == []
+        for user, sessions in ((ALICE, ["other", "s"]), (BOB, ["s"]), (user_key("nobody"), [])):
+            query = replace(query_messages(user, archived=None), session_id=None)
+            assert sorted(store.select(query, "session_id")) == [(session_id,) for session_id in sessions]
+        fields = ("row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at")
+        values = store.select(query_messages(archived=None, newest_first=True), *fields)
+        assert values == [
+            (s.row, *(getattr(s.record, name) for name in fields[1:])) for s in reversed(records)
+        ]  # fmt: skip
 
     def test_archived_message_keeps_its_row(self, store: RecordStore) -> None:
         insert(store, message("a"), message("b"))

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from meve.clock import Clock
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
-from meve.memory._timestamps import ago, checked_moment, to_micros
-from meve.memory.records import UserId, checked_choice, checked_text, user_key
+from meve.memory._timestamps import ago, check_moment, to_micros
+from meve.memory.records import UserId, check_choice, check_text, user_key
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import EventQuery
 
@@ -47,10 +47,10 @@ class AuditLog:
             self.store.events(
                 EventQuery(
                     user=None if user_id is None else user_key(user_id),
-                    record=None if record_id is None else checked_text(record_id, "record_id"),
-                    actions=[checked_choice(each, "action", Action) for each in actions],
+                    record=None if record_id is None else check_text(record_id, "record_id"),
+                    actions=[check_choice(each, "action", Action) for each in actions],
                     since=self._to_micros(since),
-                    until=None if until is None else to_micros(checked_moment(until, "until")),
+                    until=None if until is None else to_micros(check_moment(until, "until")),
                 )
             )
         )
@@ -78,5 +78,5 @@ class AuditLog:
         if isinstance(since, timedelta):
             moment = ago(self.clock.now(), since, "since")
         else:
-            moment = None if since is None else checked_moment(since, "since")
+            moment = None if since is None else check_moment(since, "since")
         return None if moment is None else to_micros(moment)

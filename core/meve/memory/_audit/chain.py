@@ -23,6 +23,7 @@ Action: TypeAlias = Literal[
 
 INITIAL_DIGEST = b"\x00" * 32
 """The digest before the first entry."""
+_encode_entry = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class AuditChain:
 
     def digest(self, before: bytes, entry: tuple[int, int, str, str, str, str, str]) -> bytes:
         """Return the digest of an entry's fields, `detail` as JSON, and of the digest before; 32 bytes."""
-        return self._hash(before + json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode())
+        return self._hash(before + _encode_entry(entry).encode())
 
     def seal(self, seq: int, digest: bytes) -> bytes:
         """Return the seal over the newest entry."""

@@ -11,7 +11,7 @@ from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
-from meve.memory.records import checked_text
+from meve.memory.records import check_text
 from meve.ports import TokenCounter
 
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
@@ -61,7 +61,7 @@ def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
     turns = []
     for n, record in enumerate(history):
         turn = parse_turn(record, n)
-        checked_text(turn.text, f"turn {n}")
+        check_text(turn.text, f"turn {n}")
         turns.append(replace(turn, speaker=("user", "assistant")[n % 2]) if isinstance(record, str) else turn)
     return turns
 

@@ -15,7 +15,7 @@ from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
 from meve.memory._timestamps import ago
 from meve.memory.policy import Policy, PolicyClass, Source
-from meve.memory.records import UserId, checked_choice, checked_tags, checked_text, user_key
+from meve.memory.records import UserId, check_choice, check_tags, check_text, user_key
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.pipeline import check_query
 from meve.types import Passage
@@ -180,8 +180,8 @@ def make_query(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
         sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
-        tags=None if tags is None else checked_tags(tags),
-        session_id=None if session_id is None else checked_text(session_id, "session_id"),
+        tags=None if tags is None else check_tags(tags),
+        session_id=None if session_id is None else check_text(session_id, "session_id"),
         since=None if within is None else ago(now, within, "within"),
     )
     return MemoryQuery(
@@ -205,7 +205,7 @@ def _classes(policy: Policy, classes: Collection[PolicyClass] | None, private: b
 def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValidationError(f"{name} must be a list, got {values!r}")
-    return [checked_choice(value, name, kind) for value in values]
+    return [check_choice(value, name, kind) for value in values]
 
 
 def _sentence_hashes(text: str) -> frozenset[int]:

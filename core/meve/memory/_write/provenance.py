@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from meve.errors import UnknownIdError, ValidationError
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, checked_text
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text
 from meve.memory.stores._record_store import RecordTransaction
 
 SESSIONS = "sessions"
 """The metadata key under which a summary lists the sessions of its origins."""
 
 
-def checked_origins(ids: object) -> tuple[str, ...]:
+def check_origins(ids: object) -> tuple[str, ...]:
     """Return the ids of origins, sorted, each once.
 
     Raises:
@@ -20,7 +20,7 @@ def checked_origins(ids: object) -> tuple[str, ...]:
     """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise ValidationError(f"derived_from must be a list of ids, got {ids!r:.80}")
-    return tuple(sorted({checked_text(each, "an id in derived_from") for each in ids}))
+    return tuple(sorted({check_text(each, "an id in derived_from") for each in ids}))
 
 
 def derive(

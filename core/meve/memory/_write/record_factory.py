@@ -12,11 +12,11 @@ from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
 from meve.memory.records import (
     MemoryRecord,
     UserId,
-    checked_choice,
-    checked_id,
-    checked_metadata,
-    checked_tags,
-    checked_text,
+    check_choice,
+    check_id,
+    check_metadata,
+    check_tags,
+    check_text,
     kind_of,
 )
 
@@ -80,16 +80,16 @@ def make_record(
     unknown = options.keys() - RecordOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"add() got an unexpected keyword argument {min(unknown)!r}")
-    text = checked_text(text, "text", policy.limits.text)
-    source: Source = checked_choice(options.get("source", "chat_user"), "source", Source)
+    text = check_text(text, "text", policy.limits.text)
+    source: Source = check_choice(options.get("source", "chat_user"), "source", Source)
     if source in _OTHER_METHODS:
         raise ValidationError(f"source {source!r} can't be added here: call {_OTHER_METHODS[source]}")
     policy_class = options.get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
-    chosen = checked_choice(chosen, "policy_class", PolicyClass)
+    chosen = check_choice(chosen, "policy_class", PolicyClass)
     record_id, session_id, tags = options.get("id"), options.get("session_id"), options.get("tags")
     return MemoryRecord(
-        id=uuid.uuid4().hex if record_id is None else checked_id(record_id),
+        id=uuid.uuid4().hex if record_id is None else check_id(record_id),
         kind=kind_of(source),
         user_id=user_id,
         text=text,
@@ -97,8 +97,8 @@ def make_record(
         policy_class=chosen,
         created_at=now,
         expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
-        session_id=None if session_id is None else checked_text(session_id, "session_id", NAME_LENGTH),
-        tags=checked_tags(tagger.tag(text) if tags is None else tags),
-        metadata=checked_metadata(options.get("metadata")),
+        session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
+        tags=check_tags(tagger.tag(text) if tags is None else tags),
+        metadata=check_metadata(options.get("metadata")),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.provenance import checked_origins, derive, limit_derived, limit_expiry, of_session
+from meve.memory._write.provenance import check_origins, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
@@ -17,11 +17,11 @@ from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
-    checked_choice,
-    checked_id,
-    checked_metadata,
-    checked_tags,
-    checked_text,
+    check_choice,
+    check_id,
+    check_metadata,
+    check_tags,
+    check_text,
 )
 from meve.memory.stores._record_store import RecordTransaction
 
@@ -87,7 +87,7 @@ class Writer:
             UnknownIdError: the user has no record of an id in `derived_from`.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        origins = checked_origins(derived_from)
+        origins = check_origins(derived_from)
         record = make_record(
             text,
             user_id=user_id,
@@ -117,7 +117,7 @@ class Writer:
             ValidationError: a value is invalid, or the record has another version than `if_version`.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        record_id = checked_id(record_id)
+        record_id = check_id(record_id)
         changes = self._checked(options)
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
         before = runtime.store.find(user, record_id)
@@ -153,10 +153,10 @@ class Writer:
         if unknown_options:
             raise TypeError(f"update() got an unexpected keyword argument {min(unknown_options)!r}")
         checks = {
-            "text": lambda value: checked_text(value, "text", self.runtime.policy.limits.text),
-            "policy_class": lambda value: checked_choice(value, "policy_class", PolicyClass),
-            "tags": checked_tags,
-            "metadata": checked_metadata,
+            "text": lambda value: check_text(value, "text", self.runtime.policy.limits.text),
+            "policy_class": lambda value: check_choice(value, "policy_class", PolicyClass),
+            "tags": check_tags,
+            "metadata": check_metadata,
         }
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         changes = {name: check(given[name]) for name, check in checks.items() if name in given}
@@ -173,7 +173,7 @@ class Writer:
             UnknownIdError: there is no such record.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        record_id = checked_id(record_id)
+        record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
             records = transaction.with_derived(user, [record_id])
             if not records:
@@ -232,7 +232,7 @@ class Writer:
             UnknownIdError: there is no such record, or it has expired and isn't on hold.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        record_id = checked_id(record_id)
+        record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             if stored is None or (stored.record.expired(now) and not stored.record.hold):

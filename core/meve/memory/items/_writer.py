@@ -22,7 +22,7 @@ from meve.memory.items.item import (
     value_text,
 )
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, StoredRecord, UserId, checked_choice, user_key
+from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, user_key
 from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
@@ -104,7 +104,7 @@ class ItemWriter:
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:
         policy = self.runtime.policy
         metadata = metadata_of(put, now)
-        chosen: PolicyClass = checked_choice(put.policy_class, "policy_class", PolicyClass)
+        chosen: PolicyClass = check_choice(put.policy_class, "policy_class", PolicyClass)
         text = value_text(metadata["value"]) if put.text is None else put.text
         return MemoryRecord(
             id=record_id,

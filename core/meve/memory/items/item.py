@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 from meve.errors import PassageError, ValidationError
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass
-from meve.memory.records import ID_LENGTH, MemoryRecord, checked_metadata
+from meve.memory.records import ID_LENGTH, MemoryRecord, check_metadata
 
 Label: TypeAlias = str | int
 """One step of a namespace; 1 and "1" are two. Any text: with dots, with NUL, empty."""
 Namespace: TypeAlias = tuple[Label, ...]
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Drop:
     key: str
 
 
-def checked_namespace(namespace: object) -> Namespace:
+def check_namespace(namespace: object) -> Namespace:
     """Return a namespace as a tuple.
 
     Raises:
@@ -86,7 +87,7 @@ def item_id(namespace: Namespace, key: object) -> str:
     """
     if not isinstance(key, str):
         raise ValidationError(f"key must be a string, got {key!r:.80}")
-    name = json.dumps([list(checked_namespace(namespace)), key], separators=(",", ":"))
+    name = json.dumps([list(check_namespace(namespace)), key], separators=(",", ":"))
     if len(name) <= ID_LENGTH:
         return name
     return f"item {hashlib.sha256(name.encode()).hexdigest()}"
@@ -135,7 +136,7 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
     return {
         "namespace": list(put.namespace),
         "key": put.key,
-        "value": checked_metadata(put.value),
+        "value": check_metadata(put.value),
         "updated": to_micros(now),
         "ttl": None if put.ttl is None else put.ttl.total_seconds(),
     }
@@ -143,7 +144,7 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
 
 def canonical(value: Mapping[str, Any]) -> str:
     """Return a value as JSON, equal for equal values."""
-    return json.dumps(value, sort_keys=True)
+    return _encode(value)
 
 
 def value_text(value: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import Erased, Writer
 from meve.memory.items._writer import Change, Drafts, ItemWriter, extended, to_refresh
-from meve.memory.items.item import Drop, Item, Namespace, Put, checked_namespace, item_id, item_of
+from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, UserId, user_key
 from meve.pipeline.pipeline import check_query
@@ -158,7 +158,7 @@ class Items:
             ValidationError: an argument is invalid.
             QueryError: the query is no string, or longer than the embedder's window.
         """
-        user, begin = user_key(user_id), checked_namespace(prefix)
+        user, begin = user_key(user_id), check_namespace(prefix)
         limit, offset = _whole(limit, "limit"), _whole(offset, "offset")
         question = _question(query)
         vector = None if question is None else self._runtime.embed_query(question)
@@ -198,7 +198,7 @@ class Items:
         Raises:
             ValidationError: the user or the namespace is invalid.
         """
-        return self._writer.erase_under(user_key(user_id), checked_namespace(prefix), reason, dry_run=dry_run)
+        return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
 
     @property
     def _writer(self) -> ItemWriter:

@@ -22,9 +22,9 @@ from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
-    checked_id,
-    checked_metadata,
-    checked_text,
+    check_id,
+    check_metadata,
+    check_text,
     user_key,
 )
 from meve.memory.stores._record_store import RecordTransaction
@@ -34,7 +34,7 @@ _CLASS: PolicyClass = "factual"
 """Messages live as long as records of this class and turns of a conversation may, whichever is shorter."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Message:
     """A message of a session. It is a copy: changing it changes nothing in the store."""
 
@@ -105,12 +105,14 @@ class Messages:
         """
         user, drafts = self._drafts(session_id, values, user_id, archived, ttl, ids)
         if drafts:
-            first: dict[str, StoredRecord] = {}
+            new: dict[str, StoredRecord] = {}
             for each in drafts:
-                first.setdefault(each.record.id, each)
+                new.setdefault(each.record.id, each)
             with self._runtime.store.writing() as transaction:
-                new = [each for each in first.values() if not self._is_known(transaction, user, each)]
-                self._insert(transaction, user, new, reason)
+                for known in transaction.records(RecordQuery(user=user, archived=None, ids=tuple(new))):
+                    if self._is_known(transaction, user, known.record, drafts[0].record):
+                        del new[known.record.id]
+                self._insert(transaction, user, tuple(new.values()), reason)
         return [each.record.id for each in drafts]
 
     def replace(
@@ -190,7 +192,10 @@ class Messages:
             ValidationError: an argument is invalid.
         """
         query = replace(self._query(user_key(user_id), session_id, **options), after=after, before=before)
-        return self._in_order(query, self._runtime.store.records(query))
+        rows = self._runtime.store.select(query, "id", "metadata", "row", "archived", "created_at", "expires_at")
+        if query.newest_first:
+            rows.reverse()
+        return [Message(row[0], session_id, *row[1:]) for row in rows]
 
     def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
         """Return the number of messages of a session that haven't expired.
@@ -206,7 +211,9 @@ class Messages:
         Raises:
             ValidationError: the user is invalid.
         """
-        return self._runtime.store.sessions(user_key(user_id), self._runtime.clock.now())
+        now = self._runtime.clock.now()
+        query = RecordQuery(user=user_key(user_id), kind="message", archived=None, alive_at=now)
+        return sorted(session_id for (session_id,) in self._runtime.store.select(query, "session_id"))
 
     def archive(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> None:
         """Archive messages; they keep their places.
@@ -268,7 +275,9 @@ class Messages:
             else:
                 erased = self._erase(transaction, user, [stored.record for stored in popped], reason)
         scrubbed = self._scrub(transaction)
-        return self._in_order(query, popped), Erased(erased=erased, held={}, scrubbed=scrubbed)
+        if query.newest_first:
+            popped.reverse()
+        return [_message(each) for each in popped], Erased(erased=erased, held={}, scrubbed=scrubbed)
 
     def _query(
         self,
@@ -291,9 +300,6 @@ class Messages:
             newest_first=newest,
         )
 
-    def _in_order(self, query: RecordQuery, stored: Sequence[StoredRecord]) -> list[Message]:
-        return [_message(each) for each in (reversed(stored) if query.newest_first else stored)]
-
     def _drafts(
         self,
         session_id: str,
@@ -311,7 +317,7 @@ class Messages:
         expires_at = expiry_of(runtime.policy, _CLASS, "message", now, ttl)
         records = [
             MemoryRecord(
-                id=uuid.uuid4().hex if name is None else checked_id(name),
+                id=uuid.uuid4().hex if name is None else check_id(name),
                 kind="message",
                 user_id=user_id,
                 text="",
@@ -328,21 +334,20 @@ class Messages:
         ]
         return user, runtime.stored_all(records)
 
-    def _is_known(self, transaction: RecordTransaction, user: str, draft: StoredRecord) -> bool:
-        """Return whether the session holds a message of that id; an expired one is removed."""
-        record, now = draft.record, self._runtime.clock.now()
-        remove_expired(self._runtime, transaction, user, record.id, now)
-        known = transaction.find(user, record.id)
-        if known is None:
+    def _is_known(self, transaction: RecordTransaction, user: str, known: MemoryRecord, draft: MemoryRecord) -> bool:
+        """Return whether a record of a draft's id is a message of the draft's session; an expired one is removed."""
+        now = self._runtime.clock.now()
+        if known.expired(now) and not known.hold:
+            remove_expired(self._runtime, transaction, user, known.id, now)
             return False
-        is_here = known.record.kind == "message" and known.record.session_id == record.session_id
-        if not is_here or known.record.expired(now):
-            raise DuplicateIdError(f"id {record.id!r:.80} is taken, and not by a message of this session")
+        is_here = known.kind == "message" and known.session_id == draft.session_id
+        if not is_here or known.expired(now):
+            raise DuplicateIdError(f"id {known.id!r:.80} is taken, and not by a message of this session")
         return True
 
     def _insert(self, transaction: RecordTransaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
+        transaction.insert(user, *drafts)
         for each in drafts:
-            transaction.insert(user, each)
             self._log(transaction, user, each.record, "add", reason, source="message")
 
     def _archive(
@@ -387,7 +392,7 @@ class Messages:
 
 
 def _session(session_id: object) -> str:
-    return checked_text(session_id, "session_id", NAME_LENGTH)
+    return check_text(session_id, "session_id", NAME_LENGTH)
 
 
 def _whole(value: int | None, name: str) -> int | None:
@@ -399,7 +404,7 @@ def _whole(value: int | None, name: str) -> int | None:
 def _checked_value(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise PassageError(f"a message must be a mapping from names to values, got {value!r:.80}")
-    return checked_metadata(value)
+    return check_metadata(value)
 
 
 def _begins_with(drafts: Sequence[StoredRecord], before: Sequence[StoredRecord]) -> bool:
@@ -414,13 +419,5 @@ def _check_none_missing(messages: Sequence[StoredRecord], ids: Sequence[str]) ->
 
 
 def _message(stored: StoredRecord) -> Message:
-    record = stored.record
-    return Message(
-        id=record.id,
-        session_id=record.session_id or "",
-        value=dict(record.metadata),
-        place=stored.row,
-        archived=record.archived,
-        added_at=record.created_at,
-        expires_at=record.expires_at,
-    )
+    r = stored.record
+    return Message(r.id, r.session_id or "", dict(r.metadata), stored.row, r.archived, r.created_at, r.expires_at)

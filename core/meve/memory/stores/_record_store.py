@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
@@ -20,7 +20,7 @@ from meve.memory._audit.chain import (
 )
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, Counts, MemoryRecord, Opinion, StoredRecord
-from meve.memory.stores.protocol import EventQuery, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
+from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,7 @@ class UserChange:
 
 
 Listener = Callable[[UserChange], None]
+_encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class RecordTransaction:
@@ -80,16 +81,18 @@ class RecordTransaction:
         both = [*self.records(query), *self.records(replace(query, ids=None, derived_from=record_ids))]
         return list({stored.record.id: stored for stored in both}.values())
 
-    def insert(self, user: str, stored: StoredRecord) -> None:
-        """Write a new record.
+    def insert(self, user: str, *new: StoredRecord) -> None:
+        """Write new records, of different ids.
 
         Raises:
-            DuplicateIdError: the user has a record of that id.
+            DuplicateIdError: the user has a record of an id.
         """
-        record_id = stored.record.id
-        if self._transaction.count(RecordQuery(user=user, archived=None, ids=[record_id])):
+        query = RecordQuery(user=user, archived=None, ids=[stored.record.id for stored in new])
+        for (record_id,) in self._transaction.select(query, "id"):
             raise DuplicateIdError(f"id {record_id!r} is taken: choose another, or update that record")
-        self._put(user, stored)
+        self._change(user)
+        for stored in new:
+            self._transaction.put(user, stored)
 
     def replace(self, user: str, stored: StoredRecord) -> None:
         """Write a record in place of the one with its id.
@@ -100,9 +103,10 @@ class RecordTransaction:
         before = self.find(user, stored.record.id)
         if before is None:
             raise StorageError(f"no record {stored.record.id!r} to replace: insert it")
+        change = self._change(user)
         if _content(before.record) != _content(stored.record):
-            self._change(user).overwritten.append(before.record)
-        self._put(user, stored)
+            change.overwritten.append(before.record)
+        self._transaction.put(user, stored)
 
     def erase(self, user: str, record: MemoryRecord) -> None:
         """Remove a record, archived or not."""
@@ -147,15 +151,11 @@ class RecordTransaction:
         entries: list[AuditRow] = []
         for event in self.events:
             seq += 1
-            detail = json.dumps(dict(event.detail), sort_keys=True, separators=(",", ":"), allow_nan=False)
+            detail = _encode_detail(dict(event.detail))
             fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
             entries.append(AuditRow(*fields, digest))
         self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
-
-    def _put(self, user: str, stored: StoredRecord) -> None:
-        self._change(user)
-        self._transaction.put(user, stored)
 
     def _change(self, user: str) -> UserChange:
         return self.changes.setdefault(user, UserChange(user=user))
@@ -192,7 +192,7 @@ class RecordStore:
             had, given = ("a key" if each else "no key" for each in (theirs, mine))
             difference = "another key" if had == given else f"{had}, and you gave {given}"
             raise AuditError(
-                f"the audit log of {backend.name} hangs on {difference}: open it with the audit_key it was made with"
+                f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
 
@@ -261,13 +261,13 @@ class RecordStore:
 
     def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
         """Return by id when active records were last recalled: `changes` doesn't report recalls."""
-        records = (stored.record for stored in self.records(RecordQuery(user=user, ids=record_ids)))
-        return {record.id: record.touched_at for record in records if record.touched_at is not None}
+        times = self.select(RecordQuery(user=user, ids=record_ids), "id", "touched_at")
+        return {record_id: touched_at for record_id, touched_at in times if touched_at is not None}
 
-    def sessions(self, user: str, now: datetime) -> list[str]:
-        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
+    def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
+        """Return fields of the matching records, each combination once."""
         with self.backend.reading() as snapshot:
-            return snapshot.sessions(user, now)
+            return snapshot.select(query, *fields)
 
     def users(self) -> list[str]:
         """Return the keys of all users that have a record."""

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from meve.memory._audit.chain import AuditRow
 from meve.memory.records import Kind, Opinion, StoredRecord
+
+Field: TypeAlias = Literal["row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at"]
+"""A value of a record that can be read without the rest of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +95,8 @@ class Snapshot(Protocol):
         """Return the rows that were removed or archived after a version; None if that is no longer known."""
         ...
 
-    def sessions(self, user: str, now: datetime) -> list[str]:
-        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
+    def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
+        """Return fields of the matching records: each combination once, by row if `row` is one of the fields."""
         ...
 
     def users(self) -> list[str]:

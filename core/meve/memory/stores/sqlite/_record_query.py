@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from meve.memory._timestamps import to_micros
-from meve.memory.records import Kind, StoredRecord, checked_choice
-from meve.memory.stores.protocol import RecordQuery
-from meve.memory.stores.sqlite._rows import COLUMNS, from_row, unpack
+from meve.memory.records import Kind, StoredRecord, check_choice
+from meve.memory.stores.protocol import Field, RecordQuery
+from meve.memory.stores.sqlite._rows import COLUMNS, FIELD_COLUMNS, from_rows, readable, unpack
 
 _ALL = ", ".join(COLUMNS)
 _IN = "IN (SELECT value FROM json_each(?))"
@@ -17,11 +17,27 @@ _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE 
 
 def read_records(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
     """Return the matching records by row, those of the archive after the others."""
-    statement, values = select_records(query, _ALL)
-    records = [from_row(row[-1], row[0], row[1:-1]) for row in connection.execute(statement, values).fetchall()]
+    key = "(SELECT key FROM users WHERE no = user)"
+    records = from_rows(connection.execute(*select_records(query, f"{key}, row, {_ALL}")).fetchall())
     if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
         records += _archived(connection, query)
     return records
+
+
+def read_fields(connection: sqlite3.Connection, query: RecordQuery, fields: Sequence[Field]) -> list[tuple[Any, ...]]:
+    """Return fields of the matching records, each combination once."""
+    columns, decoders = zip(*(FIELD_COLUMNS[name] for name in fields), strict=True)
+    by_row = "row" in fields  # then no two are the same, and DISTINCT would only take time
+    statement, values = select_records(query, ("" if by_row else "DISTINCT ") + ", ".join(columns), is_ordered=by_row)
+    with readable():
+        by_field = zip(*connection.execute(statement, values).fetchall(), strict=True)
+        decoded = [map(decode, each) if decode else each for decode, each in zip(decoders, by_field, strict=False)]
+        rows = list(zip(*decoded, strict=True))
+    for stored in _archived(connection, query) if _needs_archive(query) else ():
+        row = tuple(stored.row if name == "row" else getattr(stored.record, name) for name in fields)
+        if row not in rows:
+            rows.append(row)
+    return rows
 
 
 def count_records(connection: sqlite3.Connection, query: RecordQuery) -> int:
@@ -36,14 +52,12 @@ def count_records(connection: sqlite3.Connection, query: RecordQuery) -> int:
     return count + int(connection.execute(f"SELECT count(*) FROM archive {where}", values).fetchone()[0])
 
 
-def select_records(query: RecordQuery, columns: str) -> tuple[str, list[Any]]:
+def select_records(query: RecordQuery, columns: str, *, is_ordered: bool = True) -> tuple[str, list[Any]]:
     """Return the statement that reads the matching rows outside the archive, and its values."""
     where, values = _where(query)
-    key = "(SELECT key FROM users WHERE no = user)" if query.user is None else "?"
-    order = "DESC" if query.newest_first else "ASC"
+    order = f"ORDER BY row {'DESC' if query.newest_first else 'ASC'}" if is_ordered else ""
     limit = -1 if query.limit is None else query.limit
-    statement = f"SELECT row, {columns}, {key} FROM memories {where} ORDER BY row {order} LIMIT ? OFFSET ?"
-    return statement, [*([] if query.user is None else [query.user]), *values, limit, query.offset]
+    return f"SELECT {columns} FROM memories {where} {order} LIMIT ? OFFSET ?", [*values, limit, query.offset]
 
 
 def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
@@ -79,7 +93,7 @@ def _where(query: RecordQuery) -> tuple[str, list[Any]]:
             (f"id {_IN}", _json(query.ids)),
             (_DERIVED, _json(query.derived_from)),
         ],
-        "" if query.kind is None else f"kind = '{checked_choice(query.kind, 'kind', Kind)}'",
+        "" if query.kind is None else f"kind = '{check_choice(query.kind, 'kind', Kind)}'",
     )
 
 

@@ -2,17 +2,18 @@
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass, Source
-from meve.memory.records import Kind, MemoryRecord, Opinion, StoredRecord, checked_choice, kind_of, user_of
+from meve.memory.records import Kind, MemoryRecord, Opinion, StoredRecord, kind_of, user_of
+from meve.memory.stores.protocol import Field
 
 COLUMNS = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
@@ -20,6 +21,7 @@ COLUMNS = (
 )  # fmt: skip
 _COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
 """Those of version 3 of the schema."""
+_KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (Kind, Source, PolicyClass))
 
 
 def to_row(stored: StoredRecord) -> tuple[Any, ...]:
@@ -27,39 +29,41 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
     r = stored.record
     return (
         r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), _micros_or_none(r.expires_at),
-        r.session_id, json.dumps(r.tags), json.dumps(dict(r.metadata)), r.reflection, _micros_or_none(r.touched_at),
-        _micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, json.dumps(r.derived_from),
+        r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, _micros_or_none(r.touched_at),
+        _micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, _json(r.derived_from),
         int(r.archived), r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
     )  # fmt: skip
 
 
-def from_row(user: str, row: int, values: tuple[Any, ...]) -> StoredRecord:
-    """Return a user's record from the values of `COLUMNS`.
+def from_rows(rows: Iterable[tuple[Any, ...]]) -> list[StoredRecord]:
+    """Return the records of rows: the user's key, the row's number, and the values of `COLUMNS`.
 
     Raises:
         StoreCorruptError: a value is invalid.
     """
     with readable():
-        return _from_row(user, row, values)
+        return [_from_row(*row) for row in rows]
 
 
-def _from_row(user: str, row: int, values: tuple[Any, ...]) -> StoredRecord:
+def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN401
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, superseded, flagged, hold, derived, archived, version, tokens, vector,
     ) = values  # fmt: skip
+    if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
+        raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
     record = MemoryRecord(
         id=record_id,
-        kind=checked_choice(kind, "kind", Kind),
+        kind=kind,
         user_id=user_of(user),
         text=text,
-        source=checked_choice(source, "source", Source),
-        policy_class=checked_choice(policy_class, "class", PolicyClass),
+        source=source,
+        policy_class=policy_class,
         created_at=from_micros(created),
         expires_at=_moment_or_none(expires),
         session_id=session,
         tags=_texts(tags),
-        metadata={} if metadata == "{}" else _mapping(json.loads(metadata)),
+        metadata=_mapping(metadata),
         reflection=reflection,
         touched_at=_moment_or_none(touched),
         used_at=_moment_or_none(used),
@@ -101,7 +105,7 @@ def unpack(user: str, row: int, body: bytes) -> StoredRecord:
     with readable():
         values, halves = _unpack(body)
         vector = np.frombuffer(halves, dtype="<f2").astype("<f4").tobytes()
-        return _from_row(user, row, (*values, vector))
+        return _from_row(user, row, *values, vector)
 
 
 def repack_version_3(body: bytes) -> bytes:
@@ -138,10 +142,15 @@ def readable() -> Iterator[None]:
         ) from cause
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _mapping(stored: str) -> dict[str, Any]:
+    value = {} if stored == "{}" else json.loads(stored)
     if not isinstance(value, dict):
         raise TypeError(f"metadata is {value!r:.40}")
     return value
+
+
+def _json(texts: tuple[str, ...]) -> str:
+    return json.dumps(texts) if texts else "[]"
 
 
 def _texts(stored: str) -> tuple[str, ...]:
@@ -154,3 +163,16 @@ def _micros_or_none(value: datetime | None) -> int | None:
 
 def _moment_or_none(value: int | None) -> datetime | None:
     return None if value is None else from_micros(value)
+
+
+FIELD_COLUMNS: dict[Field, tuple[str, Callable[[Any], Any] | None]] = {
+    "row": ("row", None),
+    "id": ("id", None),
+    "session_id": ("session", None),
+    "metadata": ("metadata", _mapping),
+    "archived": ("archived", bool),
+    "created_at": ("created", from_micros),
+    "expires_at": ("expires", _moment_or_none),
+    "touched_at": ("touched", _moment_or_none),
+}
+"""By field: its column, and the function that decodes the column's value."""

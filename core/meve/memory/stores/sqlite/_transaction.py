@@ -9,8 +9,8 @@ from typing import Any
 from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import to_micros
 from meve.memory.records import SHARED, Opinion, StoredRecord
-from meve.memory.stores.protocol import EventQuery, RecordQuery, SealedHead
-from meve.memory.stores.sqlite._record_query import count_records, read_records
+from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
+from meve.memory.stores.sqlite._record_query import count_records, read_fields, read_records
 from meve.memory.stores.sqlite._rows import COLUMNS, opinion_of, opinion_row, pack, to_row
 
 MAX_REMOVED_ROWS = 10_000
@@ -54,14 +54,9 @@ class SqliteSnapshot:
         rows = self._connection.execute("SELECT row FROM gone WHERE user = ? AND changed > ?", (row[0], since))
         return [number for (number,) in rows.fetchall()]
 
-    def sessions(self, user: str, now: datetime) -> list[str]:
-        """Return the sessions of a user that hold a message that hasn't expired, sorted."""
-        rows = self._connection.execute(
-            f"SELECT DISTINCT session FROM memories WHERE kind = 'message' AND {_USER} "
-            "AND (expires IS NULL OR expires > ?) ORDER BY session",
-            (user, to_micros(now)),
-        )
-        return [session for (session,) in rows.fetchall()]
+    def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
+        """Return fields of the matching records, each combination once."""
+        return read_fields(self._connection, query, fields)
 
     def users(self) -> list[str]:
         """Return the keys of all users that have a record, archived or not, sorted."""
