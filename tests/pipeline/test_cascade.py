@@ -146,5 +146,5 @@ def test_prior_without_one_finite_number_each_raises_error(chances):
         def chances(self, query, candidates):
             return np.array(chances)
 
-    with pytest.raises(ModelError, match="prior 'odd' returned chances"):
+    with pytest.raises(ModelError, match=r"prior 'odd' returned values of shape .*: expected one finite number each"):
         cascade(QUERY, [candidate(i) for i in "abc"], FixedScorer(), 0.5, redundancy=0.85, prior=Odd())
