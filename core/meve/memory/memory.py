@@ -3,6 +3,7 @@
 import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -15,6 +16,7 @@ from meve.memory._audit.subject_access import Explanation, explain_recall, expor
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
+from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
     Prompt,
     PromptBudget,
@@ -24,7 +26,7 @@ from meve.memory._recall.prompt import (
     summarise_turns,
 )
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
-from meve.memory._recall.searcher import Load, Recall, RecallCache, Searcher
+from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
@@ -32,7 +34,6 @@ from meve.memory._write.writer import Erased, UpdateOptions, Writer, unknown
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, Counts, MemoryRecord, UserId, check_id, check_text, user_key
-from meve.memory.stores._record_store import UserChange
 from meve.memory.stores.protocol import MemoryStore
 from meve.memory.stores.sqlite.store import SqliteStore
 
@@ -53,13 +54,10 @@ class GovernedMemory:
         self._writer = Writer(runtime)
         load = Load(runtime.policy.limits.busy)
         self._reflector = Reflector(runtime, load)
-        self._searcher = Searcher(
-            runtime=runtime,
-            indexes=UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors),
-            cache=RecallCache(runtime.policy.limits.recalls),
-            load=load,
-        )
-        runtime.store.subscribe(self._drop)
+        indexes = UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors)
+        recalls = RecallCache(runtime.policy.limits.recalls)
+        self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
+        runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher)
         self.messages = Messages(runtime)
         self._keeper = Maintainer(runtime)
@@ -396,14 +394,6 @@ class GovernedMemory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close it."""
         self.close()
-
-    def _drop(self, change: UserChange) -> None:
-        """Drop what is held in memory of changed records. The store calls this after each commit; nobody else need."""
-        if change.is_forgotten:
-            self._reflector.forget(change.user)
-        elif gone := {record.id for record in (*change.erased, *change.overwritten)}:
-            self._reflector.forget(change.user, gone)
-        self._searcher.drop(change)
 
 
 _NO_BUDGET = 1_000_000

@@ -8,18 +8,17 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-from cachetools import LRUCache
-
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.memory._maintenance.deduplication import DuplicateJudge
+from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import UserIndex, UserIndexes
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
-from meve.memory.stores._record_store import Changes, UserChange
+from meve.memory.stores._record_store import Changes
 from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
@@ -50,7 +49,7 @@ class Searcher:
 
     runtime: MemoryRuntime
     indexes: UserIndexes
-    cache: "RecallCache"
+    cache: RecallCache
     load: "Load"
     names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Returns whether a turn names something."""
@@ -95,14 +94,6 @@ class Searcher:
         records = self.runtime.store.records(RecordQuery(user=query.user, archived=True))
         archive.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
         return self._run(query, [archive, UserIndex(dimension)])
-
-    def drop(self, change: UserChange) -> None:
-        """Drop what caches and indexes hold of changed records."""
-        self.cache.drop(change.user)
-        if change.is_forgotten or any(record.kind not in ("item", "message") for record in change.erased):
-            self.indexes.drop(change.user)  # an index may keep single words of a removed text
-        elif change.erased or change.overwritten:
-            self.indexes.refresh(change.user)
 
     def _log(self, query: MemoryQuery, recall: Recall) -> Recall:
         query_hash = self.runtime.content_hash("query", query.text)
@@ -210,43 +201,6 @@ class Load:
         finally:
             with self._guard:
                 self._running -= 1
-
-
-class RecallCache:
-    """A least-recently-used cache of recalls, each valid until a record of its user or a shared one changes.
-
-    Args:
-        size: the maximum number of recalls; 0 for none.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._recalls: LRUCache[tuple[Any, ...], tuple[tuple[int, ...], Recall]] = LRUCache(size)
-        self._guard = threading.Lock()
-        self.hits = 0
-        self.misses = 0
-
-    def get(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> Recall | None:
-        """Return the recall of a query, if it is of these versions of the user's and the shared records."""
-        with self._guard:
-            cached = self._recalls.get(key)
-            if cached is None or cached[0] != versions:
-                self._recalls.pop(key, None)
-                self.misses += 1
-                return None
-            self.hits += 1
-            return cached[1]
-
-    def put(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: Recall) -> None:
-        """Cache a recall."""
-        with self._guard:
-            if self._recalls.maxsize:
-                self._recalls[key] = (versions, recall)
-
-    def drop(self, user: str) -> None:
-        """Drop all recalls of a user; everybody's, for the shared space's key."""
-        with self._guard:
-            for key in [key for key in self._recalls if user == SHARED or key[0] == user]:
-                del self._recalls[key]
 
 
 def _mark_cached(trace: Trace) -> Trace:
