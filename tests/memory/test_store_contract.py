@@ -38,8 +38,16 @@ class TestInMemory(MemoryStoreContract):
         return reopen
 
 
-def test_memory_works_with_a_custom_store(clock):
-    store = DictMemoryStore()
+class SingleConnectionStore(DictMemoryStore):
+    """Refuses to read beside a write of the same process: reads go through the transaction then."""
+
+    def reading(self):
+        assert not self._writers.locked(), "read outside the transaction that is open"
+        return super().reading()
+
+
+def test_memory_works_with_a_custom_store_of_one_connection(clock):
+    store = SingleConnectionStore()
     with GovernedMemory.open(store=store, clock=clock, audit_key=KEY) as memory:
         assert memory.file is None
         memory.add("Tomatoes need six hours of sun.", user_id="alice", id="sun", source="doc", policy_class="factual")

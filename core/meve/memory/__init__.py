@@ -9,21 +9,26 @@ from meve.memory._contradiction.nli import NliContradiction
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge, UsageVerdict
+from meve.memory._maintenance.maintenance import Background
+from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.formatting import format_recall
 from meve.memory._recall.prompt import Prompt, PromptBudget
+from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
-from meve.memory._write.record_factory import Classifier, SourceClassifier
-from meve.memory._write.writer import Erased
+from meve.memory._runtime import MemoryOptions
+from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
+from meve.memory._write.writer import Erased, UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
-from meve.memory.records import MemoryRecord
+from meve.memory.records import Counts, MemoryRecord
 from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
-    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "ClassRule", "Classifier", "Contradiction",
-    "Erased", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MemoryRecord", "NliContradiction", "Policy",
-    "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordedTurns", "ReflectionResult", "RuleContradiction",
-    "RuleUsageJudge", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UsageJudge", "UsageVerdict",
+    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "ClassRule", "Classifier",
+    "Contradiction", "Counts", "Erased", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MaintenanceReport",
+    "MemoryOptions", "MemoryRecord", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall",
+    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUsageJudge", "SearchOptions",
+    "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateOptions", "UsageJudge", "UsageVerdict",
     "format_recall", "record_turns",
 ]  # fmt: skip

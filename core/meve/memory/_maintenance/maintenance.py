@@ -42,11 +42,11 @@ class Maintainer:
         for _ in range(TRIES):
             plan = MaintenancePlan(self.runtime, user)
             with self.runtime.store.writing() as transaction:
-                if self.runtime.store.version(user) == plan.version:
+                if transaction.version(user) == plan.version:
                     plan.apply(transaction)
                     return plan
         with self.runtime.store.writing() as transaction:
-            plan = MaintenancePlan(self.runtime, user)
+            plan = MaintenancePlan(self.runtime, user, transaction)
             plan.apply(transaction)
         return plan
 

@@ -61,7 +61,7 @@ class MaintenancePlan:
         user: the user's key.
     """
 
-    def __init__(self, runtime: MemoryRuntime, user: str) -> None:
+    def __init__(self, runtime: MemoryRuntime, user: str, transaction: RecordTransaction | None = None) -> None:
         self.runtime = runtime
         self.policy = runtime.policy
         self.user = user
@@ -72,9 +72,10 @@ class MaintenancePlan:
         self._steps: list[Step] = []
         self._replaced: dict[str, StoredRecord] = {}
         """Records as they shall be, by id: however often one changes, it is written once."""
-        self.version = runtime.store.version(user)
+        reader = transaction or runtime.store
+        self.version = reader.version(user)
         """The user's version before the records were read."""
-        every = runtime.store.all_records(user)
+        every = reader.all_records(user)
         for record in removable(every, self.now):
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)

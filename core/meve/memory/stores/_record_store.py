@@ -66,13 +66,12 @@ class RecordTransaction:
         self.changes: dict[str, UserChange] = {}
         """By the user's key."""
         self.records = transaction.records
+        self.version = transaction.version
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
-        """Return one record, archived or not."""
         return find(self._transaction, user, record_id)
 
     def all_records(self, user: str) -> list[StoredRecord]:
-        """Return all records of a user by id, the archived ones last."""
         return all_records(self._transaction, user)
 
     def with_derived(self, user: str, record_ids: Sequence[str]) -> list[StoredRecord]:
@@ -120,15 +119,12 @@ class RecordTransaction:
         self._change(user).is_forgotten = True
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """Note that records were recalled; this is no change of theirs."""
         self._transaction.touch(user, record_ids, at)
 
     def opinion(self, user: str, record_id: str) -> Opinion | None:
-        """Return a user's opinion of a shared record."""
         return self._transaction.opinions(user).get(record_id)
 
     def put_opinion(self, user: str, record_id: str, opinion: Opinion) -> None:
-        """Write a user's opinion of a shared record."""
         self._change(user)
         self._transaction.put_opinion(user, record_id, opinion)
 
@@ -226,27 +222,22 @@ class RecordStore:
                 listener(change)
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
-        """Return one record, archived or not."""
         with self.backend.reading() as snapshot:
             return find(snapshot, user, record_id)
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
-        """Return the matching records."""
         with self.backend.reading() as snapshot:
             return snapshot.records(query)
 
     def count(self, query: RecordQuery) -> int:
-        """Return the number of matching records."""
         with self.backend.reading() as snapshot:
             return snapshot.count(query)
 
     def all_records(self, user: str) -> list[StoredRecord]:
-        """Return all records of a user by id, the archived ones last."""
         with self.backend.reading() as snapshot:
             return all_records(snapshot, user)
 
     def version(self, user: str) -> int:
-        """Return the version of a user's records."""
         with self.backend.reading() as snapshot:
             return snapshot.version(user)
 
@@ -265,17 +256,14 @@ class RecordStore:
         return {record_id: touched_at for record_id, touched_at in times if touched_at is not None}
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
-        """Return fields of the matching records, each combination once."""
         with self.backend.reading() as snapshot:
             return snapshot.select(query, *fields)
 
     def users(self) -> list[str]:
-        """Return the keys of all users that have a record."""
         with self.backend.reading() as snapshot:
             return snapshot.users()
 
     def opinions(self, user: str) -> Mapping[str, Opinion]:
-        """Return a user's opinions of shared records, by record id."""
         with self.backend.reading() as snapshot:
             return snapshot.opinions(user)
 

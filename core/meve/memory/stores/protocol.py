@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from meve.memory._audit.chain import AuditRow
+from meve.memory._audit.chain import AuditRow as AuditRow
 from meve.memory.records import Kind, Opinion, StoredRecord
 
 Field: TypeAlias = Literal["row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at"]

@@ -7,8 +7,8 @@ from meve.ports import TokenCounter
 from meve.types import Candidate, Dropped, Selection
 
 MERGE_MARGIN = 4
-"""Tokens that byte-pair encodings may save where two texts meet. A passage that exceeds the budget by more is left out
-without counting the joined text."""
+"""Tokens that joining two texts may save. A passage that exceeds the budget by more is left out without a count of the
+joined text."""
 WHITESPACE = " \t\r\n"
 """The characters that every tokenizer treats as white space."""
 
