@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory._audit.chain import EventDraft
 from meve.memory.records import SHARED, MemoryRecord, Opinion, StoredRecord, user_key, user_of
 from meve.memory.stores._record_store import RecordStore
-from meve.memory.stores.protocol import EventQuery, MemoryStore, RecordQuery
+from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery
 from meve.testing import NEEDS, SUITE
 
 with require_imports(SUITE, NEEDS):
@@ -319,7 +319,7 @@ class MemoryStoreContract:
         for user, sessions in ((ALICE, ["other", "s"]), (BOB, ["s"]), (user_key("nobody"), [])):
             query = replace(query_messages(user, archived=None), session_id=None)
             assert sorted(store.select(query, "session_id")) == [(session_id,) for session_id in sessions]
-        fields = ("row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at")
+        fields: tuple[Field, ...] = get_args(Field)
         values = store.select(query_messages(archived=None, newest_first=True), *fields)
         assert values == [
             (s.row, *(getattr(s.record, name) for name in fields[1:])) for s in reversed(records)

@@ -34,20 +34,16 @@ class SqliteSnapshot:
         self._connection = connection
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
-        """Return the matching records, by row."""
         return read_records(self._connection, query)
 
     def count(self, query: RecordQuery) -> int:
-        """Return the number of matching records, whatever the limit and the offset."""
         return count_records(self._connection, query)
 
     def version(self, user: str) -> int:
-        """Return the version of a user's records; 0 for an unknown user."""
         row = self._connection.execute("SELECT version FROM users WHERE key = ?", (user,)).fetchone()
         return int(row[0]) if row else 0
 
     def removed_rows(self, user: str, since: int) -> list[int] | None:
-        """Return the rows that were removed or archived after a version; None if that is no longer known."""
         row = self._connection.execute("SELECT no, complete_from FROM users WHERE key = ?", (user,)).fetchone()
         if row is None or since < row[1]:
             return None
@@ -55,11 +51,9 @@ class SqliteSnapshot:
         return [number for (number,) in rows.fetchall()]
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
-        """Return fields of the matching records, each combination once."""
         return read_fields(self._connection, query, fields)
 
     def users(self) -> list[str]:
-        """Return the keys of all users that have a record, archived or not, sorted."""
         rows = self._connection.execute(
             "SELECT key FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
             "OR EXISTS (SELECT 1 FROM archive WHERE user = no) ORDER BY key"
@@ -67,14 +61,12 @@ class SqliteSnapshot:
         return [key for (key,) in rows.fetchall()]
 
     def opinions(self, user: str) -> dict[str, Opinion]:
-        """Return a user's opinions of shared records, by record id."""
         rows = self._connection.execute(
             f"SELECT id, reflection, touched, used, uses FROM opinions WHERE {_USER}", (user,)
         ).fetchall()
         return {row[0]: opinion_of(row[1:]) for row in rows}
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
-        """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
         conditions: list[tuple[str, Any]] = [
             ("user = ?", query.user),
             ("record = ?", query.record),
@@ -92,12 +84,10 @@ class SqliteSnapshot:
             self._connection.text_factory = str
 
     def head(self) -> SealedHead | None:
-        """Return the end of the audit log; None if it was never written, or is missing."""
         row = self._connection.execute("SELECT seq, digest, seal FROM audit_head").fetchone()
         return None if row is None else SealedHead(seq=row[0], digest=row[1], seal=row[2])
 
     def setting(self, name: str) -> str | None:
-        """Return the value of a setting; None if it isn't set."""
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
@@ -114,7 +104,6 @@ class SqliteTransaction(SqliteSnapshot):
         self._versions: dict[str, tuple[int, int]] = {}
 
     def put(self, user: str, stored: StoredRecord) -> None:
-        """Write a record, in place of the one with its id."""
         no, version = self._next_version(user)
         record = stored.record
         if record.archived:
@@ -131,21 +120,18 @@ class SqliteTransaction(SqliteSnapshot):
             self._connection.execute(_PUT, (no, version, *to_row(stored)))
 
     def remove(self, user: str, record_id: str) -> bool:
-        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
         self._note_removal(user, record_id)
         if user == SHARED:
             self._connection.execute("DELETE FROM opinions WHERE id = ?", (record_id,))
         return self._delete(self._next_version(user)[0], record_id)
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """Set `touched_at` of active records; the user's version stays."""
         self._connection.executemany(
             f"UPDATE memories SET touched = ? WHERE {_USER} AND id = ?",
             [(to_micros(at), user, record_id) for record_id in record_ids],
         )
 
     def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
-        """Write a user's opinion of a shared record; None removes it."""
         no, _ = self._next_version(user)
         if opinion is None:
             self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (no, record_id))
@@ -155,7 +141,6 @@ class SqliteTransaction(SqliteSnapshot):
             )
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
-        """Add entries at the end of the audit log, and replace its head."""
         self._connection.executemany(
             "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [(e.seq, e.at, e.user, e.record, e.action, e.reason, e.detail, e.digest) for e in entries],
@@ -165,11 +150,9 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def put_setting(self, name: str, value: str) -> None:
-        """Write a setting."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def finish(self) -> None:
-        """Write the users' new versions."""
         for no, version in self._versions.values():
             self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, no))
             self._trim_removed_rows(no)
