@@ -74,7 +74,7 @@ def remove_expired(
     runtime: "MemoryRuntime", transaction: "RecordTransaction", user: str, record_id: str, now: datetime
 ) -> None:
     """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
-    found = transaction.find(user, record_id)
-    for record in removable([found] if found else [], now):
+    stored = transaction.find(user, record_id)
+    for record in removable([stored] if stored else [], now):
         transaction.erase(user, record)
         transaction.log(runtime.event(user, record, "expire", reason_of(record), now))

@@ -29,7 +29,7 @@ from meve.types import FloatArray
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What `GovernedMemory.open` takes by name beside the place; None, or leaving it out, gives the default."""
+    """The options of `GovernedMemory.open`. None gives the default."""
 
     policy: Policy | None
     """The policy that governs the memory."""

@@ -1,4 +1,4 @@
-"""What the framework wrappers share: recalls that wait for their answer, tolerance of failures, and option checks."""
+"""Code that the framework wrappers share: pending recalls, tolerance of failures, and option checks."""
 
 import warnings
 from collections.abc import Iterator, Mapping

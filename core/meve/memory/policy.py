@@ -110,7 +110,7 @@ class Ranking(_PolicySection):
 
 
 class Reflection(_PolicySection):
-    """How reflection scores, from 0 to 100, change. A use raises a score by the first step whose `below` is higher."""
+    """Changes of reflection scores, from 0 to 100. A use raises a score by the first step whose `below` is higher."""
 
     start: Score = 50
     chat_start: Score = 30

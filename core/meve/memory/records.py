@@ -12,7 +12,7 @@ from meve.memory.policy import PolicyClass, Source
 from meve.types import FloatArray
 
 UserId: TypeAlias = str | int
-"""Who a memory belongs to; 1 and "1" are two."""
+"""The owner of a memory. The int 1 and the str "1" are different users."""
 
 Kind: TypeAlias = Literal["fact", "item", "message", "summary"]
 """A fact is added by `memory.add`, an item put under a key by `memory.items`, a message kept by `memory.messages`; a
@@ -38,7 +38,7 @@ class MemoryRecord:
     policy_class: PolicyClass
     created_at: datetime
     expires_at: datetime | None
-    """From this moment on it is never handed out; None for never."""
+    """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
     kind: Kind = "fact"
     session_id: str | None = None
     tags: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ class MemoryRecord:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """JSON-plain values."""
     reflection: float = 50.0
-    """How useful it has been, from 0 to 100. Decays with idle time when read; stored as it was at `touched_at`."""
+    """Its usefulness so far, from 0 to 100. Decays with idle time when read; stored as it was at `touched_at`."""
     touched_at: datetime | None = None
     """When it was recalled last; None for not yet."""
     used_at: datetime | None = None
     """When an answer used it last."""
     uses: int = 0
-    """How many answers used it."""
+    """The number of answers that used it."""
     superseded_by: str | None = None
     """The id of the memory that contradicts it and won; such a one isn't recalled."""
     flagged: str = ""
@@ -62,7 +62,7 @@ class MemoryRecord:
     derived_from: tuple[str, ...] = ()
     """The ids of the memories that it was merged, summarised or otherwise made from."""
     archived: bool = False
-    """Whether it is put away: no search finds it, and lists hold it on request."""
+    """Whether it is archived: searches leave it out, lists include it on request."""
     version: int = 1
     """Rises with each change."""
 
@@ -94,7 +94,7 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinion:
-    """How useful a shared record has been to one user."""
+    """The usefulness of a shared record to one user."""
 
     reflection: float
     touched_at: datetime | None = None

@@ -21,7 +21,7 @@ FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
-    """Which turns are stored, and as what. By default the statements of users.
+    """Rules for the turns to store, and the sources they get. By default the statements of users.
 
     Turns of assistants and tools are stored only if `sources` names their role:
     `TurnRules(sources={"user": "chat_user", "tool": "api_result"})`.

@@ -22,7 +22,7 @@ _MAX_DEFERRED = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectionResult:
-    """How an answer used the recalled memories, and how their scores changed."""
+    """The use of recalled memories by an answer, and their changed scores."""
 
     recall: str
     """Id of the recall."""

@@ -20,7 +20,7 @@ Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageVerdict:
-    """How an answer used a memory."""
+    """The use of a memory by an answer."""
 
     outcome: Outcome
     reason: str

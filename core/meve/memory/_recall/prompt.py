@@ -19,7 +19,7 @@ FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBudget:
-    """How the tokens of a prompt are divided."""
+    """The division of a prompt's tokens."""
 
     max_tokens: int = 2_048
     headroom: int = 0
@@ -47,7 +47,7 @@ class Prompt:
     query: str
     recall: Recall
     left_out: Mapping[str, int]
-    """How many `turns` and `facts` did not fit."""
+    """The number of `turns` and `facts` that did not fit."""
 
 
 def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:

@@ -27,7 +27,7 @@ SENTENCE_CACHE = 16_384
 
 
 class SearchOptions(TypedDict, total=False):
-    """What `GovernedMemory.search` takes by name beside the user. None sets no condition."""
+    """The options of `GovernedMemory.search`. None sets no condition."""
 
     tags: Collection[str] | None
     """Any of these; an untagged memory is returned only if it outranks every tagged one, since a tag may be wrong."""
@@ -47,7 +47,7 @@ class SearchOptions(TypedDict, total=False):
     """What the reader has seen already: ids of memories, or texts; a memory whose sentences all stand in the texts is
     left out, and the trace tells."""
     window: int | None
-    """Of conversations, return only this many turns before and after one that names something."""
+    """The number of turns to return before and after a turn that names something; None returns all turns."""
     limit: int | None
     """The maximum number of memories, 10 by default; None for as many as fit."""
     max_tokens: int
@@ -74,7 +74,7 @@ class SentenceHashes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenContent:
-    """What the reader has seen already, and memories need not repeat."""
+    """Content that the reader has seen already, and that memories need not repeat."""
 
     given: frozenset[str] = frozenset()
     """Ids, and texts."""

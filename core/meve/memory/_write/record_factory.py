@@ -26,10 +26,10 @@ _OTHER_METHODS = {"item": "memory.items.put", "message": "memory.messages.add"}
 
 
 class RecordOptions(TypedDict, total=False):
-    """What `GovernedMemory.add` takes by name beside the text and the user."""
+    """The options of `GovernedMemory.add`."""
 
     source: Source
-    """Where the text is from; `chat_user` by default, `doc` for a shared record."""
+    """The origin of the text; `chat_user` by default, `doc` for a shared record."""
     policy_class: PolicyClass | None
     """The class that governs it; None lets the classifier choose. `canonical` by default for a shared record."""
     id: str | None
@@ -37,9 +37,9 @@ class RecordOptions(TypedDict, total=False):
     session_id: str | None
     """The conversation that it is from."""
     tags: Iterable[str] | None
-    """What it is about; None lets the tagger choose."""
+    """Topics; None lets the tagger choose."""
     ttl: timedelta | None
-    """How long it lives; None leaves it to its class."""
+    """Its lifetime; None for the lifetime of its class."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
     metadata: Mapping[str, Any] | None

@@ -29,12 +29,12 @@ _FIXED: Mapping[Kind, frozenset[str]] = {
     "item": frozenset({"text", "metadata"}),
     "message": frozenset({"text", "metadata", "tags"}),
 }
-"""What `update` can't change, since it is computed from a value."""
+"""Fields that `update` can't change, because they are computed."""
 _PUT = {"item": "memory.items.put", "message": "memory.messages.replace"}
 
 
 class UpdateOptions(TypedDict, total=False):
-    """What `GovernedMemory.update` takes by name beside the user; None leaves a value as it is."""
+    """The options of `GovernedMemory.update`. None leaves a value as it is."""
 
     text: str | None
     policy_class: PolicyClass | None
@@ -42,7 +42,7 @@ class UpdateOptions(TypedDict, total=False):
     tags: Iterable[str] | None
     metadata: Mapping[str, Any] | None
     ttl: timedelta | None
-    """How long it lives from now on."""
+    """Its lifetime from now on."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
     if_version: int | None

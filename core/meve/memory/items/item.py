@@ -30,7 +30,7 @@ class Item:
     updated_at: datetime
     """When it was last put."""
     expires_at: datetime | None
-    """From this moment on it is never returned; None for never."""
+    """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
     score: float | None = None
     """Its relevance to the query, in [0, 1]; None without a query, or if the item isn't searchable."""
 
@@ -46,7 +46,7 @@ class Put:
     text: str | None = None
     """The text it is searched by; all texts of the value if None, not searchable if empty."""
     ttl: timedelta | None = None
-    """How long it lives; None leaves it to `expires_at`, or else to its class."""
+    """Its lifetime; None for the one of `expires_at`, or else of its class."""
     expires_at: datetime | None = None
     policy_class: PolicyClass = "canonical"
     """Canonical ones live until they are deleted, and nothing prunes them."""

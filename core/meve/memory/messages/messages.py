@@ -44,14 +44,14 @@ class Message:
     place: int
     """Rises from each message to the next that is added, and stays."""
     archived: bool
-    """Whether it is put away."""
+    """Whether it is archived."""
     added_at: datetime
     expires_at: datetime | None
-    """From this moment on it is never returned; None for never."""
+    """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
 
 
 class PageOptions(TypedDict, total=False):
-    """Which messages of a session to read."""
+    """The options for reading messages of a session."""
 
     archived: bool | None
     """Whether to return archived messages or the others; None for both. False by default."""

@@ -1,4 +1,4 @@
-"""What every back end shares: composed reads and writes, the audit chain, and the notice to caches after a change."""
+"""Reads, writes and audit entries that all back ends share, composed of the primitives of a `MemoryStore`."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,12 +25,12 @@ from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What changed in a user's active records since a version."""
+    """The changes of a user's active records since a version."""
 
     version: int
     """The user's version now."""
     is_complete: bool
-    """Whether `records` are all there are: then a reader starts anew."""
+    """Whether `records` holds all active records, so that a reader must replace its own."""
     records: Sequence[StoredRecord]
     """New and changed records."""
     removed_rows: Sequence[int]
@@ -38,7 +38,7 @@ class Changes:
 
 @dataclass(slots=True, kw_only=True)
 class UserChange:
-    """What a committed transaction did to one user's records. Listeners must drop what they hold of it."""
+    """The changes of one user's records in a committed transaction. Listeners must drop their copies."""
 
     user: str
     erased: list[MemoryRecord] = field(default_factory=list)
@@ -318,15 +318,15 @@ class RecordStore:
     def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
         """Set a setting, and the log's first head with it, unless it is set; return the value that it has then."""
         with self.backend.reading() as snapshot:
-            found = snapshot.setting(name)
-        if found is None:
+            current = snapshot.setting(name)
+        if current is None:
             with self.backend.writing() as transaction:
-                found = transaction.setting(name)
-                if found is None:
-                    transaction.put_setting(name, found := value)
+                current = transaction.setting(name)
+                if current is None:
+                    transaction.put_setting(name, current := value)
                     if head is not None:
                         transaction.append((), head)
-        return found
+        return current
 
 
 def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:

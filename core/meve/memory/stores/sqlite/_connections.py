@@ -13,9 +13,9 @@ from pathlib import Path
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
 
 WAIT_SECONDS = 60.0
-"""How long a writer waits for other writers."""
+"""The longest wait of a writer for other writers."""
 SCRUB_SECONDS = 1.0
-"""How long emptying the write-ahead log waits for readers; all writers wait with it."""
+"""The longest wait of a checkpoint for readers; writers wait with it."""
 SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
