@@ -46,7 +46,7 @@ def erase_by_update(memory, clock):
 
 def erase_by_expiry(memory, clock):
     clock.advance(timedelta(days=9))
-    memory._keeper.maintain()  # without the deferred reflections, which maintain() runs before
+    memory._maintainer.maintain()  # without the deferred reflections, which maintain() runs before
 
 
 def erase_by_reusing_the_expired_id(memory, clock):

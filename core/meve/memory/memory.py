@@ -60,7 +60,7 @@ class GovernedMemory:
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher)
         self.messages = Messages(runtime)
-        self._keeper = Maintainer(runtime)
+        self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._closed = False
         self._sentences = SentenceHashes()
@@ -353,7 +353,7 @@ class GovernedMemory:
         """
         if not dry_run:
             self._reflector.run_deferred()
-        return self._keeper.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
+        return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
     def maintain_every(self, seconds: float) -> Background:
         """Run `maintain` in a thread, until `stop` is called or the memory is closed.
