@@ -334,7 +334,7 @@ def test_turn_rules_select_what_is_recorded(memory):
     [
         ({"search": {"limits": 3}}, "unknown option 'limits' of search: did you mean 'limit'"),
         ({"search": {"without": ["x"]}}, "'without' is set by the integration"),
-        ({"search": {"classes": ["secret"]}}, "classes is"),
+        ({"search": {"classes": ["secret"]}}, "classes must be one of"),
         ({"remember": True}, "remember must be .*got True"),
         ({"on_error": "ignore"}, "on_error must be .*got 'ignore'"),
     ],

@@ -42,6 +42,7 @@ class BatchAndConcurrencyRules:
         assert client.batch([]) == []
 
     def test_last_write_in_batch_wins(self, client: StoreClient) -> None:
+        """Of two writes to one key in a batch, the last wins, also a deletion."""
         puts = [PutOp(client.ns("docs"), "k", {"n": n}) for n in range(3)]
         client.batch([*puts, PutOp(client.ns("docs"), "gone", {"n": 1}), PutOp(client.ns("docs"), "gone", None)])
         assert client.value(client.ns("docs"), "k") == {"n": 2}
