@@ -37,7 +37,7 @@ def main() -> None:
     texts = [f"a blue sky over field number {n}" for n in range(200)]
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
-    engine, listener = retriever.engine, {"callbacks": [Listener()]}
+    unwrapped, listener = retriever.retriever, {"callbacks": [Listener()]}
     nodes = [TextNode(text=text, metadata={"source": "fields.txt", "page": 3, "title": "Of fields"}) for text in texts]
     over_nodes = NodeRetriever.from_nodes(nodes, **parts)
     scored_nodes = [NodeWithScore(node=node) for node in nodes[:20]]
@@ -50,8 +50,8 @@ def main() -> None:
         "apostprocess_nodes": lambda: last.apostprocess_nodes(scored_nodes, query_str=QUESTION),
     }
     ways: dict[str, Callable[[], object]] = {
-        "meve": lambda: engine.retrieve(QUESTION),
-        "meve (nodes)": lambda: over_nodes.engine.retrieve(QUESTION),
+        "meve": lambda: unwrapped.retrieve(QUESTION),
+        "meve (nodes)": lambda: over_nodes.retriever.retrieve(QUESTION),
         "invoke": lambda: retriever.invoke(QUESTION),
         "invoke, one listener": lambda: retriever.invoke(QUESTION, listener),
         "retrieve (nodes)": lambda: over_nodes.retrieve(QUESTION),

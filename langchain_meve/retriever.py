@@ -32,7 +32,7 @@ class MeVeRetriever(BaseRetriever):
 
     It may return fewer than `k` documents, or none, if the verifier rejects the rest. Each document's metadata holds
     its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share one
-    engine.
+    corpus and its models.
 
     Setup:
         `pip install 'meve[langchain]'` includes the models; no API key and no network are needed.
@@ -53,16 +53,16 @@ class MeVeRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(exclude=True, repr=False)
+    retriever: Any = Field(exclude=True, repr=False)
     """A `meve.Retriever` or `StoreRetriever` with corpus and models; shared by all copies."""
     k: PositiveInt | None = None
     """The most documents to return; None for no limit but the budget."""
     candidates: PositiveInt | None = None
-    """The number of candidates from each source in the first phase; None for the engine's."""
+    """The number of candidates from each source in the first phase; None for the value in `config`."""
     threshold: Probability | None = None
-    """The probability from which a document counts as verified, in [0, 1]; None for the engine's."""
+    """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
-    """The most tokens of all documents together, separators included; None for the engine's."""
+    """The most tokens of all documents together, separators included; None for the value in `config`."""
     filter: Any = Field(default=None, repr=False)
     """The condition that documents must satisfy in every phase, in the store's filter language."""
     trace_text: bool = False
@@ -70,14 +70,14 @@ class MeVeRetriever(BaseRetriever):
     trace_phases: bool = False
     """Whether each phase is a run of its own, as LangSmith shows it; events alone are cheaper."""
 
-    @field_validator("engine")
+    @field_validator("retriever")
     @classmethod
-    def _check_engine(cls, engine: Any) -> Any:
-        if not callable(getattr(engine, "retrieve", None)):
+    def _check_retriever(cls, retriever: Any) -> Any:
+        if not callable(getattr(retriever, "retrieve", None)):
             raise ValueError(
-                f"engine must be a meve.Retriever, got {engine!r:.60}: use MeVeRetriever.from_documents(…)"
+                f"retriever must be a meve.Retriever, got {retriever!r:.60}: use MeVeRetriever.from_documents(…)"
             )
-        return engine
+        return retriever
 
     @classmethod
     def from_documents(
@@ -103,10 +103,10 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
-        engine = Retriever.from_passages(
+        retriever = Retriever.from_passages(
             documents_to_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
         )
-        return cls(engine=engine, **fields)
+        return cls(retriever=retriever, **fields)
 
     @classmethod
     def from_texts(
@@ -149,7 +149,7 @@ class MeVeRetriever(BaseRetriever):
 
         The keyword index is built here from the documents that the store lists (InMemoryVectorStore, FAISS, Chroma,
         Qdrant); for other stores, pass `documents`. Documents deleted from the store are never returned. Documents
-        added directly to the store are found by vectors at once, and by keywords after `engine.refresh()`.
+        added directly to the store are found by vectors at once, and by keywords after `self.retriever.refresh()`.
 
         Args:
             vectorstore: any LangChain vector store.
@@ -170,7 +170,7 @@ class MeVeRetriever(BaseRetriever):
         store = adapt_vector_store(vectorstore, filter_keyword)
         if documents is not None:
             store.check_documents(documents)
-        engine = StoreRetriever.from_store(
+        retriever = StoreRetriever.from_store(
             store,
             passages=None if documents is None else [store.passage(document) for document in documents],
             words=keyword_search and store.can_list,
@@ -179,10 +179,10 @@ class MeVeRetriever(BaseRetriever):
             verifier=verifier,
             tokens=tokens,
         )
-        return cls(engine=engine, **fields)
+        return cls(retriever=retriever, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return a copy that shares the engine."""
+        """Return a copy that shares corpus and models."""
         return self.model_copy()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
@@ -214,7 +214,7 @@ class MeVeRetriever(BaseRetriever):
         fields = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
         settings = {**fields, **translate_options(OPTION_NAMES, options)}
-        context: Context = self.engine.retrieve(parse_query(query), where=where, observer=observer, **settings)
+        context: Context = self.retriever.retrieve(parse_query(query), where=where, observer=observer, **settings)
         return context
 
     def _get_relevant_documents(
@@ -237,8 +237,8 @@ class MeVeRetriever(BaseRetriever):
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         params = super()._get_ls_params(**kwargs)
-        params["ls_embedding_model"] = self.engine.engine.embedder.name
-        store = getattr(self.engine, "store", None)
+        params["ls_embedding_model"] = self.retriever.engine.embedder.name
+        store = getattr(self.retriever, "store", None)
         if store is not None:
             embeddings = store.vectorstore.embeddings
             params["ls_vector_store_provider"] = store.name

@@ -52,7 +52,7 @@ def create_meve_tool(
             f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
             "was bound to it (filter, k, …) as options"
         )
-    retriever.engine.engine.resolve_config(None, translate_options(OPTION_NAMES, options))
+    retriever.retriever.engine.resolve_config(None, translate_options(OPTION_NAMES, options))
     call_options = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:

@@ -50,8 +50,8 @@ class MeVeVectorStore(VectorStore):
         retriever = MeVeRetriever.from_vectorstore(
             inner, documents=documents, config=config, embedder=embedder, verifier=verifier, tokens=tokens
         )
-        self._engine: StoreRetriever = retriever.engine
-        self._store: VectorStoreAdapter = retriever.engine.store
+        self._retriever: StoreRetriever = retriever.retriever
+        self._store: VectorStoreAdapter = retriever.retriever.store
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -59,25 +59,25 @@ class MeVeVectorStore(VectorStore):
         return self.inner.embeddings
 
     def as_verified_retriever(self, **fields: Any) -> MeVeRetriever:
-        """Return a retriever over this store; all such retrievers share one engine.
+        """Return a retriever over this store; all such retrievers share its index and models.
 
         Args:
             fields: fields of `MeVeRetriever`: `k`, `filter`, `max_tokens`, …
         """
-        return MeVeRetriever(engine=self._engine, **fields)
+        return MeVeRetriever(retriever=self._retriever, **fields)
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add or replace documents in store and keyword index and return their ids; of equal ids the last counts."""
         ids = _ids(documents, kwargs.pop("ids", None))
         latest = dict(zip(ids, documents, strict=True))
-        with self._engine.updating():
+        with self._retriever.updating():
             if not self._store.replaces:
                 self._delete_existing(list(latest))
             keys = {i: self._store.to_store_id(i) for i in latest}
             stored = [self._store.to_stored(document, i) for i, document in latest.items()]
             added = self.inner.add_documents(stored, ids=list(keys.values()), **kwargs)
             store_ids = {i: i if key == keys[i] else str(key) for i, key in zip(latest, added, strict=True)}
-            self._engine.index([self._passage(store_ids[i], document) for i, document in latest.items()])
+            self._retriever.index([self._passage(store_ids[i], document) for i, document in latest.items()])
         return [store_ids[i] for i in ids]
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
@@ -107,18 +107,18 @@ class MeVeVectorStore(VectorStore):
         Returns:
             The inner store's result; after False the keyword index is unchanged.
         """
-        with self._engine.updating():
+        with self._retriever.updating():
             if ids is not None and not self._store.replaces:
                 return self._delete_existing(ids)
             result = self.inner.delete(None if ids is None else self._keys(ids), **kwargs)
             if result is False:
                 return result
             if ids is not None:
-                self._engine.unindex(map(str, ids))
+                self._retriever.unindex(map(str, ids))
             elif self._store.can_list:
-                self._engine.refresh()
+                self._retriever.refresh()
             else:
-                self._engine.clear_index()
+                self._retriever.clear_index()
             return result
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
@@ -130,7 +130,7 @@ class MeVeVectorStore(VectorStore):
         existing = [str(document.id) for document in self.inner.get_by_ids(list(ids))]
         if existing:
             self.inner.delete(existing)
-        self._engine.unindex(ids)
+        self._retriever.unindex(ids)
         return True
 
     def _keys(self, ids: Iterable[str]) -> list[Any]:

@@ -37,7 +37,7 @@ class MeVeRetriever(BaseRetriever):
     models are sent.
 
     Args:
-        engine: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies share it.
+        retriever: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies share it.
         top_k: the most nodes; None for as many as the budget allows.
         filters: conditions on metadata, applied in every phase.
         when_empty: what to return if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without
@@ -49,12 +49,12 @@ class MeVeRetriever(BaseRetriever):
         callback_manager: LlamaIndex's.
 
     Raises:
-        ConfigurationError: an invalid engine or filter, an unknown option, or a value out of range.
+        ConfigurationError: an invalid retriever or filter, an unknown option, or a value out of range.
     """
 
     def __init__(
         self,
-        engine: Any,
+        retriever: Any,
         *,
         top_k: int | None = None,
         filters: MetadataFilters | None = None,
@@ -65,16 +65,16 @@ class MeVeRetriever(BaseRetriever):
         verbose: bool = False,
         **options: Any,
     ) -> None:
-        if not isinstance(engine, Retriever | StoreRetriever):
+        if not isinstance(retriever, Retriever | StoreRetriever):
             raise ConfigurationError(
-                f"engine must be a meve.Retriever, got {engine!r:.60}: give one, or use MeVeRetriever.from_nodes(…) or "
-                "from_index(…)"
+                f"retriever must be a meve.Retriever, got {retriever!r:.60}: give one, or use "
+                "MeVeRetriever.from_nodes(…) or from_index(…)"
             )
-        self.engine: Any = engine
+        self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
         self.when_empty = when_empty
         self.options = merge_options(OPTION_NAMES, {"top_k": top_k}, options)
-        engine.engine.resolve_config(None, self.options)  # raises for invalid options
+        retriever.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
     @classmethod
@@ -101,14 +101,14 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
-        engine = Retriever.from_passages(
+        retriever = Retriever.from_passages(
             nodes_to_passages(nodes),
             config=config,
             embedder=embedder,
             verifier=verifier,
             tokens=resolve_token_counter(tokens, config),
         )
-        return cls(engine, **options)
+        return cls(retriever, **options)
 
     @classmethod
     def from_index(
@@ -125,8 +125,8 @@ class MeVeRetriever(BaseRetriever):
         """Create a retriever whose first phase searches an existing index.
 
         If the index can list its nodes, they are indexed for keyword search here. Deleted nodes are never returned.
-        Inserted nodes are found by vectors at once, and by keywords after `engine.refresh()` or `await arefresh()`. A
-        store with only an async client needs `arefresh` first.
+        Inserted nodes are found by vectors at once, and by keywords after `self.retriever.refresh()` or
+        `await arefresh()`. A store with only an async client needs `arefresh` first.
 
         Args:
             index: any VectorStoreIndex.
@@ -141,7 +141,7 @@ class MeVeRetriever(BaseRetriever):
             MeveError: a component isn't available.
         """
         store = make_store(index)
-        engine = StoreRetriever.from_store(
+        retriever = StoreRetriever.from_store(
             store,
             passages=None if nodes is None else nodes_to_passages(nodes),
             words=store.can_list,
@@ -151,10 +151,10 @@ class MeVeRetriever(BaseRetriever):
             tokens=resolve_token_counter(tokens, config),
         )
         options.setdefault("object_map", index._object_map)
-        return cls(engine, **options)
+        return cls(retriever, **options)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return a copy that shares the engine."""
+        """Return a copy that shares corpus and models."""
         other = copy.copy(self)
         other.options = dict(self.options)
         return other
@@ -167,17 +167,17 @@ class MeVeRetriever(BaseRetriever):
             options: `top_k`, and any value of `meve.RetrieverConfig`, for this call.
 
         Raises:
-            MeveError: an unknown option, or an error of the engine.
+            MeveError: an unknown option, or an error of retrieval.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         settings = {**self.options, **translate_options(OPTION_NAMES, options), "observer": phase_observer()}
-        if isinstance(self.engine, StoreRetriever):
+        if isinstance(self.retriever, StoreRetriever):
             with query_context(bundle):
-                context: Context = self.engine.retrieve(bundle.query_str, where=self.filters, **settings)
+                context: Context = self.retriever.retrieve(bundle.query_str, where=self.filters, **settings)
         else:
             where = None if self.filters is None else filter_predicate(self.filters)
-            vector = query_vector(bundle, self.engine.engine.embedder)
-            context = self.engine.retrieve(bundle.query_str, where=where, vector=vector, **settings)
+            vector = query_vector(bundle, self.retriever.engine.embedder)
+            context = self.retriever.retrieve(bundle.query_str, where=where, vector=vector, **settings)
         emit_trace(context)
         return context
 
@@ -188,9 +188,11 @@ class MeVeRetriever(BaseRetriever):
             ConfigurationError: the retriever has no index, or one that can't list its nodes.
             RetrievalError: the vector store failed.
         """
-        if not isinstance(self.engine, StoreRetriever):
-            raise ConfigurationError("a retriever over nodes has nothing to refresh: call engine.add or engine.remove")
-        return await run_in_thread(self.engine.refresh)
+        if not isinstance(self.retriever, StoreRetriever):
+            raise ConfigurationError(
+                "a retriever over nodes has nothing to refresh: call retriever.add or retriever.remove"
+            )
+        return await run_in_thread(self.retriever.refresh)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
@@ -202,16 +204,16 @@ class MeVeRetriever(BaseRetriever):
         if context.passages or self.when_empty == "nothing":
             return context_to_nodes(context)
         scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        return best_candidate(scores, self._passages(list(scores)), self.engine.engine, self.options)
+        return best_candidate(scores, self._passages(list(scores)), self.retriever.engine, self.options)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await run_in_thread(self._retrieve, query_bundle)
 
     def _passages(self, ids: Sequence[str]) -> list[Any]:
-        if isinstance(self.engine, StoreRetriever):
-            return list(self.engine.store.fetch(ids, self.filters))
-        return [self.engine.get(i) for i in ids if i in self.engine]
+        if isinstance(self.retriever, StoreRetriever):
+            return list(self.retriever.store.fetch(ids, self.filters))
+        return [self.retriever.get(i) for i in ids if i in self.retriever]
 
     def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         resolved = super()._handle_recursive_retrieval(query_bundle, nodes)
@@ -230,4 +232,6 @@ class MeVeRetriever(BaseRetriever):
         if not any(isinstance(each.node, IndexNode) for each in nodes):
             return resolved
         passages = nodes_to_passages(each.node for each in resolved)
-        return context_to_nodes(self.engine.engine.select(query, passages, observer=phase_observer(), **self.options))
+        return context_to_nodes(
+            self.retriever.engine.select(query, passages, observer=phase_observer(), **self.options)
+        )

@@ -31,7 +31,7 @@ def create_meve_tool(
     Raises:
         ConfigurationError: an unknown option, or a value out of range.
     """
-    retriever.engine.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
+    retriever.retriever.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
 
     def search(query: str) -> str:
         try:

@@ -66,7 +66,7 @@ def test_trace_phases_creates_child_runs_of_retriever(retriever):
 
 def test_failed_phase_emits_event_after_earlier_ones(retriever, monkeypatch):
     listener = Listener()
-    monkeypatch.setattr(retriever.engine.verifier, "score", lambda query, passages: 1 / 0)
+    monkeypatch.setattr(retriever.retriever.verifier, "score", lambda query, passages: 1 / 0)
     with pytest.raises(ModelError):
         retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
     phases = [(data["name"], data["skipped"]) for name, data, _ in listener.events]
@@ -75,13 +75,13 @@ def test_failed_phase_emits_event_after_earlier_ones(retriever, monkeypatch):
 
 def test_phase_run_is_open_while_phase_runs(retriever, monkeypatch):
     listener, under_way = Listener(), []
-    original = retriever.engine.verifier.score
+    original = retriever.retriever.verifier.score
 
     def score(query, passages):
         under_way.extend(name for name, _ in listener.runs)
         return original(query, passages)
 
-    monkeypatch.setattr(retriever.engine.verifier, "score", score)
+    monkeypatch.setattr(retriever.retriever.verifier, "score", score)
     retriever.model_copy(update={"trace_phases": True}).invoke(BLUE, {"callbacks": [listener]})
     assert under_way == ["meve.retrieve", "meve.verify"]
 

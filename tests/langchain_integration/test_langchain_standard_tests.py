@@ -40,7 +40,7 @@ class TestRetriever(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict:
-        return {"engine": build_retriever().engine}
+        return {"retriever": build_retriever().retriever}
 
     @property
     def retriever_query_example(self) -> str:
@@ -52,7 +52,7 @@ class TestRetrieverOverAStore(TestRetriever):
     def retriever_constructor_params(self) -> dict:
         store = KINDS[0].make(MeVeEmbeddings(WordEmbedder()))
         store.add_texts(TEXTS)
-        return {"engine": MeVeRetriever.from_vectorstore(store, **PARTS).engine}
+        return {"retriever": MeVeRetriever.from_vectorstore(store, **PARTS).retriever}
 
 
 class _Tool:

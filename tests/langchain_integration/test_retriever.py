@@ -82,8 +82,8 @@ def test_none_lifts_limit_and_contradicting_options_are_refused(documents, parts
         new_retriever.invoke(BLUE, thresold=None)
     with pytest.raises(ConfigurationError, match=r"(limit and k|k and limit) are the same option"):
         new_retriever.invoke(BLUE, k=1, limit=2)
-    with pytest.raises(ValidationError, match=r"engine must be a meve.Retriever"):
-        MeVeRetriever(engine="nonsense")
+    with pytest.raises(ValidationError, match=r"retriever must be a meve.Retriever"):
+        MeVeRetriever(retriever="nonsense")
 
 
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "batch", "abatch"])
@@ -111,7 +111,7 @@ def test_k_limits_documents_in_every_call_style(retriever, style):
 def test_invalid_fields_are_refused_on_creation(retriever):
     for wrong in ({"thresold": 0.5}, {"k": -1}, {"k": 0}, {"threshold": 1.5}, {"max_tokens": 0}):
         with pytest.raises(ValidationError):
-            MeVeRetriever(engine=retriever.engine, **wrong)
+            MeVeRetriever(retriever=retriever.retriever, **wrong)
 
 
 def test_call_option_overrides_field(documents, parts):
@@ -132,15 +132,15 @@ def test_filter_applies_in_every_phase(retriever, documents, parts):
             retriever.invoke(BLUE, filter=nonsense)
 
 
-def test_copies_bindings_and_configured_versions_share_engine(retriever, monkeypatch):
-    engines = []
-    original = type(retriever.engine).retrieve
+def test_copies_bindings_and_configured_versions_share_corpus(retriever, monkeypatch):
+    used = []
+    original = type(retriever.retriever).retrieve
 
     def record(self, *args, **kwargs):
-        engines.append(self)
+        used.append(self)
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(type(retriever.engine), "retrieve", record)
+    monkeypatch.setattr(type(retriever.retriever), "retrieve", record)
     configurable = retriever.configurable_fields(
         k=ConfigurableField(id="k"), threshold=ConfigurableField(id="t"), max_tokens=ConfigurableField(id="m")
     )
@@ -152,7 +152,7 @@ def test_copies_bindings_and_configured_versions_share_engine(retriever, monkeyp
     assert len(retriever.model_copy(update={"k": 1}).invoke(BLUE)) == 1
     assert len(copy.copy(retriever).invoke(BLUE, k=1)) == 1
     assert len(copy.deepcopy(retriever).invoke(BLUE, k=1)) == 1
-    assert {id(engine) for engine in engines} == {id(retriever.engine)}
+    assert {id(each) for each in used} == {id(retriever.retriever)}
 
 
 def test_prompt_template_reads_result_metadata(retriever):
@@ -253,7 +253,7 @@ def test_blank_query_returns_nothing(retriever, blank):
 
 def test_documents_without_text_are_skipped(parts):
     results = MeVeRetriever.from_documents([Document("  "), Document("blue sky")], **parts)
-    assert len(results.engine) == 1
+    assert len(results.retriever) == 1
 
 
 def test_from_texts_sets_metadata_and_ids(parts):
@@ -274,13 +274,13 @@ def test_context_holds_text_and_trace(retriever):
 
 def test_ainvoke_runs_off_event_loop(retriever, monkeypatch):
     threads = []
-    original = type(retriever.engine).retrieve
+    original = type(retriever.retriever).retrieve
 
     def record(self, *args, **kwargs):
         threads.append(threading.get_ident())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(type(retriever.engine), "retrieve", record)
+    monkeypatch.setattr(type(retriever.retriever), "retrieve", record)
     asyncio.run(retriever.ainvoke(BLUE))
     assert len(threads) == 1
     assert threads != [threading.get_ident()]

@@ -95,17 +95,17 @@ def test_document_deleted_from_store_is_not_returned(filled, retriever):
     with pytest.warns(StaleWarning, match="refresh"):
         context = retriever.context("zebra facts", threshold=0.0, fallback_floor=0.0)
     assert uid("zebra") not in found_ids(context)
-    assert retriever.engine.refresh() == 3
+    assert retriever.retriever.refresh() == 3
 
 
 def test_document_added_to_store_is_found_by_keywords_after_refresh(filled, retriever):
     new = Document("Yaks yawn.", id=uid("yak"), metadata={"lang": "en"})
     filled.add_documents([new], ids=[new.id])
-    assert retriever.engine.is_stale
+    assert retriever.retriever.is_stale
     with pytest.warns(StaleWarning):
         assert uid("yak") in found_ids(retriever.context("yaks yawn"))
-    retriever.engine.refresh()
-    assert not retriever.engine.is_stale
+    retriever.retriever.refresh()
+    assert not retriever.retriever.is_stale
     assert uid("yak") in found_ids(retriever.context("yawn", sources="lexical"))
 
 
@@ -133,7 +133,7 @@ def test_unknown_store_has_keyword_search_only_with_documents(documents, parts):
     without_documents = MeVeRetriever.from_vectorstore(UnknownStore(), **parts)
     assert {c.origin for c in without_documents.context("blue zebra").trace.candidates} == {"dense"}
     with pytest.raises(ConfigurationError, match="can't list its documents"):
-        without_documents.engine.refresh()
+        without_documents.retriever.refresh()
     with_documents = MeVeRetriever.from_vectorstore(UnknownStore(), documents=stored, filter_keyword="filter", **parts)
     assert "lexical" in {c.origin for c in with_documents.context("blue zebra", candidates=1).trace.candidates}
     english = lambda document: document.metadata["lang"] == "en"  # noqa: E731
@@ -152,14 +152,14 @@ def test_unknown_store_has_keyword_search_only_with_documents(documents, parts):
 def test_keyword_search_can_be_disabled(filled, parts):
     new_retriever = MeVeRetriever.from_vectorstore(filled, keyword_search=False, **parts)
     assert {c.origin for c in new_retriever.context("blue zebra").trace.candidates} == {"dense"}
-    assert not new_retriever.engine.is_stale
+    assert not new_retriever.retriever.is_stale
 
 
 def test_record_without_text_is_not_stale(kind, parts):
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
     store.add_documents([Document(" ", id=uid("blank")), Document("a blue sky", id=uid("sky"))])
     new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
-    assert not new_retriever.engine.is_stale
+    assert not new_retriever.retriever.is_stale
     assert found_ids(new_retriever.context("blue sky")) == {uid("sky")}
 
 
@@ -176,7 +176,7 @@ def test_qdrant_int_ids_are_ids(parts):
     store.add_texts(["a blue sky", "zebra facts"], ids=[0, 1])
     new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
     assert [d.id for d in new_retriever.invoke("blue sky", sources="lexical")] == ["0"]
-    assert not new_retriever.engine.is_stale
+    assert not new_retriever.retriever.is_stale
 
 
 def test_chroma_filters_more_hits_than_ids_per_call(parts):

@@ -43,7 +43,7 @@ def test_additions_and_deletions_update_keyword_index(store):
     assert by_words(store, "yak walrus") == set()
     assert store.add_texts(["zoo"], [{"n": 1}], ids=[z]) == [z]
     assert by_words(store, "zoo") == {z}
-    assert not store.as_verified_retriever().engine.is_stale
+    assert not store.as_verified_retriever().retriever.is_stale
 
 
 def test_generated_id_deletes_from_store_and_keyword_index(store):
@@ -52,7 +52,7 @@ def test_generated_id_deletes_from_store_and_keyword_index(store):
     store.delete([document.id])
     assert store.get_by_ids([new_id]) == []
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.is_stale
+    assert not store.as_verified_retriever().retriever.is_stale
 
 
 def test_last_document_of_equal_ids_is_kept(store):
@@ -95,9 +95,9 @@ def test_searches_return_documents_as_added(store):
 def test_keyword_index_is_updated_off_event_loop(store, monkeypatch):
     threads = []
     for name in ("index", "unindex"):
-        original = getattr(store._engine, name)
+        original = getattr(store._retriever, name)
         monkeypatch.setattr(
-            store._engine, name, lambda ids, original=original: (threads.append(threading.get_ident()), original(ids))
+            store._retriever, name, lambda ids, original=original: (threads.append(threading.get_ident()), original(ids))
         )
 
     async def change():
@@ -124,13 +124,13 @@ def test_failed_delete_keeps_keyword_index(parts):
     assert by_words(store, "zebra") == {"z"}
     assert store.delete()
     assert by_words(store, "zebra") == set()
-    assert not store.as_verified_retriever().engine.is_stale
+    assert not store.as_verified_retriever().retriever.is_stale
 
 
-def test_retrievers_of_store_share_engine(store):
+def test_retrievers_of_store_share_index(store):
     store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
     one, other = store.as_verified_retriever(k=1), store.as_verified_retriever()
-    assert one.engine is other.engine
+    assert one.retriever is other.retriever
     assert [d.page_content for d in one.invoke("blue sky")] == ["blue sky"]
 
 

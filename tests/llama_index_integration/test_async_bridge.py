@@ -259,9 +259,9 @@ async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts)
         nodes[0].metadata,
     )
     assert await retriever.arefresh() == 4
-    by_words = MeVeRetriever(retriever.engine, sources="lexical", threshold=0.0, fallback_floor=0.0)
+    by_words = MeVeRetriever(retriever.retriever, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert uid("zebra") in ids(await by_words.aretrieve("zebra facts"))
-    kept_out = MeVeRetriever(retriever.engine, filters=english, sources="lexical", threshold=0.0, fallback_floor=0.0)
+    kept_out = MeVeRetriever(retriever.retriever, filters=english, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert await kept_out.aretrieve("zebra facts") == []
     with pytest.raises(ConfigurationError, match="has only an async client: await aretrieve"):
         retriever.retrieve(BLUE)
@@ -273,7 +273,7 @@ async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts)
 
 async def test_arefresh_indexes_new_nodes_for_keyword_search(nodes, parts):
     retriever, _ = retriever_over(RecordingSimpleStore, nodes, parts)
-    retriever.engine.store.index.insert_nodes([node("yak", "Yaks yawn.")])
+    retriever.retriever.store.index.insert_nodes([node("yak", "Yaks yawn.")])
     assert await retriever.arefresh() == 5
     assert uid("yak") in ids(await retriever.aretrieve("yaks yawn"))
     with pytest.raises(ConfigurationError, match="nothing to refresh"):

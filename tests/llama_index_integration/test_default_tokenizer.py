@@ -40,8 +40,8 @@ def all_counters(**parts):
     nodes = [TextNode(text="blue sky")]
     return [
         MeVePostprocessor.make(**parts).engine.tokens,
-        MeVeRetriever.from_nodes(nodes, **parts).engine.tokens,
-        MeVeRetriever.from_index(build_index("SimpleVectorStore", nodes), **parts).engine.engine.tokens,
+        MeVeRetriever.from_nodes(nodes, **parts).retriever.tokens,
+        MeVeRetriever.from_index(build_index("SimpleVectorStore", nodes), **parts).retriever.engine.tokens,
     ]
 
 

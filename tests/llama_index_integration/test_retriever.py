@@ -103,15 +103,15 @@ class TestOverNodes:
         assert retriever.retrieve("  ") == asyncio.run(retriever.aretrieve(" ")) == []
 
     def test_invalid_option_is_rejected_on_creation(self, retriever):
-        assert len(MeVeRetriever(retriever.engine, top_k=1).retrieve(BLUE)) == 1
+        assert len(MeVeRetriever(retriever.retriever, top_k=1).retrieve(BLUE)) == 1
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
-            MeVeRetriever(retriever.engine, thresold=0.5)
+            MeVeRetriever(retriever.retriever, thresold=0.5)
         with pytest.raises(ConfigurationError, match="limit must be an integer of at least 1, got 0"):
-            MeVeRetriever(retriever.engine, top_k=0)
+            MeVeRetriever(retriever.retriever, top_k=0)
 
     def test_filters_apply_in_every_phase(self, retriever):
         for filters, excluded in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
-            filtered = MeVeRetriever(retriever.engine, filters=filters, threshold=0.0, fallback_floor=0.0)
+            filtered = MeVeRetriever(retriever.retriever, filters=filters, threshold=0.0, fallback_floor=0.0)
             remaining = candidates(filtered.context("zebra grass sky"))
             assert remaining == {uid(i) for i in ("sky", "sea", "zebra", "grass")} - {uid(i) for i in excluded}
 
@@ -125,13 +125,13 @@ class TestOverNodes:
         assert cut.text == cut.content == cut.prompt_text == cut.node.text == "A blue sky."
 
     def test_aretrieve_runs_off_the_event_loop(self, retriever, monkeypatch):
-        where, whole = [], type(retriever.engine).retrieve
+        where, whole = [], type(retriever.retriever).retrieve
 
         def watched(self, *args, **kwargs):
             where.append(threading.get_ident())
             return whole(self, *args, **kwargs)
 
-        monkeypatch.setattr(type(retriever.engine), "retrieve", watched)
+        monkeypatch.setattr(type(retriever.retriever), "retrieve", watched)
         asyncio.run(retriever.aretrieve(BLUE))
         assert len(where) == 1
         assert where != [threading.get_ident()]
@@ -159,28 +159,28 @@ class TestOverNodes:
         assert "entering t" in capsys.readouterr().out
 
     def test_uncounted_metadata_is_excluded_from_the_llm_text(self, parts):
-        engine = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
-        result = MeVeRetriever(engine, max_tokens=2).retrieve(BLUE)
+        over_texts = Retriever.from_texts(["blue sky"], metadatas=[{"note": "many words " * 50}], **parts)
+        result = MeVeRetriever(over_texts, max_tokens=2).retrieve(BLUE)
         assert result[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
         assert result[0].node.metadata["note"].startswith("many words")
 
     def test_when_empty_best_returns_the_best_node(self, retriever):
-        strict = MeVeRetriever(retriever.engine, fallback_floor=1.0, when_empty="best", threshold=1.0)
+        strict = MeVeRetriever(retriever.retriever, fallback_floor=1.0, when_empty="best", threshold=1.0)
         assert ids(strict.retrieve("zebra facts among nothing")) == [uid("zebra")]
 
     def test_invalid_engine_filter_or_index_is_rejected(self, retriever):
         with pytest.raises(ConfigurationError, match="from_nodes"):
             MeVeRetriever("x")
         with pytest.raises(ConfigurationError, match="MetadataFilters"):
-            MeVeRetriever(retriever.engine, filters={"lang": "en"})
+            MeVeRetriever(retriever.retriever, filters={"lang": "en"})
         with pytest.raises(ConfigurationError, match="VectorStoreIndex"):
             MeVeRetriever.from_index("an index")
 
     def test_removed_nodes_are_not_retrieved(self, nodes, parts):
         retriever = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
-        retriever.engine.remove([uid("sky")])
+        retriever.retriever.remove([uid("sky")])
         assert uid("sky") not in candidates(retriever.context("blue sky today", threshold=0.0))
-        retriever.engine.remove([uid("sea")])
+        retriever.retriever.remove([uid("sea")])
         assert retriever.retrieve(BLUE) == asyncio.run(retriever.aretrieve(BLUE)) == []
         with pytest.raises(EmptyCorpusError, match="must not be empty"):
             MeVeRetriever.from_nodes([], **parts)
@@ -195,7 +195,7 @@ class TestOverNodes:
 
     def test_nodes_without_text_are_left_out(self, parts):
         retriever = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
-        assert len(retriever.engine) == 1
+        assert len(retriever.retriever) == 1
 
 
 class TestOverAnIndex:
@@ -226,7 +226,7 @@ class TestOverAnIndex:
         for filters, excluded in (*cases, (padded, {"zebra"})):
             for sources in ("hybrid", "lexical", "dense"):
                 filtered = MeVeRetriever(
-                    over_index.engine, filters=filters, threshold=0.0, fallback_floor=0.0, sources=sources
+                    over_index.retriever, filters=filters, threshold=0.0, fallback_floor=0.0, sources=sources
                 )
                 remaining = candidates(filtered.context("zebra grass sky"))
                 assert not remaining & {uid(i) for i in excluded}, (filters, sources)
@@ -239,7 +239,7 @@ class TestOverAnIndex:
         with pytest.warns(StaleWarning):
             context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
         assert uid("zebra") not in candidates(context)
-        assert over_index.engine.refresh() == 3
+        assert over_index.retriever.refresh() == 3
 
     @pytest.mark.parametrize("kind", DELETABLE, indirect=True)
     @pytest.mark.parametrize("how", ["through the index", "from the vector store"])
@@ -251,7 +251,7 @@ class TestOverAnIndex:
         with pytest.warns(StaleWarning):
             context = over_index.context("zebra facts", threshold=0.0, fallback_floor=0.0)
         assert uid("zebra") not in candidates(context)
-        assert over_index.engine.refresh() == 3
+        assert over_index.retriever.refresh() == 3
 
     def test_context_is_json_serializable(self, over_index):
         assert json.dumps(over_index.context(BLUE).to_dict())
@@ -266,10 +266,10 @@ class TestOverAnIndex:
         retriever = MeVeRetriever.from_index(build_index(kind, [*nodes, *odd]), **parts)
         result = candidates(retriever.context(BLUE, sources="dense", candidates=9))
         assert {uid("sky"), uid("sea")} <= result
-        assert not retriever.engine.is_stale
+        assert not retriever.retriever.is_stale
 
     def test_copies_share_the_engine(self, over_index):
-        assert copy.deepcopy(over_index).engine is over_index.engine
+        assert copy.deepcopy(over_index).retriever is over_index.retriever
 
     def test_threads_get_equal_results(self, over_index):
         alone = ids(over_index.retrieve(BLUE))
@@ -280,5 +280,5 @@ class TestOverAnIndex:
         index.insert_nodes([node("yak", "Yaks yawn.", lang="en")])
         with pytest.warns(StaleWarning):
             assert uid("yak") in candidates(over_index.context("yaks yawn"))
-        over_index.engine.refresh()
+        over_index.retriever.refresh()
         assert uid("yak") in candidates(over_index.context("yawn", sources="lexical"))

@@ -53,11 +53,11 @@ def test_each_filter_operator_applies_in_every_phase(kind, key, operator, value,
 
 
 def test_retriever_over_nodes_supports_every_operator(rows, parts):
-    engine = MeVeRetriever.from_nodes(rows, **parts).engine
+    over_nodes = MeVeRetriever.from_nodes(rows, **parts).retriever
     for key, operator, value in CASES:
         filters = MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
         expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
-        assert candidate_ids(MeVeRetriever(engine, filters=filters, **ACCEPT_ALL)) == expected
+        assert candidate_ids(MeVeRetriever(over_nodes, filters=filters, **ACCEPT_ALL)) == expected
 
 
 @pytest.mark.parametrize("sources", ["dense", "lexical", "hybrid"])
@@ -95,7 +95,7 @@ def test_loaded_index_works_like_a_new_one(kind, nodes, parts, tmp_path):
     retriever = MeVeRetriever.from_index(index, **parts)
     assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
     assert retriever.retrieve(QUERY)[0].node.relationships == nodes[0].relationships
-    assert uid("zebra") in candidate_ids(MeVeRetriever(retriever.engine, sources="lexical", **ACCEPT_ALL), "zebra")
+    assert uid("zebra") in candidate_ids(MeVeRetriever(retriever.retriever, sources="lexical", **ACCEPT_ALL), "zebra")
     if kind != "FaissVectorStore":  # it can't delete
         index.delete_ref_doc("doc-sky")
         with pytest.warns(StaleWarning):
@@ -114,7 +114,7 @@ def test_loaded_qdrant_collection_works_like_a_new_one(nodes, parts, tmp_path):
             retriever = MeVeRetriever.from_index(index, **parts)
             assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
             assert uid("zebra") in candidate_ids(
-                MeVeRetriever(retriever.engine, sources="lexical", **ACCEPT_ALL), "zebra"
+                MeVeRetriever(retriever.retriever, sources="lexical", **ACCEPT_ALL), "zebra"
             )
         else:
             build_index(None, nodes, store)
@@ -138,10 +138,10 @@ def test_unknown_store_is_searched_by_vectors(nodes, parts):
     retriever = MeVeRetriever.from_index(build_index(None, nodes, TextStore()), **ACCEPT_ALL, **parts)
     assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
     english = MetadataFilters(filters=[MetadataFilter(key="lang", value="en")])
-    assert uid("zebra") not in candidate_ids(MeVeRetriever(retriever.engine, filters=english, **ACCEPT_ALL))
+    assert uid("zebra") not in candidate_ids(MeVeRetriever(retriever.retriever, filters=english, **ACCEPT_ALL))
     with pytest.raises(ConfigurationError, match="TextStore can't list its nodes: give from_index"):
-        list(make_store(retriever.engine.store.index).list_passages())
+        list(make_store(retriever.retriever.store.index).list_passages())
     retriever = MeVeRetriever.from_index(
-        retriever.engine.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts
+        retriever.retriever.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts
     )
     assert retriever.retrieve("zebra") == []
