@@ -14,7 +14,7 @@ from meve.errors import ConfigurationError, DuplicateIdError, HoldError, Passage
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import format_recall, quote_texts
 from meve.memory._wrapper_support import check_memory, check_search
-from meve.memory.policy import PolicyClass, Source
+from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId
 
 TOOL_NAMES = ("remember", "recall", "forget", "explain")
@@ -60,7 +60,7 @@ def create_memory_tools(
     *,
     names: Collection[str] = TOOL_NAMES,
     search: Mapping[str, Any] | None = None,
-    source: Source = "chat_assistant",
+    source: RecordSource = "chat_assistant",
     policy_class: PolicyClass = "factual",
 ) -> list[BaseTool]:
     """Build memory tools with content and artifact, for any agent.
@@ -95,13 +95,13 @@ class _MemoryTools:
         memory: GovernedMemory,
         user_id: UserId | None,
         search: dict[str, Any],
-        source: Source,
+        source: RecordSource,
         policy_class: PolicyClass,
     ) -> None:
         self.memory = memory
         self._user_id = user_id
         self._search = search
-        self._source: Source = source
+        self._source: RecordSource = source
         self._class: PolicyClass = policy_class
 
     def build(self, name: str) -> BaseTool:

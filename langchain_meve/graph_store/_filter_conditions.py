@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from meve.errors import ValidationError
-from meve.memory.items.items import Where
+from meve.memory.items.items import ValuePredicate
 
 
-def compile_filter(filter: Mapping[str, Any] | None) -> Where | None:
+def compile_filter(filter: Mapping[str, Any] | None) -> ValuePredicate | None:
     """Return a predicate on an item's value; None for an empty filter.
 
     Raises:

@@ -21,7 +21,7 @@ from langchain_meve.graph_store._filter_conditions import compile_filter
 from langchain_meve.graph_store._tenancy import NamespaceError, Tenancy
 from langchain_meve.graph_store._ttl import ttl_options
 from meve.errors import ValidationError
-from meve.memory.items._writer import Change
+from meve.memory.items._writer import ItemChange
 from meve.memory.items.item import Drop, Namespace, Put
 from meve.memory.items.item import Item as MemoryItem
 from meve.memory.items.items import Items
@@ -56,7 +56,7 @@ class NamespaceQueries:
             return self._list_namespaces(op)
         raise ValidationError(f"op must be a GetOp, SearchOp, ListNamespacesOp or PutOp, got {op!r:.120}")
 
-    def prepare_write(self, op: PutOp) -> Change:
+    def prepare_write(self, op: PutOp) -> ItemChange:
         """Validate a `PutOp` and return the user and the change of the item.
 
         Raises:

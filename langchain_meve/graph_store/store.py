@@ -25,7 +25,7 @@ from langchain_meve.graph_store._tenancy import DEFAULT_PATTERNS, NamespacePatte
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
 from langchain_meve.graph_store._write_batcher import WriteBatchers
 from meve.errors import ConfigurationError, ValidationError
-from meve.memory import Erased, GovernedMemory
+from meve.memory import ErasureReport, GovernedMemory
 from meve.memory.items.item import Namespace
 from meve.memory.policy import PolicyClass
 from meve.memory.records import UserId, check_choice
@@ -245,7 +245,7 @@ class MeVeStore(BaseStore):
         op = _list_operation(prefix, suffix, max_depth, limit, offset)
         return cast("list[tuple[str, ...]]", (await self.abatch([op]))[0])
 
-    def delete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> Erased:
+    def delete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> ErasureReport:
         """Erase all items under a namespace for good, except items on hold, which the result names.
 
         Args:
@@ -258,7 +258,7 @@ class MeVeStore(BaseStore):
         user = self._queries.tenancy.user_of_prefix(namespace)
         return self.memory.items.delete_namespace(namespace, user_id=user, dry_run=dry_run)
 
-    async def adelete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> Erased:
+    async def adelete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> ErasureReport:
         """Run `delete_namespace` off the event loop."""
         return await asyncio.to_thread(self.delete_namespace, namespace, dry_run=dry_run)
 

@@ -18,17 +18,17 @@ from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryOptions
 from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
-from meve.memory._write.writer import Erased, UpdateOptions
+from meve.memory._write.writer import ErasureReport, UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
-from meve.memory.records import Counts, MemoryRecord
+from meve.memory.records import MemoryRecord, MemoryStats
 from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "ClassRule", "Classifier",
-    "Contradiction", "Counts", "Erased", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MaintenanceReport",
-    "MemoryOptions", "MemoryRecord", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall",
-    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUsageJudge", "SearchOptions",
-    "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateOptions", "UsageJudge", "UsageVerdict",
-    "format_recall", "record_turns",
+    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MaintenanceReport",
+    "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt",
+    "PromptBudget", "Recall", "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction",
+    "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules",
+    "UpdateOptions", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
 ]  # fmt: skip

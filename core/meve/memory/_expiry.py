@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from meve.errors import ValidationError
 from meve.memory._timestamps import check_moment
-from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
+from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 
 if TYPE_CHECKING:
     from meve.memory._runtime import MemoryRuntime
@@ -25,7 +25,7 @@ def has_passed(expires_at: datetime | None, now: datetime) -> bool:
 def expiry_of(
     policy: Policy,
     policy_class: PolicyClass,
-    source: Source,
+    source: RecordSource,
     now: datetime,
     ttl: timedelta | None = None,
     expires_at: datetime | None = None,

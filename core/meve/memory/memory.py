@@ -30,10 +30,10 @@ from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
-from meve.memory._write.writer import Erased, UpdateOptions, Writer, unknown
+from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, Counts, MemoryRecord, UserId, check_id, check_text, user_key
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore
 from meve.memory.stores.sqlite.store import SqliteStore
 
@@ -51,7 +51,7 @@ class GovernedMemory:
         self.clock = runtime.clock
         self.audit = AuditLog(runtime.store, runtime.clock)
         self._runtime = runtime
-        self._writer = Writer(runtime)
+        self._writer = RecordWriter(runtime)
         load = Load(runtime.policy.limits.busy)
         self._reflector = Reflector(runtime, load)
         indexes = UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors)
@@ -193,7 +193,7 @@ class GovernedMemory:
         """
         return self._writer.update(user_key(user_id), id, reason, **options)
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
+    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase a record and those derived from it for good, from files, indexes and caches; `dry_run` only lists them.
 
         Raises:
@@ -201,13 +201,13 @@ class GovernedMemory:
         """
         return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
 
-    def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> Erased:
+    def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase all records of a user but those on hold, which are listed; `dry_run` only lists them."""
         return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
-    ) -> Erased:
+    ) -> ErasureReport:
         """Erase all records of a user's session, and those derived from them, but those on hold.
 
         Raises:
@@ -216,7 +216,7 @@ class GovernedMemory:
         session = check_text(session_id, "session_id")
         return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
 
-    def delete_shared(self, id: str, *, reason: str = "on request") -> Erased:
+    def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
         """Erase a shared record, and all users' opinions of it.
 
         Raises:
@@ -367,7 +367,7 @@ class GovernedMemory:
         self._background.append(background)
         return background
 
-    def stats(self) -> Counts:
+    def stats(self) -> MemoryStats:
         """Return the size of the memory."""
         return self._runtime.store.counts()
 

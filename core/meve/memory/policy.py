@@ -23,9 +23,9 @@ from pydantic import (
 from meve.errors import PolicyError
 
 PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
-Source: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
+RecordSource: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
 """Origin of a memory; `item` and `message` are set by `memory.items` and `memory.messages`."""
-CHAT_SOURCES: tuple[Source, ...] = ("chat_user", "chat_assistant", "message")
+CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "message")
 """Sources whose memories are turns of a conversation."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

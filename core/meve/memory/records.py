@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
-from meve.memory.policy import PolicyClass, Source
+from meve.memory.policy import PolicyClass, RecordSource
 from meve.types import FloatArray
 
 UserId: TypeAlias = str | int
 """The owner of a memory. The int 1 and the str "1" are different users."""
 
-Kind: TypeAlias = Literal["fact", "item", "message", "summary"]
+RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
 """A fact is added by `memory.add`, an item put under a key by `memory.items`, a message kept by `memory.messages`; a
 summary stands for several facts."""
 
@@ -34,12 +34,12 @@ class MemoryRecord:
     user_id: UserId | None
     """Its owner; None in the shared space."""
     text: str
-    source: Source
+    source: RecordSource
     policy_class: PolicyClass
     created_at: datetime
     expires_at: datetime | None
     """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
-    kind: Kind = "fact"
+    kind: RecordKind = "fact"
     session_id: str | None = None
     tags: tuple[str, ...] = ()
     """Sorted, in lower case, each once."""
@@ -103,7 +103,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class MemoryStats:
     """The size of a memory."""
 
     records: int
@@ -117,7 +117,7 @@ class Counts:
     """The size of the store's files."""
 
 
-def kind_of(source: Source) -> Kind:
+def kind_of(source: RecordSource) -> RecordKind:
     """Return the kind of a record of this source."""
     return source if source in ("item", "message", "summary") else "fact"
 

@@ -12,7 +12,7 @@ from meve.memory._classify.fact_extraction import extract_statements
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
-from meve.memory.policy import PolicyClass, Source
+from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
 
 FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
@@ -27,7 +27,7 @@ class TurnRules:
     `TurnRules(sources={"user": "chat_user", "tool": "api_result"})`.
     """
 
-    sources: Mapping[str, Source] = field(default_factory=lambda: {"user": "chat_user"})
+    sources: Mapping[str, RecordSource] = field(default_factory=lambda: {"user": "chat_user"})
     """For each role, the source of its records."""
     classes: Mapping[str, PolicyClass] = field(default_factory=lambda: {"user": "factual"})
     """For each role, the policy class of its records; the memory's classifier chooses for other roles."""
@@ -41,7 +41,7 @@ class TurnRules:
         if missing:
             raise ConfigurationError(f"classes has {', '.join(missing)}, and sources has not: give both, or neither")
         for source in self.sources.values():
-            check_choice(source, "a source", Source)
+            check_choice(source, "a source", RecordSource)
         for policy_class in self.classes.values():
             check_choice(policy_class, "a class", PolicyClass)
         if self.max_facts < 1:

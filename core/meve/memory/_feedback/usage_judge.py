@@ -15,14 +15,14 @@ from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
 
-Outcome: TypeAlias = Literal["used", "unused", "contradicted"]
+UsageOutcome: TypeAlias = Literal["used", "unused", "contradicted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageVerdict:
     """The use of a memory by an answer."""
 
-    outcome: Outcome
+    outcome: UsageOutcome
     reason: str
     """A few words, without text of the memory or the answer."""
 
@@ -121,7 +121,7 @@ def _find_complete(query_words: set[str], new_words: set[str], memory_words: Seq
     return [n for n, count in shared.items() if count == most and (count or not query_words)]
 
 
-def adjust_score(score: float, outcome: Outcome, rules: Reflection) -> float:
+def adjust_score(score: float, outcome: UsageOutcome, rules: Reflection) -> float:
     """Return a reflection score after an answer, from 0 to 100.
 
     >>> [adjust_score(50, outcome, Reflection()) for outcome in ("used", "unused", "contradicted")]

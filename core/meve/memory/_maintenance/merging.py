@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def merge_duplicates(plan: "MaintenancePlan") -> None:
     """Merge near records with the same values, and supersede one of those that contradict each other."""
-    Merging(plan).run()
+    DuplicateMerger(plan).run()
 
 
-class Merging:
+class DuplicateMerger:
     """Merges the records of one plan."""
 
     def __init__(self, plan: "MaintenancePlan") -> None:

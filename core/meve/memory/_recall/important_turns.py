@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from meve.conversation.importance import find_windows, is_anchor
-from meve.memory.policy import Source as Origin
+from meve.memory.policy import RecordSource
 from meve.memory.records import MemoryRecord
 from meve.ports import EntityDetector, Source
 from meve.types import Candidate, Query
 
-_TURN_SOURCES: frozenset[Origin] = frozenset({"chat_user", "chat_assistant"})
+_TURN_SOURCES: frozenset[RecordSource] = frozenset({"chat_user", "chat_assistant"})
 """Sources whose records are turns of a conversation."""
 _MAX_CACHED = 65_536
 """Texts for which the result of the anchor test is cached."""

@@ -14,7 +14,7 @@ from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
 from meve.memory._timestamps import ago
-from meve.memory.policy import Policy, PolicyClass, Source
+from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import UserId, check_choice, check_tags, check_text, user_key
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.pipeline import check_query
@@ -33,7 +33,7 @@ class SearchOptions(TypedDict, total=False):
     """Any of these; an untagged memory is returned only if it outranks every tagged one, since a tag may be wrong."""
     classes: Collection[PolicyClass] | None
     """Any of these policy classes."""
-    sources: Collection[Source] | None
+    sources: Collection[RecordSource] | None
     """Any of these sources."""
     session_id: str | None
     """Only memories of this conversation."""
@@ -179,7 +179,7 @@ def make_query(
     scope = Scope(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
-        sources=None if sources is None else frozenset(_choices(sources, "sources", Source)),
+        sources=None if sources is None else frozenset(_choices(sources, "sources", RecordSource)),
         tags=None if tags is None else check_tags(tags),
         session_id=None if session_id is None else check_text(session_id, "session_id"),
         since=None if within is None else ago(now, within, "within"),

@@ -20,7 +20,7 @@ from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
-from meve.memory.policy import PolicyClass, Relevance, Source
+from meve.memory.policy import PolicyClass, RecordSource, Relevance
 from meve.memory.records import MemoryRecord, StoredRecord
 from meve.memory.stores._record_store import Changes, RecordStore
 from meve.types import FloatArray
@@ -29,7 +29,7 @@ NEVER = np.iinfo(np.int64).max
 _MAX_COMPONENT = 1e15
 """No embedder makes larger components; their squares would overflow."""
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
-_SOURCES = {name: n for n, name in enumerate(get_args(Source))}
+_SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ class Scope:
 
     now: datetime
     classes: Collection[PolicyClass]
-    sources: Collection[Source] | None = None
+    sources: Collection[RecordSource] | None = None
     tags: Collection[str] | None = None
     """Any of these, in lower case."""
     session_id: str | None = None

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from meve.errors import ValidationError
 from meve.memory._classify.tags import Tagger
 from meve.memory._expiry import expiry_of
-from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, Source
+from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
     MemoryRecord,
     UserId,
@@ -28,7 +28,7 @@ _OTHER_METHODS = {"item": "memory.items.put", "message": "memory.messages.add"}
 class RecordOptions(TypedDict, total=False):
     """The options of `GovernedMemory.add`."""
 
-    source: Source
+    source: RecordSource
     """The origin of the text; `chat_user` by default, `doc` for a shared record."""
     policy_class: PolicyClass | None
     """The class that governs it; None lets the classifier choose. `canonical` by default for a shared record."""
@@ -49,7 +49,7 @@ class RecordOptions(TypedDict, total=False):
 class Classifier(Protocol):
     """Chooses the class of a record that is added without one."""
 
-    def classify(self, text: str, source: Source) -> PolicyClass:
+    def classify(self, text: str, source: RecordSource) -> PolicyClass:
         """Return the class."""
         ...
 
@@ -57,7 +57,7 @@ class Classifier(Protocol):
 class SourceClassifier:
     """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls."""
 
-    def classify(self, text: str, source: Source) -> PolicyClass:  # noqa: ARG002
+    def classify(self, text: str, source: RecordSource) -> PolicyClass:  # noqa: ARG002
         """Return the class."""
         return "factual" if source in ("doc", "summary") else "intent_bound"
 
@@ -81,7 +81,7 @@ def make_record(
     if unknown:
         raise TypeError(f"add() got an unexpected keyword argument {min(unknown)!r}")
     text = check_text(text, "text", policy.limits.text)
-    source: Source = check_choice(options.get("source", "chat_user"), "source", Source)
+    source: RecordSource = check_choice(options.get("source", "chat_user"), "source", RecordSource)
     if source in _OTHER_METHODS:
         raise ValidationError(f"source {source!r} can't be added here: call {_OTHER_METHODS[source]}")
     policy_class = options.get("policy_class")

@@ -13,8 +13,8 @@ from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     SHARED,
-    Kind,
     MemoryRecord,
+    RecordKind,
     StoredRecord,
     UserId,
     check_choice,
@@ -25,7 +25,7 @@ from meve.memory.records import (
 )
 from meve.memory.stores._record_store import RecordTransaction
 
-_FIXED: Mapping[Kind, frozenset[str]] = {
+_FIXED: Mapping[RecordKind, frozenset[str]] = {
     "item": frozenset({"text", "metadata"}),
     "message": frozenset({"text", "metadata", "tags"}),
 }
@@ -50,7 +50,7 @@ class UpdateOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Erased:
+class ErasureReport:
     """The result of an erasure."""
 
     erased: tuple[str, ...]
@@ -63,7 +63,7 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class RecordWriter:
     """Changes records. Each change and its entry in the audit log are one transaction."""
 
     runtime: MemoryRuntime
@@ -164,7 +164,7 @@ class Writer:
             changes |= {"superseded_by": None, "flagged": ""}  # of the text before
         return changes
 
-    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> Erased:
+    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
         """Erase a record and those derived from it, unless they are on hold; with `dry_run` only list them.
 
         A record that was merged or summarised is part of another record: then that one is erased.
@@ -179,11 +179,13 @@ class Writer:
             if not records:
                 raise unknown(record_id)
             erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-        return Erased(erased=erased, held=kept, scrubbed=runtime.store.scrub() if erased and not dry_run else True)
+        return ErasureReport(
+            erased=erased, held=kept, scrubbed=runtime.store.scrub() if erased and not dry_run else True
+        )
 
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
-    ) -> Erased:
+    ) -> ErasureReport:
         """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them.
 
         Raises:
@@ -199,7 +201,7 @@ class Writer:
             erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
             if session is None and not dry_run:
                 transaction.forget_user(user)
-        return Erased(erased=erased, held=kept, scrubbed=True if dry_run else runtime.store.scrub())
+        return ErasureReport(erased=erased, held=kept, scrubbed=True if dry_run else runtime.store.scrub())
 
     def erase(
         self,

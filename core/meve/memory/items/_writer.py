@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import Erased, Writer, held
+from meve.memory._write.writer import ErasureReport, RecordWriter, held
 from meve.memory.items.item import (
     Drop,
     Namespace,
@@ -26,7 +26,7 @@ from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice
 from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
-Change: TypeAlias = tuple[UserId, Put | Drop]
+ItemChange: TypeAlias = tuple[UserId, Put | Drop]
 """A user, and the change of one of their keys."""
 
 
@@ -35,9 +35,9 @@ class ItemWriter:
     """Changes items, each with an entry in the audit log."""
 
     runtime: MemoryRuntime
-    writer: Writer
+    writer: RecordWriter
 
-    def draft(self, changes: Sequence[Change]) -> "Drafts":
+    def draft(self, changes: Sequence[ItemChange]) -> "Drafts":
         """Return the checked records of changes; of several changes of one key the last counts.
 
         Raises:
@@ -90,7 +90,7 @@ class ItemWriter:
                 transaction.replace(user, replace(before, record=record))
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
-    def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> Erased:
+    def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> ErasureReport:
         """Erase the items under a prefix; those on hold stay, and are listed."""
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
@@ -99,7 +99,7 @@ class ItemWriter:
             live = {s.record.id for s in items if not s.record.expired(now)}
             erased, kept = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
         scrubbed = runtime.store.scrub() if erased and not dry_run else True
-        return Erased(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
+        return ErasureReport(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:
         policy = self.runtime.policy

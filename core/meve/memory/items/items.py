@@ -14,15 +14,15 @@ from meve.errors import ValidationError
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import Erased, Writer
-from meve.memory.items._writer import Change, Drafts, ItemWriter, extended, to_refresh
+from meve.memory._write.writer import ErasureReport, RecordWriter
+from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, UserId, user_key
 from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
 
-Where: TypeAlias = Callable[[Mapping[str, Any]], bool]
+ValuePredicate: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Returns whether a value is wanted. It must not change the value, which is the stored one."""
 
 _EVERY_CLASS = frozenset(get_args(PolicyClass))
@@ -88,7 +88,7 @@ class Items:
         """
         return bool(self.write([(user_id, Drop(namespace=namespace, key=key))], reason=reason))
 
-    def write(self, changes: Sequence[Change], *, reason: str = "on request") -> int:
+    def write(self, changes: Sequence[ItemChange], *, reason: str = "on request") -> int:
         """Put and delete many items at once, of any users: all or none. Return the number of deleted keys.
 
         Raises:
@@ -96,7 +96,7 @@ class Items:
         """
         return self.store(self.check(changes), reason=reason)
 
-    def check(self, changes: Sequence[Change]) -> Drafts:
+    def check(self, changes: Sequence[ItemChange]) -> Drafts:
         """Return the checked drafts of changes, for `store`; nothing is written yet.
 
         Raises:
@@ -136,7 +136,7 @@ class Items:
         *,
         user_id: UserId,
         query: str | None = None,
-        where: Where | None = None,
+        where: ValuePredicate | None = None,
         limit: int = 10,
         offset: int = 0,
         refresh: bool = False,
@@ -186,7 +186,7 @@ class Items:
 
     def delete_namespace(
         self, prefix: Namespace, *, user_id: UserId, dry_run: bool = False, reason: str = "on request"
-    ) -> Erased:
+    ) -> ErasureReport:
         """Erase a user's items under a prefix for good. Items on hold stay, and are listed.
 
         Args:
@@ -202,7 +202,7 @@ class Items:
 
     @property
     def _writer(self) -> ItemWriter:
-        return ItemWriter(self._runtime, Writer(self._runtime))
+        return ItemWriter(self._runtime, RecordWriter(self._runtime))
 
     def _ranked(
         self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, most: int

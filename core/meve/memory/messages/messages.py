@@ -15,7 +15,7 @@ from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.record_factory import NAME_LENGTH
-from meve.memory._write.writer import Erased, Writer, held
+from meve.memory._write.writer import ErasureReport, RecordWriter, held
 from meve.memory.items.item import canonical
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
@@ -224,7 +224,9 @@ class Messages:
         """
         self.pop(session_id, user_id=user_id, ids=ids, archive=True, reason=reason)
 
-    def delete(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> Erased:
+    def delete(
+        self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request"
+    ) -> ErasureReport:
         """Erase messages, and what was derived from them, for good.
 
         Raises:
@@ -242,7 +244,7 @@ class Messages:
         archive: bool = False,
         reason: str = "on request",
         **options: Unpack[PageOptions],
-    ) -> tuple[list[Message], Erased]:
+    ) -> tuple[list[Message], ErasureReport]:
         """Erase or archive a page of a session, and return it. Of several callers only one gets a message.
 
         Args:
@@ -277,7 +279,7 @@ class Messages:
         scrubbed = self._scrub(transaction)
         if query.newest_first:
             popped.reverse()
-        return [_message(each) for each in popped], Erased(erased=erased, held={}, scrubbed=scrubbed)
+        return [_message(each) for each in popped], ErasureReport(erased=erased, held={}, scrubbed=scrubbed)
 
     def _query(
         self,
@@ -370,7 +372,7 @@ class Messages:
         for stored in family:
             if stored.record.hold:
                 raise held(stored.record)
-        return Writer(self._runtime).erase(transaction, user, family, reason, self._runtime.clock.now())[0]
+        return RecordWriter(self._runtime).erase(transaction, user, family, reason, self._runtime.clock.now())[0]
 
     def _scrub(self, transaction: RecordTransaction) -> bool:
         """Scrub the store if the transaction erased records. Return whether no file holds them."""

@@ -19,7 +19,7 @@ from meve.memory._audit.chain import (
     to_audit_event,
 )
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, Counts, MemoryRecord, Opinion, StoredRecord
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, Opinion, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -303,11 +303,11 @@ class RecordStore:
                 return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
             return self.chain.verify(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
 
-    def counts(self) -> Counts:
+    def counts(self) -> MemoryStats:
         """Return how much there is."""
         with self.backend.reading() as snapshot:
             head = snapshot.head()
-            return Counts(
+            return MemoryStats(
                 records=snapshot.count(RecordQuery(user=None)),
                 archived=snapshot.count(RecordQuery(user=None, archived=True)),
                 users=sum(user != SHARED for user in snapshot.users()),

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
 from meve.memory._audit.chain import AuditRow as AuditRow
-from meve.memory.records import Kind, Opinion, StoredRecord
+from meve.memory.records import Opinion, RecordKind, StoredRecord
 
 Field: TypeAlias = Literal["row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at"]
 """A value of a record that can be read without the rest of the record."""
@@ -28,7 +28,7 @@ class RecordQuery:
     ids: Sequence[str] | None = None
     derived_from: Sequence[str] | None = None
     """Ids; a record must be derived from at least one of them."""
-    kind: Kind | None = None
+    kind: RecordKind | None = None
     session_id: str | None = None
     alive_at: datetime | None = None
     """Return only records that haven't expired at this moment."""

@@ -13,7 +13,7 @@ from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
-from meve.memory.policy import Source
+from meve.memory.policy import RecordSource
 
 NAME = "prompt size"
 MEMORY, FULL, WINDOW, PLAIN = "memory", "full history", "last 4 messages", "plain vectors, top 10, and last 4"
@@ -107,7 +107,7 @@ def _run_conversation(
 def _record_exchange(
     sandbox: MemorySandbox, plain: PlainStore, user: str, exchange: Exchange, history: list[tuple[str, str]]
 ) -> None:
-    messages: tuple[tuple[str, str, Source], ...] = (
+    messages: tuple[tuple[str, str, RecordSource], ...] = (
         ("user", exchange.message, "chat_user"),
         ("assistant", exchange.reply, "chat_assistant"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from meve.memory._timestamps import to_micros
-from meve.memory.records import Kind, StoredRecord, check_choice
+from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
 from meve.memory.stores.sqlite._rows import COLUMNS, FIELD_COLUMNS, from_rows, readable, unpack
 
@@ -93,7 +93,7 @@ def _where(query: RecordQuery) -> tuple[str, list[Any]]:
             (f"id {_IN}", _json(query.ids)),
             (_DERIVED, _json(query.derived_from)),
         ],
-        "" if query.kind is None else f"kind = '{check_choice(query.kind, 'kind', Kind)}'",
+        "" if query.kind is None else f"kind = '{check_choice(query.kind, 'kind', RecordKind)}'",
     )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.policy import PolicyClass, Source
-from meve.memory.records import Kind, MemoryRecord, Opinion, StoredRecord, kind_of, user_of
+from meve.memory.policy import PolicyClass, RecordSource
+from meve.memory.records import MemoryRecord, Opinion, RecordKind, StoredRecord, kind_of, user_of
 from meve.memory.stores.protocol import Field
 
 COLUMNS = (
@@ -21,7 +21,7 @@ COLUMNS = (
 )  # fmt: skip
 _COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
 """Those of version 3 of the schema."""
-_KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (Kind, Source, PolicyClass))
+_KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 
 def to_row(stored: StoredRecord) -> tuple[Any, ...]:
