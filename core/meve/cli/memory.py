@@ -62,7 +62,7 @@ def add(
         raise typer.BadParameter(f"--source must be one of {', '.join(SOURCES)}, got {source!r}")
     with open_memory(file, policy, key, make=True) as governed_memory:
         record = governed_memory.add(
-            text, user_id=parse_user(user), source=cast("Source", source),
+            text, user_id=parse_user(user), source=cast("RecordSource", source),
             policy_class=cast("PolicyClass | None", policy_class), id=id, tags=tag, session_id=session,
             ttl=parse_span(ttl), reason=reason,
         )  # fmt: skip
@@ -166,7 +166,7 @@ def forget(
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
         user_id = parse_user(user)
 
-        def erase(*, dry_run: bool) -> "Erased":
+        def erase(*, dry_run: bool) -> "ErasureReport":
             if id is None:
                 return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
             return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
