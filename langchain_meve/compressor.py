@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability
-from meve.integrations._options import merge_options
+from meve.integrations._option_names import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier

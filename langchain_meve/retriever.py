@@ -16,7 +16,7 @@ from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability, pars
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
-from meve.integrations._options import merge_options, translate_options
+from meve.integrations._option_names import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike

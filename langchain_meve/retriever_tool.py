@@ -10,7 +10,7 @@ from langchain_meve._documents import RetrievedDocuments
 from langchain_meve._options import OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
-from meve.integrations._options import translate_options
+from meve.integrations._option_names import translate_options
 from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 from meve.pipeline.context import Context
 

@@ -17,14 +17,12 @@ from llama_index_meve._default_tokenizer import global_token_counter, resolve_to
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
-from meve.integrations._options import merge_options
+from meve.integrations._option_names import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
 from meve.types import Candidate, Query
-
-Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 def _default_engine() -> Engine:
@@ -47,7 +45,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
     """A `meve.pipeline.engine.Engine`, shared by copies and not serialized; by default with the shipped models."""
     top_n: Annotated[int, Field(ge=0)] | None = None
     """The most nodes; None for as many as the budget allows."""
-    threshold: Probability | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     """The probability from which a node counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The most tokens of all nodes together, separators included; None for the engine's."""
@@ -143,9 +141,10 @@ class MeVePostprocessor(BaseNodePostprocessor):
         context = self.context(nodes, bundle)
         if context.passages or self.when_empty == "nothing":
             return context_to_nodes(context)
-        scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        passages = [p for p in nodes_to_passages(each.node for each in nodes) if p.id in scores]
-        return best_candidate(scores, passages, self.engine, self._options())
+        passages = nodes_to_passages(each.node for each in nodes)
+        return best_candidate(
+            context, lambda ids: [p for p in passages if p.id in ids], self.engine, self._options()
+        )
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -169,28 +168,23 @@ class MeVePostprocessor(BaseNodePostprocessor):
     def _rerank_events(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
         """Emit LlamaIndex's rerank events around the block, with the nodes that the block adds to the list."""
         selected: list[NodeWithScore] = []
-        is_listened_to = has_listeners()
+        is_listened_to, verifier = has_listeners(), self.engine.verifier.name
+        payload = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: verifier,
+            EventPayload.QUERY_STR: query,
+            EventPayload.TOP_K: self.top_n,
+        }
         if is_listened_to:
-            dispatcher.event(self._start_event(query, nodes))
+            top_n = self.top_n or len(nodes)
+            dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=verifier))
         try:
-            with self.callback_manager.event(CBEventType.RERANKING, payload=self._payload(query, nodes)) as event:
+            with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
                 yield selected
                 event.on_end(payload={EventPayload.NODES: selected})
         finally:
             if is_listened_to:
                 dispatcher.event(ReRankEndEvent(nodes=selected))
-
-    def _start_event(self, query: str, nodes: list[NodeWithScore]) -> ReRankStartEvent:
-        name = self.engine.verifier.name
-        return ReRankStartEvent(query=query, nodes=nodes, top_n=self.top_n or len(nodes), model_name=name)
-
-    def _payload(self, query: str, nodes: list[NodeWithScore]) -> dict[str, Any]:
-        return {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: self.engine.verifier.name,
-            EventPayload.QUERY_STR: query,
-            EventPayload.TOP_K: self.top_n,
-        }
 
 
 @dataclass(frozen=True, slots=True)

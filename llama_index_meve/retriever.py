@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -21,7 +21,7 @@ from llama_index_meve._vector_stores import make_store
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError
-from meve.integrations._options import merge_options, translate_options
+from meve.integrations._option_names import merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
@@ -203,16 +203,15 @@ class MeVeRetriever(BaseRetriever):
             return []
         if context.passages or self.when_empty == "nothing":
             return context_to_nodes(context)
-        scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
-        return best_candidate(scores, self._passages(list(scores)), self.retriever.engine, self.options)
+        return best_candidate(context, self._passages, self.retriever.engine, self.options)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await run_in_thread(self._retrieve, query_bundle)
 
-    def _passages(self, ids: Sequence[str]) -> list[Any]:
+    def _passages(self, ids: Collection[str]) -> list[Any]:
         if isinstance(self.retriever, StoreRetriever):
-            return list(self.retriever.store.fetch(ids, self.filters))
+            return list(self.retriever.store.fetch(list(ids), self.filters))
         return [self.retriever.get(i) for i in ids if i in self.retriever]
 
     def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:

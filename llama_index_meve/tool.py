@@ -1,7 +1,5 @@
 """A retrieval tool for agents."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
@@ -13,7 +11,7 @@ from llama_index_meve._instrumentation import dispatcher
 from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._options import translate_options
+from meve.integrations._option_names import translate_options
 from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 
 
@@ -34,12 +32,15 @@ def create_meve_tool(
     retriever.retriever.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
 
     def search(query: str) -> str:
+        nodes: list[NodeWithScore] = []
+        dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
         try:
-            with _retrieval_events(query) as nodes:
-                context = retriever.context(query, **options)
-                nodes.extend(context_to_nodes(context))
+            context = retriever.context(query, **options)
+            nodes = context_to_nodes(context)
         except QueryError as error:
             return f"The question can't be used: {error}"
+        finally:
+            dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))
         return context.text if context.sufficient and context.text else NO_RESULT_MESSAGE
 
     async def asearch(query: str) -> str:
@@ -47,13 +48,3 @@ def create_meve_tool(
 
     return FunctionTool.from_defaults(fn=search, async_fn=asearch, name=name, description=description)
 
-
-@contextmanager
-def _retrieval_events(query: str) -> Iterator[list[NodeWithScore]]:
-    """Emit LlamaIndex's retrieval events around the block, with the nodes that the block adds to the list."""
-    nodes: list[NodeWithScore] = []
-    dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
-    try:
-        yield nodes
-    finally:
-        dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))

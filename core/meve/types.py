@@ -17,6 +17,12 @@ Similarity: TypeAlias = Literal["cosine", "dot"]
 
 LexicalKind: TypeAlias = Literal["bm25", "rank_bm25"]
 
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of steps done and their total."""
+
+StageProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the stage, the number of its steps done and their total."""
+
 Origin: TypeAlias = str
 """The source of a candidate: `dense`, `lexical`, `fallback`, or the name of a source of your own."""
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from meve import Retriever
 from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
-from meve.components.verification_prior import FEATURES, FittedPrior, extract_features
+from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
@@ -49,7 +49,7 @@ class Watcher:
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Record the features and return 1 for all."""
-        features = extract_features(query, candidates)
+        features = extract_candidate_features(query, candidates)
         self.seen = {c.id: row for c, row in zip(candidates, features, strict=True)}
         return np.ones(len(candidates), dtype=np.float32)
 

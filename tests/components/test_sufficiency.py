@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meve.calibration.thresholds import choose_balanced_threshold
-from meve.components.sufficiency import FEATURES, SufficiencyEstimator, extract_features, fit_sufficiency
+from meve.components.sufficiency import FEATURES, SufficiencyEstimator, extract_context_features, fit_sufficiency
 from meve.errors import CalibrationError, ConfigurationError
 from meve.types import ContextPassage, Passage
 
@@ -30,7 +30,7 @@ def make_contexts(count, seed=0):
 
 
 def test_features_match_hand_calculation():
-    features = extract_features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
+    features = extract_context_features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
     assert features["best"] == pytest.approx(np.log(9))
     assert features["second"] == pytest.approx(np.log(0.25))
     assert features["verified"] == pytest.approx(np.log(2))
@@ -38,7 +38,7 @@ def test_features_match_hand_calculation():
     assert features["coverage"] == features["best_coverage"] == pytest.approx(1 / 3)
     assert features["asked"] == pytest.approx(np.log(4))
     assert tuple(features) == FEATURES
-    assert all(np.isfinite(list(extract_features("the", []).values())))
+    assert all(np.isfinite(list(extract_context_features("the", []).values())))
 
 
 def test_fit_separates_sufficient_contexts():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve import Retriever
-from meve.components.verification_prior import FEATURES, FittedPrior, extract_features
+from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.errors import ConfigurationError, ModelError
 from meve.pipeline.phases import cascade, verify
 from meve.pipeline.phases.cascade import BATCH
@@ -111,7 +111,7 @@ def test_fitted_prior_features_match_hand_computed_values():
         replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread.")),
     ]
     expected = [[1.0, 1.0, 1.0, 1.0], [0.6, 0.6, 0.25, 0.5], [0.0, 0.0, 0.0, 0.0]]
-    np.testing.assert_allclose(extract_features(query, candidates), expected, atol=1e-6)
+    np.testing.assert_allclose(extract_candidate_features(query, candidates), expected, atol=1e-6)
     chances = PRIOR.chances(query, candidates)
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(2 - np.sum(expected, axis=1))), atol=1e-6)
     assert PRIOR.chances(query, []).shape == (0,)

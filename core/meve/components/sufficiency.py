@@ -19,7 +19,7 @@ FEWEST = 40
 FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked")
 
 
-def extract_features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
+def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
     """Return the features of the estimate.
 
     Args:
@@ -81,7 +81,7 @@ class SufficiencyEstimator:
         """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
         if not passages:
             return 0.0
-        features = extract_features(query, passages)
+        features = extract_context_features(query, passages)
         return float(
             1 / (1 + np.exp(-(sum(self.weights[name] * features[name] for name in FEATURES) + self.intercept)))
         )
@@ -128,7 +128,9 @@ def fit_sufficiency(
         MissingExtraError: scikit-learn isn't installed.
     """
     pairs = [
-        (extract_features(q, passages), y) for (q, passages), y in zip(contexts, sufficient, strict=True) if passages
+        (extract_context_features(q, passages), y)
+        for (q, passages), y in zip(contexts, sufficient, strict=True)
+        if passages
     ]
     y = np.array([label for _, label in pairs], dtype=np.bool_)
     if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:

@@ -14,7 +14,7 @@ from meve.types import Candidate, FloatArray, Query
 FEATURES = ("cosine", "nearest", "lexical", "coverage")
 
 
-def extract_features(query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+def extract_candidate_features(query: Query, candidates: Sequence[Candidate]) -> FloatArray:
     """Return the features of the prior, shape (n, 4): `cosine` in [-1, 1], the others in [0, 1].
 
     `cosine`: of query and passage. `nearest`: the cosine divided by the highest among the candidates. `lexical`: the
@@ -64,7 +64,7 @@ class FittedPrior:
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         weights = np.array([self.weights[name] for name in FEATURES])
-        return sigmoid(extract_features(query, candidates) @ weights + self.intercept)
+        return sigmoid(extract_candidate_features(query, candidates) @ weights + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready."""

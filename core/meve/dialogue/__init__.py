@@ -3,8 +3,8 @@
 from meve.conversation import Turn
 from meve.dialogue._cache import DialogueCache
 from meve.dialogue._turn_passages import TurnPassage
-from meve.dialogue.context import SmallContext, SmallTrace
 from meve.dialogue.dialogue import Dialogue
+from meve.dialogue.result import SmallContext, SmallTrace
 from meve.dialogue.sessions import DialogueSessions
 from meve.dialogue.small_context import SmallContextOptions, build_small_context
 

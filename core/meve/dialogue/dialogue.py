@@ -1,9 +1,9 @@
 """A dialogue that stays outside the prompt: its turns, and the vectors and entities that its questions need."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,7 @@ from meve.dialogue._turn_passages import TurnPassage, split_turn
 from meve.errors import ConfigurationError, ModelError, ValidationError, wrap_errors
 from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
-from meve.types import Entity, FloatArray, Passage
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of new turns that are read, and the number of all new turns."""
+from meve.types import Entity, FloatArray, Passage, Progress
 
 _BATCH = 1_024
 """Turns that are read between two reports of progress."""

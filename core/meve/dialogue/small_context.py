@@ -14,18 +14,18 @@ from meve.components.lexical.analyzers import content_words
 from meve.conversation.importance import DEFAULT_REACH, TurnWindow
 from meve.dialogue._context_text import compose_text, count_room_for_facts, fit_recent
 from meve.dialogue._name_index import extract_names, join_names, speaker_words
-from meve.dialogue._scorers import HybridScorer, LatestScorer
-from meve.dialogue._sources import DialogueSource, EntityMatches
 from meve.dialogue._turn_passages import TurnPassage
-from meve.dialogue.context import SmallContext, assemble_context
-from meve.dialogue.dialogue import Dialogue, DialogueSnapshot, Progress, check_dialogue
+from meve.dialogue._turn_scorers import HybridScorer, LatestScorer
+from meve.dialogue._turn_sources import DialogueSource, EntityMatches
+from meve.dialogue.dialogue import Dialogue, DialogueSnapshot, check_dialogue
+from meve.dialogue.result import SmallContext, assemble_context
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.prioritize import Relation
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.ports import Scorer, TokenCounter
-from meve.types import Passage, Query
+from meve.types import Passage, Progress, Query
 
 DEFAULT_THRESHOLD = 0.30
 """Minimum cosine of a turn with the question. Source: the paper's τ, for all-MiniLM-L6-v2."""

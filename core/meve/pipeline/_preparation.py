@@ -2,9 +2,9 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +12,10 @@ from meve._vectors import validate_vectors
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import ModelError, PassageError, ValidationError, wrap_errors
 from meve.ports import Embedder, TokenCounter
-from meve.types import FloatArray, Passage
+from meve.types import FloatArray, Passage, Progress
 
 BATCH = 64
 """Texts that are embedded between two progress reports."""
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""A function that is called with the number of finished passages, and of all."""
 
 
 def check_passages(passages: Sequence[Passage]) -> None:

@@ -27,7 +27,7 @@ from meve.pipeline.phases import (
     score_candidates,
     verify,
 )
-from meve.pipeline.phases.condense import Split
+from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.phases.prioritize import Relate
 from meve.pipeline.trace import Observer
@@ -62,7 +62,7 @@ class Pipeline:
     """Relates two similar passages in phase 4; None to treat similar passages as the same."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
-    split: Split | None = None
+    split: SplitSentences | None = None
     """Splits a text into sentences; needed for `packing="sentences"`."""
     verifier_name: str = ""
     calibration: Mapping[str, Any] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from meve.types import FloatArray, Passage, RowArray
 TIE_MARGIN = 16
 """Hits beyond the limit that are fetched at first, to break ties at the limit by id."""
 
-Search = Callable[[int], tuple[RowArray, FloatArray]]
+RowSearch = Callable[[int], tuple[RowArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +238,7 @@ class Corpus:
         """Return every passage, in the order in which they were added."""
         return (self.entries[row].passage for row in sorted(self.entries))
 
-    def top_rows(self, search: Search, k: int) -> list[tuple[int, float]]:
+    def top_rows(self, search: RowSearch, k: int) -> list[tuple[int, float]]:
         """Return the k best rows with their scores; ties are broken by passage id, also at the limit."""
         limit = k + TIE_MARGIN
         while True:

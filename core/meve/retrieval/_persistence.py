@@ -28,7 +28,7 @@ from meve.pipeline.config import RetrieverConfig, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
 from meve.retrieval._corpus import Corpus, StoredPassage
-from meve.retrieval._snapshot import Writer, read_snapshot, write_snapshot
+from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
 from meve.types import Passage
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
@@ -75,7 +75,7 @@ def save_corpus(
         "lexical": {"kind": kind},
         "config": engine.config.to_dict(),
     }
-    writers: dict[str, Writer] = {
+    writers: dict[str, SnapshotWriter] = {
         PASSAGES: lambda file: _write_passages(file, corpus.entries),
         f"dense.{corpus.dense.kind}": corpus.dense.save,
         f"lexical.{kind}": corpus.primary_lexical.save,

@@ -35,12 +35,12 @@ MANIFEST = "meve.json"
 
 GENERATION = re.compile(r"g-[0-9a-f]{16}")
 
-Writer = Callable[[Path], None]
+SnapshotWriter = Callable[[Path], None]
 T = TypeVar("T")
 
 
 def write_snapshot(
-    folder: Path, writers: Mapping[str, Writer], about: Mapping[str, Any], *, replacing: str | None = None
+    folder: Path, writers: Mapping[str, SnapshotWriter], about: Mapping[str, Any], *, replacing: str | None = None
 ) -> str:
     """Replace the contents of a folder by a new generation.
 
@@ -184,7 +184,9 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _write_generation(generation: Path, writers: Mapping[str, Writer], about: Mapping[str, Any]) -> dict[str, Any]:
+def _write_generation(
+    generation: Path, writers: Mapping[str, SnapshotWriter], about: Mapping[str, Any]
+) -> dict[str, Any]:
     files = {}
     for name, write in writers.items():
         path = generation / name

@@ -13,7 +13,7 @@ from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
-from meve.pipeline._preparation import Progress, check_passages, count_tokens, embed_texts, make_passages
+from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -23,7 +23,7 @@ from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter,
 from meve.retrieval._corpus import Corpus
 from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
 from meve.retrieval._sources import DenseSource, LexicalSource
-from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Query
+from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
 RESERVED_PREFIX = "meve."
 """The prefix of MeVe's own names in the extra data."""

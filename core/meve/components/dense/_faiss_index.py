@@ -20,8 +20,8 @@ from meve.types import FloatArray, RowArray
 faiss: Any = _faiss
 """FAISS as untyped: its own type stubs lack the selectors and most indexes."""
 
-Positions = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+PositionArray = npt.NDArray[np.int64]
+MaskArray = npt.NDArray[np.bool_]
 
 EXACT_ROWS = 1_000
 """Up to this many vectors are compared one by one in any index: as fast, and exact."""
@@ -185,7 +185,7 @@ class FaissIndex(ABC):
         """Return a FAISS index of exactly these vectors (n, d), at positions 0 to n - 1."""
 
     @abstractmethod
-    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:
+    def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:
         """Return at least k allowed positions that include the best; fewer where the index can't guarantee them.
 
         Args:
@@ -195,7 +195,7 @@ class FaissIndex(ABC):
             share: the share of allowed positions, in (0, 1].
         """
 
-    def _get_vectors(self, positions: Positions) -> FloatArray:
+    def _get_vectors(self, positions: PositionArray) -> FloatArray:
         """Return a copy of the vectors at these positions, shape (n, d)."""
         state = self._state
         vectors_view = state.vectors_view
@@ -222,7 +222,7 @@ class FaissIndex(ABC):
         rows = self._rows.without_holes()
         return _IndexState(rows, self._build(self._get_vectors(np.flatnonzero(self._rows.alive))), rows.size)
 
-    def _score_rows(self, query: FloatArray, positions: Positions) -> FloatArray:
+    def _score_rows(self, query: FloatArray, positions: PositionArray) -> FloatArray:
         """Return inner products, shape (n,). Computed row by row, since BLAS blocks round equal rows differently."""
         scores = np.empty(len(positions), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK):
@@ -250,7 +250,7 @@ def _checked(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     return np.ascontiguousarray(validate_vectors(vectors, shape, "the caller"))
 
 
-def build_selector(mask: Mask | None) -> Any:  # noqa: ANN401 - FAISS has no types
+def build_selector(mask: MaskArray | None) -> Any:  # noqa: ANN401 - FAISS has no types
     """Return a FAISS ID selector for the positions where the mask is true; None selects all."""
     return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, build_selector, faiss
+from meve.components.dense._faiss_index import FaissIndex, MaskArray, PositionArray, build_selector, faiss
 from meve.types import FloatArray
 
 _CLOSE = 1e-5
@@ -29,10 +29,10 @@ class FlatIndex(FaissIndex):
         index.add(vectors)
         return index
 
-    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:  # noqa: ARG002
+    def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:  # noqa: ARG002
         parameters = faiss.SearchParameters(sel=build_selector(mask))
         scores, neighbours = self._index.search(query[None], k + 1, params=parameters)
-        positions: Positions = neighbours[0]
+        positions: PositionArray = neighbours[0]
         # Of ties at the cut-off FAISS keeps the first it met, so the caller compares all vectors then.
         largest = float(np.linalg.norm(query) * np.linalg.norm(self._get_vectors(positions), axis=1).max())
         tied = float(scores[0, k - 1] - scores[0, k]) <= _CLOSE * largest

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, build_selector, faiss
+from meve.components.dense._faiss_index import FaissIndex, MaskArray, PositionArray, build_selector, faiss
 from meve.errors import ConfigurationError
 from meve.types import FloatArray
 
@@ -45,11 +45,11 @@ class HnswIndex(FaissIndex):
         index.add(vectors)
         return index
 
-    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:
+    def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:
         width = max(self._ef_search, k)
         parameters = faiss.SearchParametersHNSW(efSearch=int(width / share), sel=build_selector(mask))
         _, neighbours = self._index.search(query[None], k, params=parameters)
-        positions: Positions = neighbours[0]
+        positions: PositionArray = neighbours[0]
         return positions[positions >= 0]
 
     def _flat_index(self) -> Any:  # noqa: ANN401 - FAISS has no types

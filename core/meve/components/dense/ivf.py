@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.dense._faiss_index import FaissIndex, Mask, Positions, build_selector, faiss
+from meve.components.dense._faiss_index import FaissIndex, MaskArray, PositionArray, build_selector, faiss
 from meve.errors import ConfigurationError
 from meve.types import FloatArray
 
@@ -76,17 +76,17 @@ class IvfIndex(FaissIndex):
         # trained with lists = min(4 sqrt(n), n / 39), so n was at least (lists / 4)² then
         return self._lists is None and count >= TRAIN_AGAIN * max(TRAIN_FROM, ((self._index.nlist + 1) / 4) ** 2)
 
-    def _candidates(self, query: FloatArray, k: int, mask: Mask | None, share: float) -> Positions:
+    def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:
         if not self.trained:
             return np.empty(0, dtype=np.int64)
         lists: int = self._index.nlist
         probes = min(lists, math.ceil((self._probes or max(8, lists // 16)) / share))
         parameters = faiss.SearchParametersIVF(nprobe=probes, sel=build_selector(mask))
         _, neighbours = self._index.search(query[None], k, params=parameters)
-        positions: Positions = neighbours[0]
+        positions: PositionArray = neighbours[0]
         return positions[positions >= 0]
 
-    def _get_vectors(self, positions: Positions) -> FloatArray:
+    def _get_vectors(self, positions: PositionArray) -> FloatArray:
         if self.trained:
             vectors: FloatArray = self._index.reconstruct_batch(positions)
             return vectors

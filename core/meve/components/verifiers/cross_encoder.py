@@ -15,7 +15,7 @@ from meve.ports import Calibration
 from meve.types import FloatArray
 
 Backend = Literal["torch", "onnx"]
-Pairs: TypeAlias = Sequence[tuple[str, str]]
+TextPairs: TypeAlias = Sequence[tuple[str, str]]
 
 BATCH: dict[Backend, int] = {"torch": 16, "onnx": 4}
 """Default batch sizes, in pairs."""
@@ -40,7 +40,7 @@ class Runtime(Protocol):
         """The model's tokenizer, for counting and splitting."""
         ...
 
-    def logits(self, batches: Sequence[Pairs]) -> list[FloatArray]:
+    def logits(self, batches: Sequence[TextPairs]) -> list[FloatArray]:
         """Return the model's logits for each batch of n (query, passage), shape (n,); every pair fits the window."""
         ...
 

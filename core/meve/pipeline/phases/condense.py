@@ -10,7 +10,7 @@ from meve.types import Candidate, Passage, Query
 GAP = "…"
 """The mark of omitted sentences, within a passage and at its ends."""
 
-Split = Callable[[str], Sequence[str]]
+SplitSentences = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
 
 
@@ -18,7 +18,7 @@ def condense(
     queries: Sequence[tuple[Query, str]],
     candidates: Sequence[Candidate],
     scorer: Scorer,
-    split: Split,
+    split: SplitSentences,
     threshold: float,
 ) -> list[Candidate]:
     """Reduce each candidate to the sentences that reach the threshold, or to its best one.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from meve._formulas import normalize
 from meve.dialogue._name_index import join_names
-from meve.dialogue._scorers import EVIDENCE_TURNS, NAME_WEIGHT
+from meve.dialogue._turn_scorers import EVIDENCE_TURNS, NAME_WEIGHT
 from meve.dialogue.dialogue import DialogueSnapshot
 from meve.errors import ConfigurationError
 from meve.types import Candidate, FloatArray, Query

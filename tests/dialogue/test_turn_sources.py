@@ -3,7 +3,7 @@
 import numpy as np
 
 from meve.dialogue import Dialogue
-from meve.dialogue._sources import DialogueSource, EntityMatches
+from meve.dialogue._turn_sources import DialogueSource, EntityMatches
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Query
 
