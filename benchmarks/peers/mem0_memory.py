@@ -11,13 +11,13 @@ import tempfile
 import time
 
 from langchain_meve import MeVeEmbeddings
-from meve.evaluation.experiments.memory.recall import K, Search, Turns
+from meve.evaluation.experiments.memory.recall import K, MemorySearch, Turns
 
 DIMENSION = 256
 """The dimension of MeVe's built-in embedder."""
 
 
-def mem0(turns: Turns) -> Search:
+def mem0(turns: Turns) -> MemorySearch:
     """Store the turns without inference; return the search for the best `K` of a user."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

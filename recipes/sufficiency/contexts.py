@@ -1,6 +1,6 @@
 """Makes contexts labelled by whether they carry the answer: questions with their gold passages, and without."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +8,10 @@ from meve import Context, Retriever, RetrieverConfig
 from meve.components.embedders import resolve_embedder
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation.types import EvaluationSet, Question
-from meve.types import ContextPassage
+from meve.types import ContextPassage, Progress
 
 LabelledContext = tuple[str, Context, bool]
 """A question, its retrieved context, and whether the context carries the answer."""
-Progress = Callable[[int, int], None]
 
 
 class NoEstimator:

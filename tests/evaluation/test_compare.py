@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from meve.errors import EvaluationError
-from meve.evaluation import Evidence, Outcome, Question, SystemOutput
+from meve.evaluation import Evidence, Question, QuestionOutcome, SystemOutput
 from meve.evaluation._comparison import changed_settings, find_changes
 from meve.evaluation.measures import MEASURES
 from meve.evaluation.results import Cell, Failure, Results, compute_cells, compute_differences, set_measure_interval
@@ -151,7 +151,7 @@ def test_differences_use_shared_questions():
             changes = (Evidence(id="a", text="a"),) if value else ()
             output = SystemOutput(passages=changes, ranked=(), text="", tokens=0, sufficient=bool(value))
             question = Question(id=f"q{n}", text="?", gold={"a": 1}, answerable=n % 4 > 0)
-            yield question, Outcome(question_id=f"q{n}", output=output, ms=1.0)
+            yield question, QuestionOutcome(question_id=f"q{n}", output=output, ms=1.0)
 
     answers = {"full": list(judged(OLD)), "peer": list(judged([1] * 20))}
     cells = [cell for system, each in answers.items() for cell in compute_cells("s", system, each, seed=0)]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from meve.evaluation import Evidence, GoldSentence, Outcome, Question, SystemOutput
+from meve.evaluation import Evidence, GoldSentence, Question, QuestionOutcome, SystemOutput
 from meve.evaluation.measures import MEASURES, Measure, SetMeasure
 from meve.evaluation.measures.answers import contains_answer, normalize_answer
 from meve.evaluation.results import set_measure_difference, set_measure_interval
@@ -33,7 +33,7 @@ def make_output(*passages, ranked=None, sufficient=None, probabilities=None, tok
 
 
 def make_outcome(output, ms=1.0, error="", question=QUESTION):
-    return Outcome(question_id=question.id, output=output, ms=ms, error=error)
+    return QuestionOutcome(question_id=question.id, output=output, ms=ms, error=error)
 
 
 def value(name, output, question=QUESTION):

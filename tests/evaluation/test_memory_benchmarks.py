@@ -7,9 +7,10 @@ from types import ModuleType
 import pytest
 
 from meve.errors import ConfigurationError, DatasetError, EvaluationError
-from meve.evaluation.experiments.memory import recall, speed
+from meve.evaluation.experiments.memory import memory_speed as speed
+from meve.evaluation.experiments.memory import recall
 from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
-from meve.evaluation.report.memory import write
+from meve.evaluation.report.memory_report import write
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -42,7 +43,9 @@ def test_invalid_recall_options_are_rejected(data, tmp_path):
 def test_speed_measures_both_files(data, tmp_path):
     questions = [{"question": f"Did we see {n} zebras?"} for n in range(20)]
     (data / "locomo" / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in questions))
-    counts = speed.Counts(per_large_user=20, per_small_user=5, large_users=2, small_users=2, calls=3, openings=1)
+    counts = speed.MemorySpeedSizes(
+        per_large_user=20, per_small_user=5, large_users=2, small_users=2, calls=3, openings=1
+    )
     results = speed.run_memory_speed(speed.MemorySpeedOptions(data=data, large=True, counts=counts))
     for file in (speed.SMALL_FILE, speed.LARGE_FILE):
         assert results.value(speed.NAME, file, "recall, ms, p50").n == 3

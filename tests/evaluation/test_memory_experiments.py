@@ -15,13 +15,13 @@ from meve.evaluation.experiments.memory import (
     isolation,
     prompt_size,
     sensitivity,
-    tags,
+    wrong_tags,
 )
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults, Tally
-from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryOptions, run_memory
+from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
 from meve.evaluation.experiments.memory.synthetic_facts import MAX_FACTS, make_facts
-from meve.evaluation.report.memory import format_report, tabulate_figures
+from meve.evaluation.report.memory_report import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
 from meve.memory import GovernedMemory, Policy
 
@@ -136,12 +136,12 @@ def test_policy_without_reflection_changes_no_ranks(environment):
 
 
 def test_wrong_tag_hides_less_from_memory_than_from_a_filter(environment):
-    values = run_experiment(tags.run_tags, environment)
-    right, _, wrong, unknown, _ = tags.CASES
-    assert values[tags.FILTER, right] > 0.9
-    assert values[tags.FILTER, wrong] == values[tags.FILTER, unknown] == 0
-    assert values[tags.MEMORY, wrong] > 0.5
-    assert values[tags.MEMORY, unknown] > 0.9
+    values = run_experiment(wrong_tags.run_tags, environment)
+    right, _, wrong, unknown, _ = wrong_tags.CASES
+    assert values[wrong_tags.FILTER, right] > 0.9
+    assert values[wrong_tags.FILTER, wrong] == values[wrong_tags.FILTER, unknown] == 0
+    assert values[wrong_tags.MEMORY, wrong] > 0.5
+    assert values[wrong_tags.MEMORY, unknown] > 0.9
 
 
 def test_maintenance_resolves_contradictions(environment):
@@ -191,7 +191,7 @@ def test_sensitivity_changes_one_value_a_setting(environment, monkeypatch):
 
 
 def test_same_seed_gives_same_figures(tmp_path):
-    options = MemoryOptions(only=("tags", "expiry"), sizes=replace(SMALL, users=1), seed=3)
+    options = MemoryBenchOptions(only=("tags", "expiry"), sizes=replace(SMALL, users=1), seed=3)
     one, two = run_memory(options), run_memory(options)
     assert one == two
     one.save(tmp_path / "results.json")
@@ -213,7 +213,7 @@ def test_invalid_results_and_experiments_are_rejected(tmp_path):
         MemoryResults.load(tmp_path / "other.json")
     for only in ((), ("recall",)):
         with pytest.raises(EvaluationError, match=", ".join(EXPERIMENTS)):
-            run_memory(MemoryOptions(only=only))
+            run_memory(MemoryBenchOptions(only=only))
 
 
 def test_table_puts_the_longer_list_down():

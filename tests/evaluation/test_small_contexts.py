@@ -26,7 +26,7 @@ from meve.evaluation.experiments.small_context.strategies import (
     SUMMARY,
     TRUNCATION,
 )
-from meve.evaluation.report import small_context as report
+from meve.evaluation.report import small_context_report as report
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 

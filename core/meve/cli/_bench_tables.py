@@ -8,7 +8,7 @@ from meve.cli._render import format_count, print_line, print_message, print_tabl
 from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from meve.evaluation._comparison import Change
+    from meve.evaluation._comparison import MeasureChange
     from meve.evaluation.experiments.memory.memory_results import MemoryResults
     from meve.evaluation.results import Failure, Results
 
@@ -21,7 +21,7 @@ MAX_SHOWN = 10
 
 def print_memory_results(results: "MemoryResults") -> None:
     """Print a table for each experiment."""
-    from meve.evaluation.report.memory import tabulate_figures
+    from meve.evaluation.report.memory_report import tabulate_figures
 
     for name in results.experiments:
         head, rows = tabulate_figures(results.of(name))
@@ -100,7 +100,7 @@ def print_changes(old: "Results", new: "Results") -> None:
         raise EvaluationError(f"{len(drops)} of {len(changes)} measures changed for the worse: see the table")
 
 
-def _change_row(change: "Change") -> tuple[str, ...]:
+def _change_row(change: "MeasureChange") -> tuple[str, ...]:
     from meve.evaluation._comparison import ALL_MEASURES
     from meve.evaluation.report.markdown import format_value
 

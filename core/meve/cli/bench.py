@@ -16,10 +16,10 @@ from meve.cli._render import print_line, progress_bar
 from meve.cli._requirements import require_for_bench
 
 if TYPE_CHECKING:
-    from meve.evaluation._set_runner import Progress
     from meve.evaluation.experiments._experiment import RetrievalOptions
     from meve.evaluation.experiments.memory.memory_results import MemoryResults
     from meve.evaluation.results import Results
+    from meve.types import StageProgress
 
 _T = TypeVar("_T")
 _Options = TypeVar("_Options", bound="RetrievalOptions")
@@ -55,8 +55,8 @@ Cache = Annotated[Path, typer.Option("--cache", help="The folder that caches emb
 Questions = Annotated[int, typer.Option("--questions", min=1, help="Questions a set, drawn with the seed.")]
 Full = Annotated[bool, typer.Option("--full", help="Ask every question of every set.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the intervals.")]
-Embedder = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
-Verifier = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
+EmbedderName = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
+VerifierName = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
 Compare = Annotated[
     Path | None, typer.Option("--compare", help="Compare with these earlier results.", metavar="OLD.json")
 ]
@@ -112,8 +112,8 @@ def quality(
     ] = None,
     full: Full = False,
     seed: Seed = 42,
-    embedder: Embedder = None,
-    verifier: Verifier = None,
+    embedder: EmbedderName = None,
+    verifier: VerifierName = None,
     tokens: Annotated[
         str | None, typer.Option("--tokens", help="The tokenizer that counts the budget.", metavar="NAME")
     ] = None,
@@ -154,8 +154,8 @@ def paper(
     ] = 150,
     full: Full = False,
     seed: Seed = 42,
-    embedder: Embedder = None,
-    verifier: Verifier = None,
+    embedder: EmbedderName = None,
+    verifier: VerifierName = None,
     compare: Compare = None,
 ) -> None:
     """Repeat the MeVe paper's tables and figures. Shows them beside the published ones."""
@@ -188,8 +188,8 @@ def speed(
 ) -> None:
     """Measure the five phases without models. Varies the corpus size, and measures memory too."""
     require_for_bench("speed")
-    from meve.evaluation.experiments.speed import SpeedOptions, run_speed
-    from meve.evaluation.report.speed import format_report, write
+    from meve.evaluation.experiments.retrieval_speed import SpeedOptions, run_speed
+    from meve.evaluation.report.speed_report import format_report, write
 
     folder = to or HOME / "speed"
     with progress_bar() as advance:
@@ -205,15 +205,15 @@ def memory(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few cases and wide intervals, for a quick check.")] = False,
     seed: Seed = 42,
-    embedder: Embedder = None,
+    embedder: EmbedderName = None,
 ) -> None:
     """Measure what memory promises. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
-    from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryOptions, run_memory
+    from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
 
     names = tuple(EXPERIMENTS) if only is None else _names(only)
-    options = MemoryOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
+    options = MemoryBenchOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
     _run_memory(run_memory, options, to)
 
 
@@ -260,7 +260,7 @@ def memory_speed(
 ) -> None:
     """Measure recalls and adds with 10,000 memories of a user. With --large, also 1,000,000 memories in a file."""
     require_for_bench("memory-speed")
-    from meve.evaluation.experiments.memory.speed import MemorySpeedOptions, run_memory_speed
+    from meve.evaluation.experiments.memory.memory_speed import MemorySpeedOptions, run_memory_speed
 
     options = MemorySpeedOptions(data=_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
     _run_memory(run_memory_speed, options, to)
@@ -290,7 +290,7 @@ def small_context(
     ] = 0,
     chat: Annotated[float, typer.Option("--chat", min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
     seed: Seed = 42,
-    embedder: Embedder = None,
+    embedder: EmbedderName = None,
     entities: Annotated[
         str | None,
         typer.Option(
@@ -342,17 +342,17 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"sizes must be comma-separated whole numbers, got {text!r}") from cause
 
 
-def _run_memory(run: Callable[[_T, "Progress"], "MemoryResults"], options: _T, to: Path | None) -> None:
-    from meve.evaluation.report import memory, small_context
+def _run_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: _T, to: Path | None) -> None:
+    from meve.evaluation.report import memory_report, small_context_report
 
     with progress_bar() as advance:
         results = run(options, advance)
     print_memory_results(results)
-    report = small_context if results.experiment == "small-context" else memory
+    report = small_context_report if results.experiment == "small-context" else memory_report
     print_line(f"report: {report.write(results, to or HOME / results.experiment, _command())}")
 
 
-def _run(run: Callable[[_Options, "Progress"], "Results"], options: _Options, compare: Path | None) -> None:
+def _run(run: Callable[[_Options, "StageProgress"], "Results"], options: _Options, compare: Path | None) -> None:
     from meve.evaluation.report import write
     from meve.evaluation.results import Results
 

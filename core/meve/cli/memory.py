@@ -29,8 +29,9 @@ from meve.cli._memory_tables import format_expiry, print_erased, print_events, p
 from meve.cli._render import format_count, print_line, print_text, write_json
 
 if TYPE_CHECKING:
+    from meve.memory import ErasureReport
     from meve.memory._audit.chain import Action
-    from meve.memory.policy import PolicyClass
+    from meve.memory.policy import PolicyClass, RecordSource
 
 memory = typer.Typer(
     name="memory",

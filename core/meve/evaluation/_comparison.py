@@ -17,7 +17,7 @@ ChangeKind = Literal["better", "worse", "moved", "gone", "failing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MeasureChange:
     """A change of one measure of one system on one set."""
 
     set: str
@@ -37,7 +37,7 @@ class Change:
         return self.kind in ("worse", "gone", "failing")
 
 
-def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -> list[Change]:
+def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -> list[MeasureChange]:
     """Return every change that is larger than its interval, drops first.
 
     Over the same questions, the interval of the paired difference must exclude zero. Over different questions, the two
@@ -56,7 +56,7 @@ def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = F
     new_cells = {(c.set, c.system, c.measure): c for c in new.cells}
     measured = {(c.set, c.system) for c in new.cells}
     changes = [
-        Change(set=name, system=system, measure=ALL_MEASURES, old=0.0, new=None, kind="gone")
+        MeasureChange(set=name, system=system, measure=ALL_MEASURES, old=0.0, new=None, kind="gone")
         for name, system in dict.fromkeys((c.set, c.system) for c in old.cells)
         if (name, system) not in measured
     ]
@@ -70,7 +70,7 @@ def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = F
             changes.append(change)
     known = {(f.set, f.system, f.question) for f in old.failures}
     changes += [
-        Change(
+        MeasureChange(
             set=f.set, system=f.system, measure=f"raised for question {f.question}", old=0.0, new=1.0, kind="failing"
         )
         for f in new.failures
@@ -107,8 +107,8 @@ def changed_settings(old: Results, new: Results) -> list[str]:
     return sorted(name for name in known if old.settings[name] != new.settings[name])
 
 
-def _cell_change(old: Cell, new: Cell | None, seed: int) -> Change | None:
-    change = partial(Change, set=old.set, system=old.system, measure=old.measure, old=old.interval.value)
+def _cell_change(old: Cell, new: Cell | None, seed: int) -> MeasureChange | None:
+    change = partial(MeasureChange, set=old.set, system=old.system, measure=old.measure, old=old.interval.value)
     if new is None:
         return change(new=None, kind="gone")
     paired = _paired_difference(old, new, seed)

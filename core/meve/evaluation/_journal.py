@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from meve.errors import EvaluationError
-from meve.evaluation.types import Outcome, parse_dataclass
+from meve.evaluation.types import QuestionOutcome, parse_dataclass
 
 _SCOPE_SETTINGS = ("peers", "questions", "peer_questions")
 """Settings that decide the number of questions, not the results: a resumed run may change them."""
@@ -28,7 +28,7 @@ class Journal:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._outcomes: dict[tuple[str, str, str], Outcome] = {}
+        self._outcomes: dict[tuple[str, str, str], QuestionOutcome] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = self._acquire_lock()
@@ -46,11 +46,11 @@ class Journal:
         self._file.close()
         self._lock.close()
 
-    def get(self, set_name: str, system: str, question_id: str) -> Outcome | None:
+    def get(self, set_name: str, system: str, question_id: str) -> QuestionOutcome | None:
         """Return a recorded outcome; None if there is none."""
         return self._outcomes.get((set_name, system, question_id))
 
-    def put(self, set_name: str, system: str, outcome: Outcome) -> None:
+    def put(self, set_name: str, system: str, outcome: QuestionOutcome) -> None:
         """Record one outcome."""
         line = json.dumps({"set": set_name, "system": system, **asdict(outcome)})
         self._file.write(line + "\n")
@@ -107,7 +107,7 @@ class Journal:
                 if not line:
                     continue
                 row = json.loads(line)
-                self._outcomes[(row["set"], row["system"], row["question_id"])] = parse_dataclass(Outcome, row)
+                self._outcomes[(row["set"], row["system"], row["question_id"])] = parse_dataclass(QuestionOutcome, row)
             except (ValueError, KeyError, TypeError) as cause:
                 raise EvaluationError(
                     f"{file}, line {number}, is damaged ({cause}): remove the line, or remove the folder to start again"

@@ -7,17 +7,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TypeAlias
 
 from meve.errors import EvaluationError
 from meve.evaluation._journal import Journal
 from meve.evaluation._model_caches import SharedVerifier
 from meve.evaluation.systems import IndexedPassages, SystemFactory
-from meve.evaluation.types import EMPTY_OUTPUT, EvaluationSet, Outcome, Question, SharedComponents, System, SystemOutput
+from meve.evaluation.types import (
+    EMPTY_OUTPUT,
+    EvaluationSet,
+    Question,
+    QuestionOutcome,
+    SharedComponents,
+    System,
+    SystemOutput,
+)
 from meve.ports import Verifier
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a stage, how many of its steps are done, and how many there are."""
+from meve.types import StageProgress
 
 
 def sample_questions(questions: Sequence[Question], count: int | None, seed: int) -> list[Question]:
@@ -45,7 +50,7 @@ def run_set(
     systems: Mapping[str, tuple[SystemFactory, Sequence[Question]]],
     components: SharedComponents,
     journal: Journal,
-    progress: Progress = lambda *_: None,
+    progress: StageProgress = lambda *_: None,
 ) -> None:
     """Ask each system its questions and record the outcomes; recorded ones are skipped, unless the system raised.
 
@@ -78,7 +83,7 @@ def run_set(
         progress(dataset.name, len(questions_by_id), len(questions_by_id))
 
 
-def ask_system(system: System, question: Question, verifier: Verifier | None = None) -> Outcome:
+def ask_system(system: System, question: Question, verifier: Verifier | None = None) -> QuestionOutcome:
     """Return the timed outcome of one question; an exception is recorded in it.
 
     Time that a `SharedVerifier` saved by cached scores is added.
@@ -91,7 +96,7 @@ def ask_system(system: System, question: Question, verifier: Verifier | None = N
     except (Exception, SystemExit) as raised:  # a peer is foreign code: the run must go on, and report the error
         output, error = EMPTY_OUTPUT, f"{type(raised).__name__}: {raised}"
     ms = round((time.perf_counter() - start + spared_seconds()) * 1000, 3)
-    return Outcome(question_id=question.id, output=output, ms=ms, error=error)
+    return QuestionOutcome(question_id=question.id, output=output, ms=ms, error=error)
 
 
 def build_system(factory: SystemFactory, passages: IndexedPassages) -> System:
@@ -125,7 +130,7 @@ class _SetRunner:
         self._systems: dict[str, System] = {}
         self._warm: set[str] = set()
 
-    def ask(self, name: str, factory: SystemFactory, question: Question) -> Outcome:
+    def ask(self, name: str, factory: SystemFactory, question: Question) -> QuestionOutcome:
         """Return the outcome of one question; neither building a system nor its warm-up question is timed."""
         if self._indexed is None or self._pool != question.pool:
             self._pool, self._systems = question.pool, {}

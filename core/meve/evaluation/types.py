@@ -111,7 +111,7 @@ EMPTY_OUTPUT = SystemOutput(passages=(), ranked=(), text="", tokens=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class QuestionOutcome:
     """The outcome of one system on one question; measures are computed from it, and a run stores it on disk."""
 
     question_id: str

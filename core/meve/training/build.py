@@ -4,19 +4,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias
 
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.ports import Verifier
 from meve.training.mining import NEGATIVES, add_negatives
 from meve.training.trainer import TrainingConfig, fine_tune
 from meve.training.verifier_comparison import Verdict, compare_verifiers, split_pairs
-from meve.types import LabelledPair
+from meve.types import LabelledPair, StageProgress
 
 VERDICT = "verdict.json"
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a stage, the amount done and the total."""
 
 
 def build_verifier(
@@ -29,7 +25,7 @@ def build_verifier(
     negatives: int = NEGATIVES,
     held_out: float = 0.2,
     fitted_on: str = "",
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Verdict:
     """Train a cross-encoder on pairs, calibrate it, and compare it with the verifier it would replace.
 
@@ -67,5 +63,5 @@ def build_verifier(
     return verdict
 
 
-def _report_stage(progress: Progress | None, stage: str) -> Callable[[int, int], None] | None:
+def _report_stage(progress: StageProgress | None, stage: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(stage, done, total)

@@ -5,7 +5,7 @@ The loop, its checkpoints and its optimiser are those of transformers' `Trainer`
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from logging import ERROR
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from meve.components._model_errors import map_load_errors
 from meve.errors import ConfigurationError, ModelError, TrainingError, missing_extra, wrap_errors
 from meve.training._batch_order import order_batches
-from meve.types import LabelledPair
+from meve.types import LabelledPair, Progress
 
 if TYPE_CHECKING:
     import torch
@@ -30,9 +30,6 @@ _DROPOUTS = (
     "embedding_dropout", "mlp_dropout", "seq_classif_dropout", "dropout",
 )  # fmt: skip
 """Names of dropout settings in models' configurations."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of completed steps and their total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,17 +13,14 @@ from meve.calibration.thresholds import area_under_curve
 from meve.errors import TrainingError
 from meve.evaluation.statistics import Interval, bootstrap_interval, paired_interval
 from meve.ports import Verifier
-from meve.types import FloatArray, LabelledPair
+from meve.types import FloatArray, LabelledPair, Progress
 
 FEWEST_QUERIES = 10
 """The minimum number of queries in a held-out part."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of scored pairs and their total."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class PairSplit:
     """Pairs in three parts that share no query."""
 
     train: tuple[LabelledPair, ...]
@@ -60,7 +57,7 @@ class Verdict:
         return self.gain.low > 0
 
 
-def split_pairs(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int = 0) -> Split:
+def split_pairs(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int = 0) -> PairSplit:
     """Hold out queries: half of the share to fit the calibration, half for the comparison.
 
     Raises:
@@ -73,7 +70,7 @@ def split_pairs(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int 
         needed = round(2 * FEWEST_QUERIES / share)
         raise TrainingError(f"{len(queries)} queries are too few for training and comparison: label {needed} or more")
     fit, test = set(queries[:each]), set(queries[each : 2 * each])
-    return Split(
+    return PairSplit(
         train=tuple(p for p in pairs if p.query not in fit and p.query not in test),
         fit=tuple(p for p in pairs if p.query in fit),
         test=tuple(p for p in pairs if p.query in test),
@@ -81,7 +78,7 @@ def split_pairs(pairs: Sequence[LabelledPair], *, share: float = 0.2, seed: int 
 
 
 def compare_verifiers(
-    new: Verifier, old: Verifier, parts: Split, *, fitted_on: str, seed: int = 0, progress: Progress | None = None
+    new: Verifier, old: Verifier, parts: PairSplit, *, fitted_on: str, seed: int = 0, progress: Progress | None = None
 ) -> Verdict:
     """Calibrate the new verifier and evaluate both on the test part.
 

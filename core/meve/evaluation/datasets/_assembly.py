@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from meve.errors import DatasetError
-from meve.evaluation.datasets._rows import Row, index_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Passage
 

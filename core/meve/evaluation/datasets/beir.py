@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from meve.evaluation.datasets._assembly import build_set, read_passages
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.types import EvaluationSet, GoldSentence, Question
 from meve.types import Passage
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from meve.evaluation.datasets._assembly import build_set, packaged_file, read_passages, unique_answers
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.types import EvaluationSet, GoldSentence, Question
 
 OWN_PASSAGES, OWN_QUESTIONS = "own_passages.jsonl", "own_questions.jsonl"

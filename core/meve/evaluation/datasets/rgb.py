@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from meve.evaluation.datasets._assembly import build_set, unique_answers
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.types import EvaluationSet, Question
 from meve.types import Passage
 

@@ -9,7 +9,7 @@ from random import Random
 from meve.dialogue import Turn
 from meve.errors import DatasetError
 from meve.evaluation._set_runner import sample_questions
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.types import GoldSentence, Question
 
 SPEAKERS = ("Ann", "Ben")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from meve.errors import ConfigurationError, missing_extra
 from meve.evaluation.datasets._assembly import build_set, packaged_file, read_passages, unique_answers
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.types import EvaluationSet, Question, normalize_space
 from meve.types import Passage
 

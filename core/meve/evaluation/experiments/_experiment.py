@@ -15,7 +15,7 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation._comparison import check_comparable
 from meve.evaluation._journal import Journal
 from meve.evaluation._model_caches import PROBE_TEXT, DiskCachedEmbedder, SharedVerifier
-from meve.evaluation._set_runner import Progress, fingerprint_set, run_set
+from meve.evaluation._set_runner import fingerprint_set, run_set
 from meve.evaluation.measures import JudgedQuestion
 from meve.evaluation.results import (
     Cell,
@@ -31,6 +31,7 @@ from meve.evaluation.systems import SystemFactory
 from meve.evaluation.types import EvaluationSet, Question, SharedComponents
 from meve.pipeline.config import RetrieverConfig
 from meve.ports import Verifier
+from meve.types import StageProgress
 
 SEED = 42
 QUESTIONS = 150
@@ -97,7 +98,7 @@ def run_experiment(
     settings: Mapping[str, Any],
     against: str,
     points: Callable[[EvaluationSet], Sequence[CurvePoint]] = lambda _: (),
-    progress: Progress = lambda *_: None,
+    progress: StageProgress = lambda *_: None,
 ) -> Results:
     """Run every system on its questions, or resume an interrupted run, and compute the results.
 

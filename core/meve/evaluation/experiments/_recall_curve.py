@@ -10,11 +10,19 @@ import numpy as np
 from meve.errors import EvaluationError
 from meve.evaluation._journal import write_atomically
 from meve.evaluation._model_caches import QueryCachingEmbedder
-from meve.evaluation._set_runner import Progress, ask_system
+from meve.evaluation._set_runner import ask_system
 from meve.evaluation.measures.gold_passages import has_all_gold, passage_recall
 from meve.evaluation.results import CurvePoint
 from meve.evaluation.systems import SYSTEMS, IndexedPassages
-from meve.evaluation.types import EvaluationSet, Outcome, Question, SharedComponents, SystemOutput, parse_dataclass
+from meve.evaluation.types import (
+    EvaluationSet,
+    Question,
+    QuestionOutcome,
+    SharedComponents,
+    SystemOutput,
+    parse_dataclass,
+)
+from meve.types import StageProgress
 
 THRESHOLDS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 BUDGETS = (128, 256, 512, 1024)
@@ -34,7 +42,7 @@ def measure_curve(
     questions: Sequence[Question],
     components: SharedComponents,
     folder: Path,
-    progress: Progress = lambda *_: None,
+    progress: StageProgress = lambda *_: None,
 ) -> list[CurvePoint]:
     """Return the points of a set, over its questions with gold; points in the folder's file are reused."""
     file = folder / FILE
@@ -82,7 +90,7 @@ def _load_points(file: Path) -> list[CurvePoint]:
         raise EvaluationError(f"{file} is damaged ({cause}): remove it to measure the curve again") from cause
 
 
-def _values(question: Question, outcome: Outcome) -> tuple[float, ...]:
+def _values(question: Question, outcome: QuestionOutcome) -> tuple[float, ...]:
     """Return recall, completeness, tokens, and whether the system raised."""
     recall, complete = passage_recall(question, outcome) or 0.0, has_all_gold(question, outcome) or 0.0
     return recall, complete, float(outcome.output.tokens), float(bool(outcome.error))

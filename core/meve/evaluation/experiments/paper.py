@@ -7,13 +7,14 @@ sentences; no list of questions, and no size or split of the HotpotQA subset, is
 from collections.abc import Mapping
 from pathlib import Path
 
-from meve.evaluation._set_runner import Progress, sample_questions
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import ARTICLES, read_articles, read_set, read_wikipedia, train_sentence_splitter
 from meve.evaluation.experiments._experiment import RetrievalOptions, load_components, run_experiment
 from meve.evaluation.results import Results
 from meve.evaluation.systems import SystemFactory, pipeline_system
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
+from meve.types import StageProgress
 
 MODES: dict[str, SystemFactory] = {
     name: pipeline_system(mode=name) for name in ("no_rag", "standard_rag", "no_verification", "no_fallback", "full")
@@ -38,7 +39,7 @@ PAPER_EMBEDDER = "sentence-transformers/multi-qa-mpnet-base-dot-v1"
 PAPER_VERIFIER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
 
 
-def run_paper(options: RetrievalOptions, progress: Progress = lambda *_: None) -> Results:
+def run_paper(options: RetrievalOptions, progress: StageProgress = lambda *_: None) -> Results:
     """Run the experiment, or resume it; `questions` counts those of HotpotQA, since all on Wikipedia are asked.
 
     Raises:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meve.errors import EvaluationError
-from meve.evaluation._set_runner import Progress, sample_questions
+from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import SETS, read_set
 from meve.evaluation.experiments._experiment import PEER_QUESTIONS, RetrievalOptions, load_components, run_experiment
 from meve.evaluation.experiments._recall_curve import measure_curve
@@ -13,6 +13,7 @@ from meve.evaluation.results import CurvePoint, Results
 from meve.evaluation.systems import SystemFactory, select_systems
 from meve.evaluation.types import EvaluationSet, Question
 from meve.pipeline.config import RetrieverConfig
+from meve.types import StageProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class QualityOptions(RetrievalOptions):
     curves: bool = True
 
 
-def run_quality(options: QualityOptions, progress: Progress = lambda *_: None) -> Results:
+def run_quality(options: QualityOptions, progress: StageProgress = lambda *_: None) -> Results:
     """Run the experiment, or resume it.
 
     Raises:
@@ -42,7 +43,7 @@ def run_quality(options: QualityOptions, progress: Progress = lambda *_: None) -
 
 
 def run_quality_on(
-    datasets: Sequence[EvaluationSet], options: QualityOptions, progress: Progress = lambda *_: None
+    datasets: Sequence[EvaluationSet], options: QualityOptions, progress: StageProgress = lambda *_: None
 ) -> Results:
     """Run the experiment on these sets, whatever `options.sets` names; see `run_quality`."""
     if not datasets:

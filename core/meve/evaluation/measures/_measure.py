@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from meve.evaluation.types import Outcome, Question
+from meve.evaluation.types import Question, QuestionOutcome
 
-JudgedQuestion: TypeAlias = tuple[Question, Outcome]
+JudgedQuestion: TypeAlias = tuple[Question, QuestionOutcome]
 """A question and a system's outcome on it."""
 
 Better: TypeAlias = Literal["higher", "lower", "neither"]
@@ -38,7 +38,7 @@ class Measure(_Description):
 class SetMeasure(_Description):
     """A measure that has a value only for many questions together, such as a percentile."""
 
-    contribution: Callable[[Question, Outcome], Contribution]
+    contribution: Callable[[Question, QuestionOutcome], Contribution]
     """Returns the contribution of one question."""
     total: Callable[[Sequence[Contribution]], float | None]
     """Returns the value from all contributions; None where the measure doesn't apply."""
@@ -57,7 +57,9 @@ class SetMeasure(_Description):
 AnyMeasure: TypeAlias = Measure | SetMeasure
 
 
-def each(one: Callable[[Question, Outcome], float | None]) -> Callable[[Sequence[JudgedQuestion]], list[float | None]]:
+def each(
+    one: Callable[[Question, QuestionOutcome], float | None],
+) -> Callable[[Sequence[JudgedQuestion]], list[float | None]]:
     """Return a measure's `values` function from a function of one question."""
 
     def values(judged: Sequence[JudgedQuestion]) -> list[float | None]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from meve.components.lexical.analyzers import content_words
 from meve.evaluation.measures._measure import Measure, each
-from meve.evaluation.types import Outcome, Question
+from meve.evaluation.types import Question, QuestionOutcome
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _PROXY_SOURCE = "MeVe (Ottem 2025), appendix A.5 and figure 5"
@@ -78,7 +78,7 @@ def share_of_words(answers: Sequence[str], text: str) -> float:
     return max(len(words & known) / len(words) for words in (set(normalize_answer(a).split()) for a in answers))
 
 
-def has_answer(question: Question, outcome: Outcome) -> float | None:
+def has_answer(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return 1 if the words of an accepted answer stand in the prompt in a row, otherwise 0.
 
     None for yes-or-no questions, unanswerable ones, and questions without an accepted answer.
@@ -90,13 +90,13 @@ def has_answer(question: Question, outcome: Outcome) -> float | None:
     return float(any(contains_answer(text, answer) for answer in answers))
 
 
-def token_recall(question: Question, outcome: Outcome) -> float | None:
+def token_recall(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return the largest share of an accepted answer's distinct words in the prompt; None where `has_answer` is."""
     answers = searchable_answers(question.answers)
     return share_of_words(answers, outcome.output.text) if answers and question.answerable else None
 
 
-def has_wrong_answer(question: Question, outcome: Outcome) -> float | None:
+def has_wrong_answer(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return 1 if the words of a known wrong answer stand in the prompt in a row, otherwise 0; None without one."""
     wrong = [answer for answer in question.misleading if normalize_answer(answer)]
     if not wrong:
@@ -105,7 +105,7 @@ def has_wrong_answer(question: Question, outcome: Outcome) -> float | None:
     return float(any(contains_answer(text, answer) for answer in wrong))
 
 
-def shared_keywords(question: Question, outcome: Outcome) -> float:
+def shared_keywords(question: Question, outcome: QuestionOutcome) -> float:
     """Return the share of the question's keywords in the prompt's best-matching sentence, in [0, 1].
 
     The MeVe paper calls that sentence derived from the context if it shares enough keywords, but publishes no number.

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from meve.evaluation.measures._measure import Contribution, Measure, SetMeasure, each
-from meve.evaluation.types import Outcome, Question
+from meve.evaluation.types import Question, QuestionOutcome
 
 _TAIL = "percentiles: Dean and Barroso, The Tail at Scale (2013)"
 
 
-def milliseconds(_: Question, outcome: Outcome) -> Contribution:
+def milliseconds(_: Question, outcome: QuestionOutcome) -> Contribution:
     """Return how long one question took; nothing if the system raised."""
     return () if outcome.error else (outcome.ms,)
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from meve._formulas import expected_calibration_error
 from meve.evaluation.measures._measure import Contribution, SetMeasure
-from meve.evaluation.types import Outcome, Question
+from meve.evaluation.types import Question, QuestionOutcome
 
 RAISED = -1.0
 ANSWERABLE, DECIDED = 0, 1
 """The positions of a decision's two numbers."""
 
 
-def decision(question: Question, outcome: Outcome) -> Contribution:
+def decision(question: Question, outcome: QuestionOutcome) -> Contribution:
     """Return whether the question is answerable, and whether the system would answer it: 1, 0 or `RAISED`."""
     sufficient = outcome.output.sufficient
     answers = bool(outcome.ids) if sufficient is None else sufficient
@@ -46,7 +46,7 @@ def _decision_measure(name: str, meaning: str, source: str, *, given: int, answe
     return SetMeasure(name=name, meaning=meaning, source=source, contribution=decision, total=total, counts=counts)
 
 
-def labelled_probabilities(question: Question, outcome: Outcome) -> Contribution:
+def labelled_probabilities(question: Question, outcome: QuestionOutcome) -> Contribution:
     """Return pairs of a passage's probability, rounded to six digits, and its label: 1 if gold, otherwise 0.
 
     Questions without gold count too. A passage that answers without being labelled gold counts as wrong.

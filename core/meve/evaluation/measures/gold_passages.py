@@ -1,17 +1,17 @@
 """Measures of the gold passages, and of their sentences, in the prompt."""
 
 from meve.evaluation.measures._measure import Measure, each, has_gold
-from meve.evaluation.types import Outcome, Question, normalize_space
+from meve.evaluation.types import Question, QuestionOutcome, normalize_space
 
 
-def passage_recall(question: Question, outcome: Outcome) -> float | None:
+def passage_recall(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return the share of the gold passages in the prompt; None for questions without gold or without an answer."""
     if not has_gold(question):
         return None
     return len(question.gold.keys() & set(outcome.ids)) / len(question.gold)
 
 
-def passage_precision(question: Question, outcome: Outcome) -> float | None:
+def passage_precision(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return the share of the prompt's passages that are gold; 0 for an empty prompt.
 
     A duplicate doesn't count as gold. None for questions without gold or without an answer.
@@ -21,19 +21,19 @@ def passage_precision(question: Question, outcome: Outcome) -> float | None:
     return len(question.gold.keys() & set(outcome.ids)) / len(outcome.ids) if outcome.ids else 0.0
 
 
-def has_any_gold(question: Question, outcome: Outcome) -> float | None:
+def has_any_gold(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return 1 if a gold passage is in the prompt, otherwise 0; None where `passage_recall` is None."""
     share = passage_recall(question, outcome)
     return None if share is None else float(share > 0.0)
 
 
-def has_all_gold(question: Question, outcome: Outcome) -> float | None:
+def has_all_gold(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return 1 if all gold passages are in the prompt, otherwise 0; None where `passage_recall` is None."""
     share = passage_recall(question, outcome)
     return None if share is None else float(share == 1.0)
 
 
-def sentence_recall(question: Question, outcome: Outcome) -> float | None:
+def sentence_recall(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return the share of the gold sentences in the prompt, whitespace aside; None without gold sentences."""
     if not question.sentences or not question.answerable:
         return None
@@ -41,7 +41,7 @@ def sentence_recall(question: Question, outcome: Outcome) -> float | None:
     return sum(normalize_space(s.text) in text for s in question.sentences) / len(question.sentences)
 
 
-def fact_recovery(question: Question, outcome: Outcome) -> float | None:
+def fact_recovery(question: Question, outcome: QuestionOutcome) -> float | None:
     """Return sentence recall, or passage recall for questions without gold sentences; None where it doesn't apply."""
     return sentence_recall(question, outcome) if question.sentences else passage_recall(question, outcome)
 

@@ -8,7 +8,6 @@ question is asked and answered with the current sentence.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import (
     Environment,
     K,
@@ -18,14 +17,15 @@ from meve.evaluation.experiments.memory.environment import (
     rank_of,
 )
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
+from meve.types import StageProgress
 
 NAME, BY_KIND = "contradictions", "contradictions, by what changes"
 LEFT, MAINTAINED, REFLECTED, PLAIN = "memory, left alone", "maintained", "maintained and reflected", "plain vectors"
 BOTH, THERE, FIRST = "both sides in the context", "current in it", "current above all older"
 
 
-def run_contradictions(environment: Environment, progress: Progress) -> list[Tally]:
+def run_contradictions(environment: Environment, progress: StageProgress) -> list[Tally]:
     """Change every fact several times, and count its values in the contexts."""
     tally, kinds = Tally(NAME, environment.seed), Tally(BY_KIND, environment.seed)
     histories = make_histories(environment)
@@ -44,7 +44,7 @@ def run_contradictions(environment: Environment, progress: Progress) -> list[Tal
     return [tally, kinds]
 
 
-def make_histories(environment: Environment) -> list[tuple[str, list[Fact]]]:
+def make_histories(environment: Environment) -> list[tuple[str, list[UserFact]]]:
     """Return the versions of each fact with its user, oldest first."""
     rng = environment.rng(NAME)
     histories = []
@@ -60,7 +60,7 @@ def make_histories(environment: Environment) -> list[tuple[str, list[Fact]]]:
 
 
 def _apply_change(
-    sandbox: MemorySandbox, histories: Sequence[tuple[str, list[Fact]]], change: int, system: str
+    sandbox: MemorySandbox, histories: Sequence[tuple[str, list[UserFact]]], change: int, system: str
 ) -> None:
     for user, history in histories:
         sandbox.add_fact(user, history[change])
@@ -74,17 +74,17 @@ def _apply_change(
     sandbox.clock.advance(timedelta(days=6))
 
 
-def _share_with_both(ids: Sequence[Sequence[str]], histories: Sequence[tuple[str, list[Fact]]]) -> float:
+def _share_with_both(ids: Sequence[Sequence[str]], histories: Sequence[tuple[str, list[UserFact]]]) -> float:
     has_both = [count_values(each, history) > 1 for each, (_, history) in zip(ids, histories, strict=True)]
     return sum(has_both) / len(has_both)
 
 
-def count_values(ids: Sequence[str], history: Sequence[Fact]) -> int:
+def count_values(ids: Sequence[str], history: Sequence[UserFact]) -> int:
     """Return how many values of a fact a context has."""
     return len({fact.value for fact in history if fact.id in ids})
 
 
-def _record(ids: Sequence[str], history: Sequence[Fact], system: str, tally: Tally, kinds: Tally | None) -> None:
+def _record(ids: Sequence[str], history: Sequence[UserFact], system: str, tally: Tally, kinds: Tally | None) -> None:
     current, older = history[-1], [fact for fact in history if fact.value != history[-1].value]
     best = min(rank_of(ids, fact.id, K + 1) for fact in older)
     both, there = count_values(ids, history) > 1, current.id in ids
@@ -96,7 +96,9 @@ def _record(ids: Sequence[str], history: Sequence[Fact], system: str, tally: Tal
         kinds.add(current.kind, f"{system}: current", there)
 
 
-def _compare_plain_store(environment: Environment, histories: Sequence[tuple[str, list[Fact]]], tally: Tally) -> None:
+def _compare_plain_store(
+    environment: Environment, histories: Sequence[tuple[str, list[UserFact]]], tally: Tally
+) -> None:
     plain = PlainStore(environment.embedder)
     shares = {}
     for change in range(environment.sizes.changes + 1):

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from meve._formulas import normalize
-from meve.evaluation.experiments.memory.synthetic_facts import Fact
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact
 from meve.memory import GovernedMemory, Policy
 from meve.memory.policy import PolicyClass
 from meve.ports import Embedder, TokenCounter
@@ -57,7 +57,7 @@ class MemorySandbox:
     clock: FakeClock
     file: Path
 
-    def add_fact(self, user: str, fact: Fact, *, policy_class: PolicyClass = "factual") -> None:
+    def add_fact(self, user: str, fact: UserFact, *, policy_class: PolicyClass = "factual") -> None:
         """Add a fact from a document, tagged with its topic."""
         self.memory.add(fact.text, user_id=user, source="doc", policy_class=policy_class, id=fact.id, tags=[fact.topic])
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import make_facts
 from meve.memory.policy import Policy, PolicyClass
+from meve.types import StageProgress
 
 NAME = "expiry"
 MEMORY, PLAIN = "memory", "plain vectors"
@@ -63,7 +63,7 @@ def make_secrets(rng: Random, user: str, count: int) -> list[Secret]:
     ]  # fmt: skip
 
 
-def run_expiry(environment: Environment, progress: Progress) -> Tally:
+def run_expiry(environment: Environment, progress: StageProgress) -> Tally:
     """Ask for each secret before and at its expiry."""
     tally = Tally(NAME, environment.seed)
     plain = PlainStore(environment.embedder)

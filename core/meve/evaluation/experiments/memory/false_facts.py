@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import (
     Environment,
     K,
@@ -21,9 +20,10 @@ from meve.evaluation.experiments.memory.environment import (
     rank_of,
 )
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
 from meve.memory._recall.searcher import Recall
 from meve.memory.policy import PolicyClass
+from meve.types import StageProgress
 
 NAME, BY_KIND = "false facts", "false facts, by what is false"
 RIGHT, BARE, FIRST = "right sentences", "right values alone", "what stands first"
@@ -32,7 +32,7 @@ ABOVE, KEPT_FALSE, KEPT_RIGHT = "false above right", "false in the 5", "right in
 AFTER_MAINTENANCE = "after maintenance"
 ROUNDS = (0, 1, 2, 4, 8, 16, 32)
 """Rounds after which ranks are measured, besides the last round."""
-Answer: TypeAlias = Callable[[Fact, Recall], str]
+Answer: TypeAlias = Callable[[UserFact, Recall], str]
 ANSWERS: dict[str, Answer | None] = {
     NONE: None,
     RIGHT: lambda fact, _: fact.text,
@@ -46,11 +46,11 @@ class Case:
     """A right fact and its false counterpart."""
 
     user: str
-    right: Fact
-    false: Fact
+    right: UserFact
+    false: UserFact
 
 
-def run_false_facts(environment: Environment, progress: Progress) -> list[Tally]:
+def run_false_facts(environment: Environment, progress: StageProgress) -> list[Tally]:
     """Ask, answer and reflect in rounds, for each kind of answers."""
     tally, kinds = Tally(NAME, environment.seed), Tally(BY_KIND, environment.seed)
     for n, (name, answer) in enumerate(ANSWERS.items()):
@@ -74,7 +74,7 @@ def run_false_facts(environment: Environment, progress: Progress) -> list[Tally]
 
 def add_cases(
     environment: Environment, sandbox: MemorySandbox, *, false_class: PolicyClass = "factual"
-) -> tuple[list[Case], list[tuple[str, Fact]]]:
+) -> tuple[list[Case], list[tuple[str, UserFact]]]:
     """Add every user's facts, and a day later the false ones; return the cases and the other facts."""
     cases, bystanders = make_cases(environment)
     for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
@@ -85,7 +85,7 @@ def add_cases(
     return cases, bystanders
 
 
-def make_cases(environment: Environment) -> tuple[list[Case], list[tuple[str, Fact]]]:
+def make_cases(environment: Environment) -> tuple[list[Case], list[tuple[str, UserFact]]]:
     """Return the cases, and the other facts with their users."""
     rng = environment.rng(NAME)
     cases, bystanders = [], []
@@ -120,7 +120,7 @@ def _share_above(sandbox: MemorySandbox, cases: Sequence[Case], name: str, round
 
 
 def _check_flags(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
 ) -> None:
     """Count which facts the answers flagged as contradicted: false, right, and those that nobody asked about."""
     for who, group in _groups(cases, bystanders).items():
@@ -128,7 +128,9 @@ def _check_flags(
             tally.add(name, f"{who} flagged", bool(sandbox.memory.get(fact.id, user_id=user).flagged))
 
 
-def _groups(cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]]) -> dict[str, Sequence[tuple[str, Fact]]]:
+def _groups(
+    cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]]
+) -> dict[str, Sequence[tuple[str, UserFact]]]:
     return {
         "false": [(case.user, case.false) for case in cases],
         "right": [(case.user, case.right) for case in cases],
@@ -137,7 +139,7 @@ def _groups(cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]]) -> di
 
 
 def _check_after_maintenance(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
 ) -> None:
     """Run maintenance; count what it removes, and what each question recalls afterwards."""
     report = sandbox.memory.maintain()

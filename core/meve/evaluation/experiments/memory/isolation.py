@@ -7,10 +7,10 @@ private ones without requesting private memories.
 
 from collections.abc import Sequence
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
+from meve.types import StageProgress
 
 NAME = "isolation"
 MEMORY = "memory"
@@ -18,7 +18,7 @@ ONE, AFTERWARDS = "plain vectors, one store", "plain vectors, others taken out o
 LEAK, OWN, PRIVATE = "another's handed out", "own found", "private handed out unasked"
 
 
-def run_isolation(environment: Environment, progress: Progress) -> Tally:
+def run_isolation(environment: Environment, progress: StageProgress) -> Tally:
     """Let each user ask for another user's facts and for their own."""
     tally = Tally(NAME, environment.seed)
     plain = PlainStore(environment.embedder)
@@ -43,7 +43,7 @@ def run_isolation(environment: Environment, progress: Progress) -> Tally:
     return tally
 
 
-def _add_all(sandbox: MemorySandbox, plain: PlainStore, user: str, facts: Sequence[Fact]) -> None:
+def _add_all(sandbox: MemorySandbox, plain: PlainStore, user: str, facts: Sequence[UserFact]) -> None:
     for n, fact in enumerate(facts):
         sandbox.add_fact(user, fact, policy_class="private" if _is_private(n) else "factual")
     plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for fact in facts])
@@ -54,7 +54,7 @@ def _is_private(n: int) -> bool:
 
 
 def _ask_foreign(
-    sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, foreign_texts: set[str], tally: Tally
+    sandbox: MemorySandbox, plain: PlainStore, user: str, fact: UserFact, foreign_texts: set[str], tally: Tally
 ) -> None:
     text = "\n".join(sandbox.read_by_question(user, fact.question).values())
     tally.add(MEMORY, LEAK, any(foreign in text for foreign in foreign_texts))
@@ -62,7 +62,7 @@ def _ask_foreign(
     tally.add(AFTERWARDS, LEAK, False)
 
 
-def _ask_own(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, tally: Tally) -> None:
+def _ask_own(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: UserFact, tally: Tally) -> None:
     recall = sandbox.memory.search(fact.question, user_id=user, limit=K, include_private=True)
     tally.add(MEMORY, OWN, fact.id in [r.id for r in recall.records])
     plain_ids = [entry.id for entry in plain.search(fact.question) if entry.user == user]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
 from meve.memory.policy import RecordSource
+from meve.types import StageProgress
 
 NAME = "prompt size"
 MEMORY, FULL, WINDOW, PLAIN = "memory", "full history", "last 4 messages", "plain vectors, top 10, and last 4"
@@ -54,7 +54,7 @@ class Exchange:
 
     message: str
     reply: str
-    fact: Fact | None
+    fact: UserFact | None
 
 
 def make_conversation(rng: Random, turns: int) -> list[Exchange]:
@@ -68,7 +68,7 @@ def make_conversation(rng: Random, turns: int) -> list[Exchange]:
     return exchanges
 
 
-def run_prompt_size(environment: Environment, progress: Progress) -> Tally:
+def run_prompt_size(environment: Environment, progress: StageProgress) -> Tally:
     """Run the conversations, with a prompt at each turn."""
     tally = Tally(NAME, environment.seed)
     rng = environment.rng(NAME)

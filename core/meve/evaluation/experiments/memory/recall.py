@@ -20,8 +20,7 @@ import numpy as np
 from meve.components.embedders import resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import EvaluationError
-from meve.evaluation._set_runner import Progress
-from meve.evaluation.datasets._rows import Row, index_rows, read_rows
+from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.peers import import_function
@@ -30,6 +29,7 @@ from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
+from meve.types import StageProgress
 
 NAME = "memory recall"
 K, FUSED_DEPTH = 10, 200
@@ -78,14 +78,14 @@ class EvidenceQuestion:
 Turns: TypeAlias = Mapping[str, Sequence[ConversationTurn]]
 """The turns of each user."""
 
-Search: TypeAlias = Callable[[str, str], Sequence[str]]
+MemorySearch: TypeAlias = Callable[[str, str], Sequence[str]]
 """A function from a user and a question to the ids of turns, best first."""
 
-MemoryPeer: TypeAlias = Callable[[Turns], Search]
+MemoryPeer: TypeAlias = Callable[[Turns], MemorySearch]
 """A foreign memory: a function that stores the turns and returns a search for `K` of them."""
 
 
-def run_memory_recall(options: RecallOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
     """Ask every system every question.
 
     Raises:
@@ -161,7 +161,7 @@ def _turns(conversation: Row) -> Iterator[ConversationTurn]:
             )
 
 
-def _baselines(turns: Turns) -> dict[str, Search]:
+def _baselines(turns: Turns) -> dict[str, MemorySearch]:
     embedder = resolve_embedder()
     plain = {user: build_bm25([t.text for t in own]) for user, own in turns.items()}
     dated = {user: build_bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
@@ -179,7 +179,7 @@ def _baselines(turns: Turns) -> dict[str, Search]:
         rankings = by_words(plain, user, question, FUSED_DEPTH), by_vectors(user, question, FUSED_DEPTH)
         return fuse_ranks(*rankings)[:K]
 
-    def search(rows: Callable[[str, str], Sequence[int]]) -> Search:
+    def search(rows: Callable[[str, str], Sequence[int]]) -> MemorySearch:
         return lambda user, question: [turns[user][row].id for row in rows(user, question)]
 
     return {
@@ -212,7 +212,7 @@ def _policy(relevance: Mapping[str, float]) -> Policy:
     return Policy.from_dict({"limits": {"recalls": 0}, "chat_ttl": None, "relevance": relevance})
 
 
-def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> Search:
+def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> MemorySearch:
     def search(user: str, question: str) -> list[str]:
         recall = memory.search(question, user_id=user, limit=K, max_tokens=4_000, verify=verify)
         return [record.id for record in recall.records]
@@ -221,7 +221,7 @@ def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> Search:
 
 
 def _cross_validate(
-    memory: GovernedMemory, questions: Sequence[EvidenceQuestion], tally: Tally, progress: Progress
+    memory: GovernedMemory, questions: Sequence[EvidenceQuestion], tally: Tally, progress: StageProgress
 ) -> None:
     """Tally each conversation's recall, with the weights of `GRID` that are best on the other conversations."""
     combinations = list(product(*GRID.values()))

@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox
 from meve.evaluation.experiments.memory.false_facts import ANSWERS, RIGHT, Case, add_cases, answer_round, false_is_above
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import Fact
+from meve.evaluation.experiments.memory.synthetic_facts import UserFact
 from meve.memory import Policy
 from meve.memory._maintenance.plan import MaintenanceReport
+from meve.types import StageProgress
 
 NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
@@ -32,7 +32,7 @@ IDLE = timedelta(days=75)
 _LIFE = {"classes": {"factual": {"ttl": timedelta(days=365)}, "intent_bound": {"ttl": timedelta(days=365)}}}
 
 
-def run_sensitivity(environment: Environment, progress: Progress) -> Tally:
+def run_sensitivity(environment: Environment, progress: StageProgress) -> Tally:
     """Run the history once for each setting."""
     tally = Tally(NAME, environment.seed, against=DEFAULT)
     sizes = environment.sizes
@@ -87,7 +87,7 @@ def _run_story(environment: Environment, policy: Policy, name: str, tally: Tally
 
 
 def _check_recall(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, Fact]], name: str, tally: Tally
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
 ) -> None:
     for case in cases:
         recalled = sandbox.recall_ids(case.user, case.right.question)
@@ -102,12 +102,12 @@ def _check_recall(
 def _check_after_maintenance(
     sandbox: MemorySandbox,
     cases: Sequence[Case],
-    bystanders: Sequence[tuple[str, Fact]],
+    bystanders: Sequence[tuple[str, UserFact]],
     report: MaintenanceReport,
     name: str,
     tally: Tally,
 ) -> None:
-    def is_in(removed: Mapping[Any, Sequence[str]], user: str, fact: Fact) -> bool:
+    def is_in(removed: Mapping[Any, Sequence[str]], user: str, fact: UserFact) -> bool:
         return fact.id in removed.get(user, ())
 
     right = [*((c.user, c.right) for c in cases), *bystanders]

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.contradictions import run_contradictions
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
@@ -16,11 +15,12 @@ from meve.evaluation.experiments.memory.isolation import run_isolation
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
 from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
-from meve.evaluation.experiments.memory.tags import run_tags
+from meve.evaluation.experiments.memory.wrong_tags import run_tags
 from meve.evaluation.results import collect_versions
 from meve.memory import Policy
+from meve.types import StageProgress
 
-EXPERIMENTS: Mapping[str, Callable[[Environment, Progress], Tally | list[Tally]]] = {
+EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Tally]]] = {
     "expiry": run_expiry,
     "isolation": run_isolation,
     "false-facts": run_false_facts,
@@ -33,7 +33,7 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, Progress], Tally | list[Tally]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryOptions:
+class MemoryBenchOptions:
     """The options of the memory experiments."""
 
     only: tuple[str, ...] = tuple(EXPERIMENTS)
@@ -43,7 +43,7 @@ class MemoryOptions:
     """A name as for a `Retriever`; None for the bundled one."""
 
 
-def run_memory(options: MemoryOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
     """Run the experiments, one after the other; the same options give the same figures.
 
     Args:

@@ -7,7 +7,7 @@ so that each fact has similar neighbours that a store must tell apart.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 ValueKind: TypeAlias = Literal["number", "day", "name", "denial", "word"]
 """The kind of value that differs between versions of a fact; the contradiction rules don't cover `word`."""
@@ -42,7 +42,7 @@ class FactPattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class UserFact:
     """A pattern with a subject and a value."""
 
     id: str
@@ -77,7 +77,9 @@ class Fact:
         """The place of the kind in a table."""
         return VALUE_KINDS.index(self.pattern.value_kind), self.reworded
 
-    def with_other_value(self, rng: Random, id: str, *, exclude: Sequence[str] = (), reworded: bool = False) -> "Fact":
+    def with_other_value(
+        self, rng: Random, id: str, *, exclude: Sequence[str] = (), reworded: bool = False
+    ) -> Self:
         """Return the fact with another value, none of `exclude` if there are enough."""
         free = [v for v in self.pattern.values if v != self.value and v not in exclude]
         others = free or [v for v in self.pattern.values if v != self.value]
@@ -140,7 +142,7 @@ MAX_FACTS = sum(len(pattern.subjects) for pattern in PATTERNS)
 """The most facts of one user: each pattern with each of its subjects."""
 
 
-def make_facts(rng: Random, count: int) -> list[Fact]:
+def make_facts(rng: Random, count: int) -> list[UserFact]:
     """Return one user's facts with the ids `f000`, `f001` and so on, each with another question.
 
     Args:
@@ -149,6 +151,6 @@ def make_facts(rng: Random, count: int) -> list[Fact]:
     """
     combinations = [(pattern, subject) for pattern in PATTERNS for subject in pattern.subjects]
     return [
-        Fact(id=f"f{n:03}", pattern=pattern, subject=subject, value=rng.choice(list(pattern.values)))
+        UserFact(id=f"f{n:03}", pattern=pattern, subject=subject, value=rng.choice(list(pattern.values)))
         for n, (pattern, subject) in enumerate(rng.sample(combinations, count))
     ]

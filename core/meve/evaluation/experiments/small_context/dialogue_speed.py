@@ -12,11 +12,11 @@ from time import perf_counter
 
 from meve.dialogue import Dialogue, build_small_context
 from meve.errors import EvaluationError
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.datasets.synthetic_dialogues import SPEAKERS, read_small_talk
 from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.results import collect_versions
+from meve.types import StageProgress
 
 NAME = "dialogue speed"
 ROUNDS = 5
@@ -41,7 +41,7 @@ class DialogueSpeedOptions:
     seed: int = SEED
 
 
-def run_dialogue_speed(options: DialogueSpeedOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+def run_dialogue_speed(options: DialogueSpeedOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
     """Time a first question, later ones, and one after a new turn.
 
     Raises:

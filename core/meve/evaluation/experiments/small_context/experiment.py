@@ -11,7 +11,6 @@ from meve.components.entities import resolve_entities
 from meve.components.tokenizers import resolve_tokens
 from meve.dialogue import Dialogue, SmallContext, SmallContextOptions
 from meve.errors import ConfigurationError, EvaluationError, wrap_errors
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.datasets.synthetic_dialogues import DialogueQuestion, read_locomo_dialogues, read_wiki_dialogues
 from meve.evaluation.experiments._experiment import QUESTIONS, SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
@@ -20,7 +19,8 @@ from meve.evaluation.measures.answers import searchable_answers, share_of_words,
 from meve.evaluation.measures.gold_passages import fact_recovery
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
-from meve.evaluation.types import Outcome, SystemOutput
+from meve.evaluation.types import QuestionOutcome, SystemOutput
+from meve.types import StageProgress
 
 RECOVERY, IN_CONTEXT, ANSWERED, TOKENS = "fact recovery", "context token recall", "token recall", "tokens"
 MS = "ms to compose"
@@ -56,7 +56,7 @@ class SmallContextBenchOptions:
     """`module:function`, a `Reader`; None to measure the context alone."""
 
 
-def run_small_context(options: SmallContextBenchOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+def run_small_context(options: SmallContextBenchOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
     """Run the experiment; the same options give the same figures, except for milliseconds.
 
     Args:
@@ -112,7 +112,7 @@ class _Runner:
     Memories per question, and the depth of the fused rankings.
     """
 
-    def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: Progress) -> None:
+    def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: StageProgress) -> None:
         self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
         self.entities = resolve_entities(options.entities)
         self._seed, self._reader, self._progress = options.seed, reader, progress
@@ -194,7 +194,7 @@ class _Runner:
         context = strategy.build_context(dialogue, question.question.text, limit)
         ms = 1_000 * (time.perf_counter() - start)
         output = SystemOutput(passages=(), ranked=(), text=context.text, tokens=context.tokens)
-        outcome = Outcome(question_id=question.question.id, output=output, ms=ms)
+        outcome = QuestionOutcome(question_id=question.question.id, output=output, ms=ms)
         tally.add(system, RECOVERY, fact_recovery(question.question, outcome) or 0.0)
         if (in_context := token_recall(question.question, outcome)) is not None:
             tally.add(system, IN_CONTEXT, in_context)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from meve.evaluation.experiments.speed import SpeedResult
+from meve.evaluation.experiments.retrieval_speed import SpeedResult
 from meve.evaluation.report.markdown import format_table
 from meve.evaluation.report.plots import prepare_matplotlib, save_figure
 from meve.evaluation.results import collect_versions

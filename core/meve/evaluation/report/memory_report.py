@@ -9,11 +9,11 @@ from meve.evaluation.experiments.memory import (
     expiry,
     false_facts,
     isolation,
+    memory_speed,
     prompt_size,
     recall,
     sensitivity,
-    speed,
-    tags,
+    wrong_tags,
 )
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.small_context import dialogue_speed
@@ -29,7 +29,7 @@ DESCRIPTIONS = {
     false_facts.NAME: "A false fact is added a day after the right one. Rounds of questions follow, answered by rule, "
     "then one round of maintenance. Flagged: contradicted by an answer; nobody asked about the others.",
     false_facts.BY_KIND: "The same for right sentences, after maintenance.",
-    tags.NAME: "How often the right memory is among five.",
+    wrong_tags.NAME: "How often the right memory is among five.",
     contradictions.NAME: "Every fact changes once a week; the questions follow the last change.",
     contradictions.BY_KIND: "The same by what changes, and whether the wording stays the same.",
     prompt_size.NAME: "At each turn, a question about a fact of the first twenty; the whole conversation is in memory.",
@@ -37,7 +37,8 @@ DESCRIPTIONS = {
     "comparisons, one in twenty does by chance.",
     recall.NAME: "LoCoMo: the mean share of a question's evidence among ten memories, and milliseconds a question. A "
     "star marks a paired difference to the memory. The default weights were chosen on these questions.",
-    speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of 10,000 memories.",
+    memory_speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of "
+    "10,000 memories.",
     dialogue_speed.NAME: "The first question reads all turns of the dialogue.",
 }
 

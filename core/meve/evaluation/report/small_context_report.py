@@ -20,7 +20,7 @@ from meve.evaluation.experiments.small_context.strategies import (
 )  # fmt: skip
 from meve.evaluation.report import write_report
 from meve.evaluation.report.markdown import format_table
-from meve.evaluation.report.memory import format_sections
+from meve.evaluation.report.memory_report import format_sections
 from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 
 PICTURE = "small-context-thresholds.svg"

@@ -21,15 +21,14 @@ from meve._extras import require, require_imports
 from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.errors import EvaluationError
 from meve.evaluation._journal import write_atomically
-from meve.evaluation._set_runner import Progress
 from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
 from meve.evaluation.results import collect_versions
 from meve.evaluation.types import parse_dataclass
 from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
-from meve.types import Passage
+from meve.types import Passage, StageProgress
 
-Kind: TypeAlias = Literal["flat", "hnsw", "ivf"]
+DenseKind: TypeAlias = Literal["flat", "hnsw", "ivf"]
 
 SIZES = (10_000, 30_000, 100_000)
 FLAT_MAX = 100_000
@@ -46,7 +45,7 @@ ALWAYS_FALL_BACK = 100
 class SpeedResult:
     """The figures of one index at one size."""
 
-    kind: Kind
+    kind: DenseKind
     passages: int
     build_s: float
     """Seconds for adding all passages; the next three are parts of it."""
@@ -72,7 +71,7 @@ class SpeedOptions:
     """Passages of an inverted-file index."""
 
 
-def run_speed(options: SpeedOptions, progress: Progress = lambda *_: None) -> list[SpeedResult]:
+def run_speed(options: SpeedOptions, progress: StageProgress = lambda *_: None) -> list[SpeedResult]:
     """Measure each size in a process of its own, whose memory is measured too; sizes measured before are reused.
 
     Raises:
@@ -80,7 +79,7 @@ def run_speed(options: SpeedOptions, progress: Progress = lambda *_: None) -> li
         MissingExtraError: psutil isn't installed.
     """
     require("measuring memory", NEEDS)
-    jobs: list[tuple[Kind, int]] = [("hnsw", size) for size in options.sizes]
+    jobs: list[tuple[DenseKind, int]] = [("hnsw", size) for size in options.sizes]
     jobs += [("flat", size) for size in options.sizes if size <= FLAT_MAX]
     jobs += [("ivf", size) for size in options.ivf]
     if not jobs or min(size for _, size in jobs) < 1:
@@ -97,7 +96,7 @@ def run_speed(options: SpeedOptions, progress: Progress = lambda *_: None) -> li
     return results
 
 
-def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
+def _load_or_measure(kind: DenseKind, size: int, folder: Path) -> SpeedResult:
     file = folder / f"speed-{kind}-{size}.json"
     if file.exists():
         try:
@@ -110,7 +109,7 @@ def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
                 f"{file} was measured with other versions or another number of cores: remove it, or choose another --to"
             )
         return measured
-    command = [sys.executable, "-m", "meve.evaluation.experiments.speed", kind, str(size)]
+    command = [sys.executable, "-m", "meve.evaluation.experiments.retrieval_speed", kind, str(size)]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     if process.returncode:
         why = process.stderr.strip().rpartition("\n")[2] or f"its process ended with {process.returncode}"
@@ -121,7 +120,7 @@ def _load_or_measure(kind: Kind, size: int, folder: Path) -> SpeedResult:
     return result
 
 
-def measure(kind: Kind, size: int) -> SpeedResult:
+def measure(kind: DenseKind, size: int) -> SpeedResult:
     """Build one index and query it, in this process.
 
     Raises:
@@ -210,4 +209,4 @@ def _memory() -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asdict(measure(cast(Kind, sys.argv[1]), int(sys.argv[2])))) + "\n")
+    sys.stdout.write(json.dumps(asdict(measure(cast(DenseKind, sys.argv[1]), int(sys.argv[2])))) + "\n")

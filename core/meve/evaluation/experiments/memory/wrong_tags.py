@@ -6,17 +6,17 @@ unknown tag. Facts that were added with a wrong tag are asked for with the right
 
 from random import Random
 
-from meve.evaluation._set_runner import Progress
 from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
-from meve.evaluation.experiments.memory.synthetic_facts import TOPICS, Fact, make_facts
+from meve.evaluation.experiments.memory.synthetic_facts import TOPICS, UserFact, make_facts
+from meve.types import StageProgress
 
 NAME = "tags"
 MEMORY, FILTER = "memory", "plain vectors, filtered by tag"
 CASES = ("right tag", "no tag", "another topic's tag", "a tag nobody has", "memory tagged wrongly")
 
 
-def run_tags(environment: Environment, progress: Progress) -> Tally:
+def run_tags(environment: Environment, progress: StageProgress) -> Tally:
     """Ask for every fact with every tag."""
     tally = Tally(NAME, environment.seed)
     rng = environment.rng(NAME)
@@ -41,11 +41,13 @@ def run_tags(environment: Environment, progress: Progress) -> Tally:
     return tally
 
 
-def _other_topic(rng: Random, fact: Fact) -> str:
+def _other_topic(rng: Random, fact: UserFact) -> str:
     return rng.choice([topic for topic in TOPICS if topic != fact.topic])
 
 
-def _ask(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: Fact, tag: str, case: str, tally: Tally) -> None:
+def _ask(
+    sandbox: MemorySandbox, plain: PlainStore, user: str, fact: UserFact, tag: str, case: str, tally: Tally
+) -> None:
     recall = sandbox.memory.search(fact.question, user_id=user, tags=[tag] if tag else None, limit=K)
     entries = plain.search(fact.question, user=user, tag=tag)
     tally.add(MEMORY, case, fact.id in [r.id for r in recall.records])

@@ -20,8 +20,7 @@ import numpy as np
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.evaluation._model_caches import WrappedEmbedder
-from meve.evaluation._set_runner import Progress
-from meve.evaluation.datasets._rows import read_rows
+from meve.evaluation.datasets._row_reader import read_rows
 from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.results import collect_versions
@@ -29,7 +28,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import StoredRecord, user_key
-from meve.types import FloatArray
+from meve.types import FloatArray, StageProgress
 
 NAME = "memory speed"
 SMALL_FILE, LARGE_FILE = "10,000 in the file", "1,000,000 in the file"
@@ -37,7 +36,7 @@ BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class MemorySpeedSizes:
     """The numbers of memories and calls."""
 
     per_large_user: int = 10_000
@@ -62,7 +61,7 @@ class MemorySpeedOptions:
     """Whether to measure a file of 1,000,000 memories too: 3 GB, minutes."""
     folder: Path | None = None
     """The folder of the files; None for the system's temporary folder."""
-    counts: Counts = Counts()
+    counts: MemorySpeedSizes = MemorySpeedSizes()
     seed: int = SEED
 
 
@@ -133,7 +132,7 @@ class _Material:
                     )
 
 
-def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_: None) -> MemoryResults:
+def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
     """Create the files and time openings, recalls and adds.
 
     Raises:
@@ -169,7 +168,7 @@ def run_memory_speed(options: MemorySpeedOptions, progress: Progress = lambda *_
 
 
 @contextmanager
-def _open_memory(file: Path, embedder: _TimedEmbedder, counts: Counts) -> Iterator[GovernedMemory]:
+def _open_memory(file: Path, embedder: _TimedEmbedder, counts: MemorySpeedSizes) -> Iterator[GovernedMemory]:
     """Open a memory that caches no recalls."""
     limits = {"recalls": 0, "per_user": 2 * counts.per_large_user}
     policy = Policy.from_dict({"limits": limits, "chat_ttl": None})
@@ -185,7 +184,7 @@ class _Run:
     large_users: Mapping[str, int]
     material: _Material
     embedder: _TimedEmbedder
-    counts: Counts
+    counts: MemorySpeedSizes
     tally: Tally
 
     def time_cold(self) -> None:
