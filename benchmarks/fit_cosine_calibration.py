@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from meve._formulas import expected_calibration_error
-from meve.calibration.fitting import Method, area_under_curve, fit_calibration
+from meve.calibration.fitting import Method, fit_calibration
 from meve.calibration.probability_maps import AnyCalibration
+from meve.calibration.thresholds import area_under_curve
 from meve.components.embedders.minilm import load_minilm
 from meve.ports import Embedder
 from meve.types import FloatArray

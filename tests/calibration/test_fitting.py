@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 
 from meve._formulas import expected_calibration_error, sigmoid
-from meve.calibration.fitting import (
-    Method,
-    ThresholdChoice,
-    area_under_curve,
-    calibrate,
-    choose_threshold,
-    fit_calibration,
-)
+from meve.calibration.fitting import Method, calibrate, fit_calibration
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
+from meve.calibration.thresholds import ThresholdChoice, area_under_curve, choose_threshold
 from meve.errors import CalibrationError, MissingExtraError
 from meve.testing.fakes import OverlapVerifier
 from meve.types import FloatArray, LabelledPair

@@ -9,7 +9,7 @@ from meve.errors import IngestError
 from meve.ingest import find_kind, read_text
 from meve.ingest._file_readers import MAGIC, decode
 from meve.ingest._html import html_to_markdown
-from meve.ingest._jsonl import read_rows
+from meve.ingest._jsonl import read_jsonl_passages
 
 needs_permissions = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 
@@ -135,17 +135,17 @@ def test_kind_follows_suffix():
 
 
 def test_html_yields_visible_text():
-    page = html_to_markdown(
+    markdown, title = html_to_markdown(
         """<?xml version="1.0"?><!DOCTYPE html><!-- remark --><html><head><title> The
         page </title><style>p {}</style><script>alert(1)</script><body><nav>Home</nav>
         <h1>Snake_case</h1><p>See <a href="http://x">the <b>guide</b></a>.</p><ul><li>one</li><li>two</li></ul>
         <pre>a = 1
   b = 2</pre><script>more()</script></body></html>"""
     )
-    assert page.title == "The page"
-    assert page.markdown.startswith("# Snake_case\n\nSee the **guide**.\n\n- one\n- two\n\n```\na = 1\n  b = 2\n```")
+    assert title == "The page"
+    assert markdown.startswith("# Snake_case\n\nSee the **guide**.\n\n- one\n- two\n\n```\na = 1\n  b = 2\n```")
     for hidden in ("alert", "more()", "Home", "remark", "xml", "p {}", "http"):
-        assert hidden not in page.markdown
+        assert hidden not in markdown
 
 
 def test_html_nested_too_deeply_raises():
@@ -154,20 +154,19 @@ def test_html_nested_too_deeply_raises():
 
 
 def test_jsonl_rows_become_passages():
-    rows = read_rows(
+    (first, second), complaints = read_jsonl_passages(
         '{"text": "Ice floats.", "id": 7, "title": "Ice", "lang": "en", "metadata": {"year": 1999}}\n\n'
         '{"content": "Iron sinks."}\n',
         "a/facts.jsonl",
     )
-    assert rows.complaints == ()
-    first, second = rows.passages
+    assert complaints == []
     assert (first.id, first.title, first.text) == ("7", "Ice", "Ice floats.")
     assert first.metadata == {"source": "a/facts.jsonl", "line": 1, "kind": "jsonl", "lang": "en", "year": 1999}
     assert (second.id, second.title, second.metadata["line"]) == ("a/facts.jsonl#3", "", 3)
 
 
 def test_row_keeps_its_own_source():
-    (passage,) = read_rows('{"text": "x", "source": "http://x"}', "f.jsonl").passages
+    (passage,), _ = read_jsonl_passages('{"text": "x", "source": "http://x"}', "f.jsonl")
     assert passage.metadata["source"] == "http://x"
 
 
@@ -191,7 +190,7 @@ def test_row_keeps_its_own_source():
     ],
 )
 def test_invalid_row_is_reported_and_others_read(line, complaint):
-    rows = read_rows(f'{{"text": "a", "id": "first"}}\n{line}\n{{"text": "b", "id": "last"}}', "f.jsonl")
-    assert [p.id for p in rows.passages] == ["first", "last"]
-    assert rows.complaints[0].startswith(f"line 2: {complaint}")
-    assert len(rows.complaints) == 1
+    text = f'{{"text": "a", "id": "first"}}\n{line}\n{{"text": "b", "id": "last"}}'
+    passages, (told,) = read_jsonl_passages(text, "f.jsonl")
+    assert [p.id for p in passages] == ["first", "last"]
+    assert told.startswith(f"line 2: {complaint}")

@@ -11,28 +11,10 @@ import numpy.typing as npt
 
 from meve._formulas import expected_calibration_error
 from meve.calibration.probability_maps import AnyCalibration, IsotonicCalibration, PlattCalibration
-from meve.calibration.thresholds import (
-    Labels,
-    Scores,
-    ThresholdChoice,
-    area_under_curve,
-    check_scores,
-    choose_threshold,
-)
+from meve.calibration.thresholds import LabelsLike, ScoresLike, area_under_curve, check_scores, choose_threshold
 from meve.errors import CalibrationError, missing_extra
 from meve.ports import Calibration, Verifier
 from meve.types import FloatArray, LabelledPair
-
-__all__ = [
-    "CalibrationReport",
-    "Method",
-    "ThresholdChoice",
-    "area_under_curve",
-    "calibrate",
-    "choose_threshold",
-    "fit_calibration",
-    "raw_scores",
-]
 
 Method = Literal["platt", "isotonic"]
 
@@ -65,8 +47,8 @@ class CalibrationReport:
 
 
 def fit_calibration(
-    raw: Scores,
-    relevant: Labels,
+    raw: ScoresLike,
+    relevant: LabelsLike,
     *,
     method: Method = "platt",
     fitted_on: str = "",
@@ -90,9 +72,10 @@ def fit_calibration(
     """
     x, y = _check_pairs(raw, relevant, method)
     held_out = _split_held_out(y, seed)
-    partial_fit = _fit(x[~held_out], y[~held_out], method)
+    fit = _fit_platt if method == "platt" else _fit_isotonic
+    partial_fit = fit(x[~held_out], y[~held_out])
     error = expected_calibration_error(partial_fit.apply(np.asarray(x[held_out], dtype=np.float32)), y[held_out])
-    return replace(_fit(x, y, method), fitted_on=fitted_on, pairs=int(x.size), error=error)
+    return replace(fit(x, y), fitted_on=fitted_on, pairs=int(x.size), error=error)
 
 
 def calibrate(
@@ -172,13 +155,8 @@ def raw_scores(
     return raw
 
 
-def _fit(x: npt.NDArray[np.float64], y: _Bools, method: Method) -> AnyCalibration:
-    return _fit_platt(x, y) if method == "platt" else _fit_isotonic(x, y)
-
-
 def _fit_platt(x: npt.NDArray[np.float64], y: _Bools) -> PlattCalibration:
     """Fit a logistic curve with Platt's smoothed targets, so that separable labels give finite parameters."""
-    linear_model = _sklearn("linear_model")
     spread = float(x.std())
     if np.ptp(x) == 0:
         raise CalibrationError(f"all {x.size} raw scores are {x[0]:.6g}: this verifier can't separate these pairs")
@@ -186,10 +164,14 @@ def _fit_platt(x: npt.NDArray[np.float64], y: _Bools) -> PlattCalibration:
     n, positives = y.size, int(y.sum())
     high, low = (positives + 1) / (positives + 2), 1 / (n - positives + 2)
     target = np.where(y, high, low)
-    model = linear_model.LogisticRegression(C=1e6, max_iter=1000).fit(
-        np.concatenate([z, z])[:, None],
-        np.repeat([1, 0], n),
-        sample_weight=np.concatenate([target, 1 - target]),
+    model = (
+        _sklearn("linear_model")
+        .LogisticRegression(C=1e6, max_iter=1000)
+        .fit(
+            np.concatenate([z, z])[:, None],
+            np.repeat([1, 0], n),
+            sample_weight=np.concatenate([target, 1 - target]),
+        )
     )
     slope = float(model.coef_[0, 0]) / spread
     if slope <= 0:
@@ -225,7 +207,7 @@ def _split_held_out(y: _Bools, seed: int) -> _Bools:
     return held_out
 
 
-def _check_pairs(raw: Scores, relevant: Labels, method: Method) -> tuple[npt.NDArray[np.float64], _Bools]:
+def _check_pairs(raw: ScoresLike, relevant: LabelsLike, method: Method) -> tuple[npt.NDArray[np.float64], _Bools]:
     if method not in LEAST_PAIRS:
         raise CalibrationError(f"method must be one of {', '.join(LEAST_PAIRS)}, got {method!r}")
     x, y = check_scores(raw, relevant)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from meve.errors import CalibrationError
 
-Scores: TypeAlias = Sequence[float] | npt.NDArray[np.floating]
+ScoresLike: TypeAlias = Sequence[float] | npt.NDArray[np.floating]
 """Shape (n,)."""
 
-Labels: TypeAlias = Sequence[bool] | npt.NDArray[np.bool_]
+LabelsLike: TypeAlias = Sequence[bool] | npt.NDArray[np.bool_]
 """Shape (n,)."""
 
 
@@ -30,8 +30,8 @@ class ThresholdChoice:
 
 
 def choose_threshold(
-    probabilities: Scores,
-    relevant: Labels,
+    probabilities: ScoresLike,
+    relevant: LabelsLike,
     *,
     precision: float | None = None,
     recall: float | None = None,
@@ -68,7 +68,7 @@ def choose_threshold(
     )
 
 
-def choose_balanced_threshold(probabilities: Scores, relevant: Labels) -> float:
+def choose_balanced_threshold(probabilities: ScoresLike, relevant: LabelsLike) -> float:
     """Return the threshold with the highest balanced accuracy, halfway between two probabilities.
 
     Balanced accuracy is the mean of the shares of both labels that are classified correctly.
@@ -93,7 +93,7 @@ def choose_balanced_threshold(probabilities: Scores, relevant: Labels) -> float:
     return float(edges[int(np.argmax(np.where(cuts, below + above, -1.0)))])
 
 
-def area_under_curve(raw: Scores, relevant: Labels) -> float:
+def area_under_curve(raw: ScoresLike, relevant: LabelsLike) -> float:
     """Return the probability that a relevant pair outscores another one, ties counted half; in [0, 1], 0.5 is chance.
 
     Raises:
@@ -111,7 +111,7 @@ def area_under_curve(raw: Scores, relevant: Labels) -> float:
     return float((ranks[y].sum() - positives * (positives + 1) / 2) / (positives * (y.size - positives)))
 
 
-def check_scores(values: Scores, relevant: Labels) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def check_scores(values: ScoresLike, relevant: LabelsLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return scores and labels as arrays (n,), after checking them.
 
     Raises:

@@ -1,6 +1,6 @@
 """Ingestion: read files, split them into passages by structure, and keep an index up to date."""
 
-from meve.ingest._file_kinds import Kind, find_kind
+from meve.ingest._file_kinds import FileKind, find_kind
 from meve.ingest._file_readers import MAX_BYTES, FileText, read_text
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._passages import FilePassages, split_file
@@ -13,11 +13,11 @@ __all__ = [
     "Chunk",
     "Chunker",
     "Chunking",
+    "FileKind",
     "FilePassages",
     "FileText",
     "FolderListing",
     "IngestReport",
-    "Kind",
     "SkippedFile",
     "find_files",
     "find_kind",

@@ -3,9 +3,9 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
-Kind = Literal["text", "markdown", "html", "rst", "code", "jsonl"]
+FileKind = Literal["text", "markdown", "html", "rst", "code", "jsonl"]
 
-SUFFIXES: dict[str, Kind] = {
+SUFFIXES: dict[str, FileKind] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".mdx": "markdown",
@@ -50,7 +50,7 @@ LANGUAGES: dict[str, str] = {
 """The tree-sitter grammar of each source code suffix."""
 
 
-def find_kind(name: str) -> Kind:
+def find_kind(name: str) -> FileKind:
     """Return the kind of a file by its name; plain text if the suffix is unknown.
 
     >>> find_kind("guide/install.md"), find_kind("setup.py"), find_kind("LICENSE")

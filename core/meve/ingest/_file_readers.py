@@ -1,6 +1,8 @@
 """Reads a file's text, or reports why it can't be read. Encodings are never guessed."""
 
 import codecs
+import hashlib
+import os
 import re
 import stat
 from dataclasses import dataclass
@@ -53,27 +55,22 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
         IngestError: the file is missing, a broken link, not a regular file, forbidden, larger than `max_bytes`, binary,
             or not UTF-8.
     """
-    import hashlib
-
-    data, info = read_bytes(path, max_bytes=max_bytes)
-    return FileText(
-        text=decode(data),
-        size=info.size,
-        mtime_ns=info.mtime_ns,
-        sha256=hashlib.sha256(data).hexdigest(),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
-    """The size and time of a file, from the file system."""
-
-    size: int
-    mtime_ns: int
+    info = read_status(path)
+    if info.st_size > max_bytes:
+        raise IngestError(_too_large(f"{info.st_size:,}", max_bytes))
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as cause:
+        raise IngestError(_describe_error(cause)) from cause
+    if len(data) > max_bytes:
+        raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
+    digest = hashlib.sha256(data).hexdigest()
+    return FileText(text=decode(data), size=info.st_size, mtime_ns=info.st_mtime_ns, sha256=digest)
 
 
-def read_state(path: Path) -> FileState:
-    """Return the size and time of a regular file; links are followed.
+def read_status(path: Path) -> os.stat_result:
+    """Return the file system's status of a regular file; links are followed.
 
     Raises:
         IngestError: the file is missing, a broken link, not a regular file, or forbidden.
@@ -87,26 +84,7 @@ def read_state(path: Path) -> FileState:
         raise IngestError(_describe_error(cause)) from cause
     if not stat.S_ISREG(info.st_mode):
         raise IngestError("not a regular file (a pipe, a socket or a device)")
-    return FileState(size=info.st_size, mtime_ns=info.st_mtime_ns)
-
-
-def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileState]:
-    """Return a regular file's bytes, and its state before the read.
-
-    Raises:
-        IngestError: see `read_state`; or larger than `max_bytes`.
-    """
-    info = read_state(path)
-    if info.size > max_bytes:
-        raise IngestError(_too_large(f"{info.size:,}", max_bytes))
-    try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as cause:
-        raise IngestError(_describe_error(cause)) from cause
-    if len(data) > max_bytes:
-        raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
-    return data, info
+    return info
 
 
 def decode(data: bytes) -> str:

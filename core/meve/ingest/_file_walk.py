@@ -24,10 +24,6 @@ class FolderListing:
     unreadable: dict[str, str]
     """Folders and names that couldn't be read, with the reason."""
 
-    def hides(self, source: str) -> bool:
-        """Return whether a file may exist in a folder that couldn't be read."""
-        return any(source.startswith(f"{folder}/") for folder in self.unreadable)
-
 
 def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
     """List the files under a folder, sorted by relative path; or the one file at the path.
@@ -63,18 +59,15 @@ def _walk(folder: Path, prefix: str, exclude: Collection[Path]) -> Iterator[tupl
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as cause:
-        yield (
-            prefix.rstrip("/") or ".",
-            folder,
-            f"a folder that can't be listed: {(cause.strerror or str(cause)).lower()}",
-        )
+        reason = f"a folder that can't be listed: {(cause.strerror or str(cause)).lower()}"
+        yield prefix.rstrip("/") or ".", folder, reason
         return
     for entry in entries:
         source, path = prefix + entry.name, Path(entry.path)
         if entry.name.startswith("."):
             continue
-        if not _is_utf8(source):
-            shown = source.encode("utf-8", "backslashreplace").decode("utf-8")
+        shown = source.encode("utf-8", "backslashreplace").decode("utf-8")
+        if shown != source:
             yield shown, path, "its name is not UTF-8; rename it"
         elif entry.is_dir(follow_symlinks=False):
             if entry.name not in PASSED_OVER and path.resolve() not in exclude and not holds_index(path):
@@ -92,11 +85,3 @@ def holds_index(folder: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(manifest, dict) and {"generation", "files"} <= manifest.keys()
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

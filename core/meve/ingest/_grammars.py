@@ -1,12 +1,12 @@
 """Loads the tree-sitter grammars for splitting source code, on first use."""
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from meve.errors import IngestError, wrap_errors
 
 
-@lru_cache(maxsize=32)
+@cache
 def load_grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, which has no type
     """Return the grammar of a language, or None if it isn't installed.
 
@@ -16,9 +16,9 @@ def load_grammar(language: str) -> Any | None:  # noqa: ANN401 - a capsule, whic
     from importlib import import_module
     from importlib.util import find_spec
 
-    module, function = (
-        ("typescript", f"language_{language}") if language in {"typescript", "tsx"} else (language, "language")
-    )
+    module, function = language, "language"
+    if language in {"typescript", "tsx"}:
+        module, function = "typescript", f"language_{language}"
     if find_spec(f"tree_sitter_{module}") is None:
         return None
     with wrap_errors(IngestError, f"loading the grammar of {language}"):

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -50,14 +50,14 @@ class Outline:
 def markdown_outline(text: str) -> Outline:
     """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
     lines, front = _line_starts(text), _count_front_matter_lines(text)
-    parser = _markdown_parser()
     headings = []
-    tokens = parser.parse(text)
-    for token, inline in pairwise(tokens):
+    for token, inline in pairwise(_parser(blocks_only=True).parse(text)):
         if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:
             continue
         start, body = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
-        title = " ".join(_plain(inline.content).split())
+        (words,) = _parser().parseInline(inline.content)
+        plain = "".join(" " if child.type == "softbreak" else child.content for child in words.children or ())
+        title = " ".join(plain.split())
         headings.append(Heading(level=int(token.tag[1:]), title=title, start=start, body=body))
     return Outline(headings)
 
@@ -119,20 +119,9 @@ def _count_front_matter_lines(text: str) -> int:
     return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
 
 
-def _plain(markdown: str) -> str:
-    (token,) = _inline_parser().parseInline(markdown)
-    return "".join(" " if child.type == "softbreak" else child.content for child in token.children or ())
-
-
-@lru_cache(maxsize=1)
-def _markdown_parser() -> Any:  # noqa: ANN401 - imported late
+@cache
+def _parser(*, blocks_only: bool = False) -> Any:  # noqa: ANN401 - imported late
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable("table").disable("inline")
-
-
-@lru_cache(maxsize=1)
-def _inline_parser() -> Any:  # noqa: ANN401 - imported late
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark")
+    parser = MarkdownIt("commonmark")
+    return parser.enable("table").disable("inline") if blocks_only else parser

@@ -1,24 +1,15 @@
 """Converts HTML to Markdown, without scripts, styles and navigation."""
 
-from dataclasses import dataclass
-
 from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
 """Elements whose text isn't part of the document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """An HTML page as Markdown."""
+def html_to_markdown(html: str) -> tuple[str, str]:
+    """Return the text of a page as Markdown, and its title, which may be empty.
 
-    markdown: str
-    title: str
-    """The text of `<title>`; may be empty."""
-
-
-def html_to_markdown(html: str) -> Page:
-    """Return the text of a page as Markdown; links keep only their words, and images are dropped.
+    Links keep only their words, and images are dropped.
 
     Raises:
         IngestError: the page is nested too deeply for the parser.
@@ -36,9 +27,8 @@ def html_to_markdown(html: str) -> Page:
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         for element in soup(UNSEEN):
             element.decompose()
-        for remark in soup(
-            string=lambda text: isinstance(text, Comment | Declaration | Doctype | ProcessingInstruction)
-        ):
+        markup = Comment | Declaration | Doctype | ProcessingInstruction
+        for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()
         converter = MarkdownConverter(
             heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
@@ -46,4 +36,4 @@ def html_to_markdown(html: str) -> Page:
         markdown = converter.convert_soup(soup)
     except RecursionError as cause:
         raise IngestError("HTML that is nested too deeply to be parsed") from cause
-    return Page(markdown=markdown.strip(), title=title)
+    return markdown.strip(), title

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from meve.types import Passage
@@ -11,40 +10,32 @@ TEXT_KEYS = ("text", "content")
 """Keys that may hold a row's text; the first one present is used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """The passages of a JSONL file."""
-
-    passages: tuple[Passage, ...]
-    complaints: tuple[str, ...]
-    """For each line that was left out, its number and the reason."""
-
-
-def read_rows(text: str, source: str) -> Rows:
+def read_jsonl_passages(text: str, source: str) -> tuple[list[Passage], list[str]]:
     """Read passages from rows such as `{"text": …, "id": …, "title": …, "metadata": {…}}`; blank lines are skipped.
 
     `content` is accepted for `text`. A row without an id is named `source#line`. Other keys become metadata, as do
     `source`, `line` and `kind` unless the row sets them.
 
-    >>> [p.id for p in read_rows('{"text": "Ice floats."}', "facts.jsonl").passages]
-    ['facts.jsonl#1']
+    Returns:
+        The passages, and the number of each invalid line with the reason.
+
+    >>> passages, complaints = read_jsonl_passages('{"text": "Ice floats."}', "facts.jsonl")
+    >>> [passage.id for passage in passages], complaints
+    (['facts.jsonl#1'], [])
     """
-    passages: list[Passage] = []
+    passages: dict[str, Passage] = {}
     complaints: list[str] = []
-    split: set[str] = set()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            passage = _passage(load_object(line), source, number)
-            if passage.id in split:
+            passage = _read_row(load_object(line), source, number)
+            if passage.id in passages:
                 raise ValueError(f"the id {passage.id!r} is already used on an earlier line")
+            passages[passage.id] = passage
         except ValueError as cause:
             complaints.append(f"line {number}: {cause}")
-            continue
-        split.add(passage.id)
-        passages.append(passage)
-    return Rows(passages=tuple(passages), complaints=tuple(complaints))
+    return list(passages.values()), complaints
 
 
 def load_object(line: str) -> dict[str, Any]:
@@ -71,7 +62,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not valid JSON")
 
 
-def _passage(row: Mapping[str, Any], source: str, number: int) -> Passage:
+def _read_row(row: Mapping[str, Any], source: str, number: int) -> Passage:
     key = next((key for key in TEXT_KEYS if key in row), None)
     if key is None:
         raise ValueError(f"neither 'text' nor 'content' among the keys ({', '.join(row) or 'none'})")
@@ -82,15 +73,11 @@ def _passage(row: Mapping[str, Any], source: str, number: int) -> Passage:
     if not isinstance(extra, dict):
         raise ValueError(f"'metadata' is {type(extra).__name__}: give an object")
     others = {name: value for name, value in row.items() if name not in {key, "id", "_id", "title", "metadata"}}
-    return Passage(
-        id=_id(row, source, number),
-        text=text,
-        title=_title(row),
-        metadata={"source": source, "line": number, "kind": "jsonl", **others, **extra},
-    )
+    metadata = {"source": source, "line": number, "kind": "jsonl", **others, **extra}
+    return Passage(id=_read_id(row, source, number), text=text, title=_read_title(row), metadata=metadata)
 
 
-def _id(row: Mapping[str, Any], source: str, number: int) -> str:
+def _read_id(row: Mapping[str, Any], source: str, number: int) -> str:
     given = row.get("id", row.get("_id"))
     if given is None:
         return f"{source}#{number}"
@@ -99,10 +86,8 @@ def _id(row: Mapping[str, Any], source: str, number: int) -> str:
     return str(given)
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    title = row.get("title")
-    if title is None:
-        return ""
+def _read_title(row: Mapping[str, Any]) -> str:
+    title = "" if row.get("title") is None else row["title"]
     if not isinstance(title, str):
         raise ValueError(f"'title' is {type(title).__name__}: give text")
     return title.strip()

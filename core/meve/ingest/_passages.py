@@ -6,7 +6,7 @@ from meve.errors import IngestError
 from meve.ingest._file_kinds import find_kind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._html import html_to_markdown
-from meve.ingest._jsonl import read_rows
+from meve.ingest._jsonl import read_jsonl_passages
 from meve.ingest.chunking import Chunker
 from meve.types import Passage
 
@@ -38,25 +38,17 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
     """
     kind = find_kind(source)
     if kind == "jsonl":
-        rows = read_rows(text, source)
-        if rows.complaints and not rows.passages:
-            raise IngestError(f"no line is a valid passage: {rows.complaints[0]}")
-        return FilePassages(passages=rows.passages, complaints=rows.complaints)
+        rows, complaints = read_jsonl_passages(text, source)
+        if complaints and not rows:
+            raise IngestError(f"no line is a valid passage: {complaints[0]}")
+        return FilePassages(passages=tuple(rows), complaints=tuple(complaints))
     title = ""
     if kind == "html":
-        page = html_to_markdown(text)
-        text, title = page.markdown, page.title
-    chunks = chunker.split(text, kind, source, title)
-    language = find_language(source) or ""
-    return FilePassages(
-        passages=tuple(
-            Passage(
-                id=f"{source}#{number}",
-                text=chunk.text,
-                title=chunk.title,
-                metadata={"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind},
-            )
-            for number, chunk in enumerate(chunks, start=1)
-        ),
-        missing_grammar=language if language and load_grammar(language) is None else "",
-    )
+        text, title = html_to_markdown(text)
+    passages = []
+    for number, chunk in enumerate(chunker.split(text, kind, source, title), start=1):
+        metadata = {"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind}
+        passages.append(Passage(id=f"{source}#{number}", text=chunk.text, title=chunk.title, metadata=metadata))
+    language = find_language(source)
+    missing = language if language and load_grammar(language) is None else ""
+    return FilePassages(passages=tuple(passages), missing_grammar=missing)

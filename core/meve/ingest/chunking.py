@@ -6,13 +6,12 @@ from itertools import takewhile
 from typing import Any
 
 from meve.errors import ConfigurationError
-from meve.ingest._file_kinds import Kind, find_language
+from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
 
 CHARS_PER_TOKEN = 20
-"""Characters that count as at least one token, since WordPiece counts a very long word as one and blanks as none.
-"""
+"""Characters that count as at least one token: WordPiece counts a very long word as one, and blanks as none."""
 TITLE_TOKENS = 40
 """Outer headings are dropped from a title that exceeds this many tokens."""
 JOINT = " › "
@@ -63,7 +62,7 @@ class Chunker:
         self.chunking = chunking
         self.count = count
 
-    def split(self, text: str, kind: Kind, name: str, title: str = "") -> list[Chunk]:
+    def split(self, text: str, kind: FileKind, name: str, title: str = "") -> list[Chunk]:
         """Return the chunks in the order of the text.
 
         Headings that become titles are left out, and so are chunks without a letter or digit.
@@ -75,19 +74,18 @@ class Chunker:
             title: the title where there is no heading; the name, if empty.
         """
         title = title or name.rpartition("/")[2]
-        if kind in {"markdown", "html"}:
-            return self._make_chunks(
-                text, self._splitter("MarkdownSplitter").chunk_indices(text), markdown_outline(text), title
-            )
-        if kind == "rst":
-            spans = self._splitter("MarkdownSplitter").chunk_indices(rst_as_markdown(text))
-            return self._make_chunks(text, spans, rst_outline(text), title)
+        outline = Outline(())
         language = find_language(name) if kind == "code" else None
-        if language is not None and (capsule := load_grammar(language)) is not None:
-            spans = self._splitter("CodeSplitter", capsule).chunk_indices(text)
+        if kind in {"markdown", "html"}:
+            spans, outline = self._splitter("MarkdownSplitter").chunk_indices(text), markdown_outline(text)
+        elif kind == "rst":
+            spans = self._splitter("MarkdownSplitter").chunk_indices(rst_as_markdown(text))
+            outline = rst_outline(text)
+        elif language is not None and (grammar := load_grammar(language)) is not None:
+            spans = self._splitter("CodeSplitter", grammar).chunk_indices(text)
         else:
             spans = self._splitter("TextSplitter").chunk_indices(text)
-        return self._make_chunks(text, spans, Outline(()), title)
+        return self._make_chunks(text, spans, outline, title)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
@@ -111,9 +109,8 @@ class Chunker:
             raw = text[body : start + len(piece)]
             stripped = raw.strip("\n").rstrip()
             begin = body + len(raw) - len(raw.lstrip("\n"))
-            chunks.append(
-                Chunk(text=stripped, title=self._title(shared) or title, start=begin, end=begin + len(stripped))
-            )
+            end = begin + len(stripped)
+            chunks.append(Chunk(text=stripped, title=self._title(shared) or title, start=begin, end=end))
         return [chunk for chunk in chunks if any(map(str.isalnum, chunk.text))]
 
     def _title(self, path: Sequence[Heading]) -> str:
@@ -134,17 +131,15 @@ def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[He
         lead = heading.body
     shared = outline.path(lead if lead < end else max(start, end - 1))
     for heading in inside:
-        shared = _common_prefix(shared, outline.path(heading.start)) if heading not in shared else shared
+        if heading not in shared:
+            above = zip(shared, outline.path(heading.start), strict=False)
+            shared = tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], above))
     body = start
     for heading in inside:
         if heading not in shared or text[body : heading.start].strip():
             break
         body = min(heading.body, end)
     return shared, body
-
-
-def _common_prefix(one: Sequence[Heading], other: Sequence[Heading]) -> tuple[Heading, ...]:
-    return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _continues(outline: Outline, shared: Sequence[Heading], following: int) -> bool:

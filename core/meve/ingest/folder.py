@@ -1,21 +1,22 @@
 """Ingests a folder into an index, and on later runs only what changed."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
-from meve.ingest._file_readers import MAX_BYTES, FileText, read_state, read_text
+from meve.ingest._file_readers import MAX_BYTES, FileText, read_status, read_text
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._grammars import load_grammar
 from meve.ingest._passages import split_file
 from meve.ingest.chunking import Chunker, Chunking
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
-from meve.types import Passage
+from meve.types import Passage, StageProgress
 
 if TYPE_CHECKING:
     from meve.retrieval.retriever import Retriever
@@ -27,10 +28,6 @@ FRESH_NS = 2_000_000_000
 SHOWN = 20
 """The maximum number of invalid lines listed per file."""
 
-Stage: TypeAlias = Literal["reading", "embedding"]
-Progress: TypeAlias = Callable[[Stage, int, int], None]
-"""Called with the stage, the amount done and the total: files, then passages."""
-
 
 def ingest(
     path: str | Path,
@@ -39,7 +36,7 @@ def ingest(
     chunking: Chunking | None = None,
     max_bytes: int = MAX_BYTES,
     exclude: Collection[str | Path] = (),
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     clock: Clock | None = None,
 ) -> IngestReport:
     """Bring a retriever up to date with a folder, or with one file, in one atomic change.
@@ -54,7 +51,7 @@ def ingest(
         chunking: the size of passages; None for that of the last run. Other values make all files be read again.
         max_bytes: the size limit of a file, in bytes; larger files are skipped.
         exclude: folders to skip, such as the one for the new index.
-        progress: called for each file read and each batch embedded.
+        progress: called with `reading` for each file, and with `embedding` for each batch of passages.
         clock: the time source, to judge how fresh a file is.
 
     Raises:
@@ -74,13 +71,12 @@ def ingest(
         "counter": retriever.tokens.name,
         "version": VERSION,
     }
-    now = (clock or SystemClock()).now()
-    run = _Run(
+    run = _IngestRun(
         record=record,
         reread_all=bool(record.sources) and dict(record.settings) != settings,
         chunker=Chunker(chunking, retriever.tokens.count),
         max_bytes=max_bytes,
-        now_ns=int(now.timestamp() * 1e9),
+        now_ns=int((clock or SystemClock()).now().timestamp() * 1e9),
     )
     for number, (source, file) in enumerate(listing.files.items(), start=1):
         run.process(source, file)
@@ -91,8 +87,9 @@ def ingest(
         raise IngestError(_explain_empty(path, listing, run))
     add, remove = run.plan_changes(retriever)
     if add or remove:
-        report_progress = None if progress is None else partial(progress, "embedding")
-        if report_progress is not None:
+        report_progress = None
+        if progress is not None:
+            report_progress = partial(progress, "embedding")
             report_progress(0, len(add))
         retriever.update(add=add, remove=remove, progress=report_progress)
     retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
@@ -108,7 +105,7 @@ def ingest(
     )
 
 
-class _Run:
+class _IngestRun:
     """One run over the files: the passages to add and to remove, and the warnings."""
 
     def __init__(self, *, record: Record, reread_all: bool, chunker: Chunker, max_bytes: int, now_ns: int) -> None:
@@ -125,7 +122,7 @@ class _Run:
         self.removed: list[str] = []
         self.skipped: list[SkippedFile] = []
         self.warnings: list[str] = []
-        self.missing_grammar: dict[str, int] = {}
+        self.missing_grammar = Counter[str]()
 
     def process(self, source: str, path: Path) -> None:
         """Check a file, and read it if it has changed."""
@@ -133,14 +130,16 @@ class _Run:
         try:
             self._process(source, path, old)
         except IngestError as error:
-            self._skip(source, str(error), old)
+            self.skipped.append(SkippedFile(path=source, reason=str(error), kept=len(old.passages) if old else 0))
+            if old is not None:
+                self.sources[source] = old
 
     def _process(self, source: str, path: Path, old: SourceRecord | None) -> None:
         grammar_installed = old is not None and old.missing_grammar and load_grammar(old.missing_grammar)
         same = old if old and not self.reread_all and not grammar_installed else None
         if same is not None and same.mtime_ns:
-            state = read_state(path)
-            if (state.size, state.mtime_ns) == (same.size, same.mtime_ns):
+            status = read_status(path)
+            if (status.st_size, status.st_mtime_ns) == (same.size, same.mtime_ns):
                 return self._keep(source, same)
         file = read_text(path, max_bytes=self.max_bytes)
         if same is not None and file.sha256 == same.sha256:
@@ -158,7 +157,7 @@ class _Run:
         self.read.append(source)
         self.added[source] = split.passages
         if split.missing_grammar:
-            self.missing_grammar[split.missing_grammar] = self.missing_grammar.get(split.missing_grammar, 0) + 1
+            self.missing_grammar[split.missing_grammar] += 1
         self.warnings += [f"{source}: {complaint}" for complaint in split.complaints[:SHOWN]]
         if (more := len(split.complaints) - SHOWN) > 0:
             self.warnings.append(f"{source}: {more} more lines were left out")
@@ -191,24 +190,18 @@ class _Run:
         Raises:
             IngestError: the index holds passages of a file, and no record says where they came from.
         """
-        places = {
-            p.id: source for source, passages in self.added.items() for p in passages if _is_path_id(p.id, source)
-        }
+        added = [(p.id, source) for source, passages in self.added.items() for p in passages]
+        places = {id: source for id, source in added if _is_path_id(id, source)}
         if not self.record.sources:
             self._refuse_unrecorded(retriever)
         self._free_path_ids(places)
         remove = [i for i in dict.fromkeys(self.removals) if i in retriever]
         removals = set(remove)
-        split: set[str] = set()
+        taken: set[str] = set()
         add: list[Passage] = []
         for source, passages in self.added.items():
-            own = [
-                p
-                for p in passages
-                if p.id not in split
-                and places.get(p.id, source) == source
-                and (p.id in removals or p.id not in retriever)
-            ]
+            free = [p for p in passages if p.id in removals or p.id not in retriever]
+            own = [p for p in free if p.id not in taken and places.get(p.id, source) == source]
             if len(own) < len(passages):
                 ids = tuple(p.id for p in own)
                 twice = next(p.id for p in passages if p.id not in ids)
@@ -218,7 +211,7 @@ class _Run:
                 )
                 self.sources[source] = replace(self.sources[source], sha256="", mtime_ns=0, passages=ids)
             add += own
-            split.update(p.id for p in own)
+            taken.update(p.id for p in own)
         return add, remove
 
     def _refuse_unrecorded(self, retriever: "Retriever") -> None:
@@ -259,12 +252,6 @@ class _Run:
         self.unchanged += 1
         self.sources[source] = old
 
-    def _skip(self, source: str, reason: str, old: SourceRecord | None) -> None:
-        kept = len(old.passages) if old else 0
-        self.skipped.append(SkippedFile(path=source, reason=reason, kept=kept))
-        if old is not None:
-            self.sources[source] = old
-
     def _stable_mtime(self, file: FileText) -> int:
         return file.mtime_ns if self.now_ns - file.mtime_ns > FRESH_NS else 0
 
@@ -291,7 +278,7 @@ def last_chunking(retriever: "Retriever") -> Chunking:
     return Chunking(tokens=last["chunk_tokens"], overlap=last["chunk_overlap"]) if last else Chunking()
 
 
-def _explain_empty(path: str | Path, listing: FolderListing, run: _Run) -> str:
+def _explain_empty(path: str | Path, listing: FolderListing, run: _IngestRun) -> str:
     if run.record.sources and not listing.files:
         return f"every file of the last run is gone from {path}: nothing was changed; check the folder"
     if not run.skipped:
