@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._render import UNPRINTABLE, print_line, print_message, print_table, progress_bar, stderr_console, table
+from meve.cli._render import UNPRINTABLE, get_console, print_line, print_message, print_table, progress_bar, table
 from meve.errors import ConfigurationError
 from meve.retrieval._snapshot import MANIFEST, check_index_folder, read_manifest
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from meve.ingest import Chunking, IngestReport, SkippedFile
     from meve.retrieval.retriever import Retriever
 
-MAX_SHOWN = 3
+MAX_SKIPPED = 3
 """The maximum number of skipped files listed for one kind and reason."""
 
 
@@ -121,11 +121,11 @@ def print_report(
         kept: whether the index is unchanged.
         verbose: whether every skipped file is named.
     """
-    console = stderr_console()
+    console = get_console(stderr=True)
     for warning in report.warnings:
         print_message("warning", warning)
     if report.skipped:
-        print_table(build_skipped_table(report.skipped, most=None if verbose else MAX_SHOWN), to=console)
+        print_table(build_skipped_table(report.skipped, most=None if verbose else MAX_SKIPPED), to=console)
     gone, skipped_files = len(report.removed), len(report.skipped)
     files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
     passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"

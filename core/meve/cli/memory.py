@@ -1,9 +1,8 @@
 """`meve memory`: reads and changes a governed memory in a file."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from meve.memory._audit.chain import Action
     from meve.memory.policy import PolicyClass, RecordSource
 
-memory = typer.Typer(
+memory_app = typer.Typer(
     name="memory",
-    help="Read and change a governed memory. One file holds all users' memories and the audit log.",
+    help="Read and change a governed memory. One file holds the memories of all users and the audit log.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -67,11 +66,10 @@ def add(
             policy_class=cast("PolicyClass | None", policy_class), id=id, tags=tag, session_id=session,
             ttl=parse_span(ttl), reason=reason,
         )  # fmt: skip
-    _print_result(
-        as_json,
-        record.to_dict(),
-        lambda: print_line(f"remembered {record.id}: {record.policy_class}, {format_expiry(record)}"),
-    )
+    if as_json:
+        write_json(record.to_dict())
+    else:
+        print_line(f"remembered {record.id}: {record.policy_class}, {format_expiry(record)}")
 
 
 def search(
@@ -85,8 +83,8 @@ def search(
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Include private memories.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Keep only memories that the verifier accepts.")] = False,
-    limit: Annotated[int, typer.Option(help="Most memories.")] = 10,
-    max_tokens: Annotated[int, typer.Option(help="Token budget of the text.")] = 512,
+    limit: Annotated[int, typer.Option(help="The maximum number of memories.")] = 10,
+    max_tokens: Annotated[int, typer.Option(help="The maximum number of tokens of the text.")] = 512,
     as_json: AsJson = False,
 ) -> None:
     """Print the memories for a question as prompt text."""
@@ -95,13 +93,12 @@ def search(
             query, user_id=parse_user(user), tags=tag, include_private=private, verify=verify, limit=limit,
             max_tokens=max_tokens,
         )  # fmt: skip
-
-    def print_it() -> None:
-        print_text(recall.text or "nothing")
-        count = format_count(len(recall.records), "memory", "memories")
-        print_line(f"{count}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
-
-    _print_result(as_json, recall.to_dict(), print_it)
+    if as_json:
+        write_json(recall.to_dict())
+        return
+    print_text(recall.text or "nothing")
+    count = format_count(len(recall.records), "memory", "memories")
+    print_line(f"{count}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
 
 
 def list_(
@@ -116,7 +113,10 @@ def list_(
     """List a user's memories."""
     with open_memory(file, policy, key) as governed_memory:
         records = governed_memory.list(user_id=parse_user(user), session_id=session, include_archived=archived)
-    _print_result(as_json, [r.to_dict() for r in records], lambda: print_records(records))
+    if as_json:
+        write_json([record.to_dict() for record in records])
+    else:
+        print_records(records)
 
 
 def explain(
@@ -128,25 +128,23 @@ def explain(
     archived: Archived = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain what is remembered about something, and why."""
+    """Explain what is remembered about a subject, and why."""
     with open_memory(file, policy, key) as governed_memory:
         explanations = governed_memory.explain(about, user_id=parse_user(user), include_archived=archived)
-
-    def print_it() -> None:
-        for each in explanations:
-            print_line(f"{each.record.id}: {each.record.text}", "bold")
-            print_line(f"  score {each.score:.2f}, reflection {each.reflection:.0f}; {each.why}")
-            for event in each.events:
-                print_line(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.action}: {event.reason}", "dim")
-        if not explanations:
-            print_line("nothing")
-
-    data = [
-        {"record": e.record.to_dict(), "score": e.score, "reflection": e.reflection, "why": e.why,
-         "archived": e.archived, "events": [event.to_dict() for event in e.events]}
-        for e in explanations
-    ]  # fmt: skip
-    _print_result(as_json, data, print_it)
+    if as_json:
+        write_json([
+            {"record": e.record.to_dict(), "score": e.score, "reflection": e.reflection, "why": e.why,
+             "archived": e.archived, "events": [event.to_dict() for event in e.events]}
+            for e in explanations
+        ])  # fmt: skip
+        return
+    for each in explanations:
+        print_line(f"{each.record.id}: {each.record.text}", "bold")
+        print_line(f"  score {each.score:.2f}, reflection {each.reflection:.0f}; {each.why}")
+        for event in each.events:
+            print_line(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.action}: {event.reason}", "dim")
+    if not explanations:
+        print_line("nothing")
 
 
 def forget(
@@ -161,7 +159,7 @@ def forget(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a memory, or all of a user's, for good. Removes it from vectors, keyword index and archive too."""
+    """Erase a memory or all memories of a user for good. Also removes them from vectors, keyword index and archive."""
     if (id is None) != everything:
         raise typer.BadParameter("give either a memory's id or --everything")
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
@@ -172,21 +170,16 @@ def forget(
                 return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
             return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
 
-        if dry_run or not yes:
-            preview = erase(dry_run=True)
-        if dry_run:
-            _print_result(
-                as_json,
-                {"would_erase": list(preview.erased), "held": dict(preview.held)},
-                lambda: print_erased("would erase", preview.erased, preview.held),
-            )
-            return
-        if not yes:
-            count = format_count(len(preview.erased), "memory", "memories")
+        if not dry_run and not yes:
+            count = format_count(len(erase(dry_run=True).erased), "memory", "memories")
             typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)
-        report = erase(dry_run=False)
-    data = {"erased": list(report.erased), "held": dict(report.held), "scrubbed": report.scrubbed}
-    _print_result(as_json, data, lambda: print_erased("erased", report.erased, report.held))
+        report = erase(dry_run=dry_run)
+    if not as_json:
+        print_erased("would erase" if dry_run else "erased", report.erased, report.held)
+    elif dry_run:
+        write_json({"would_erase": report.erased, "held": dict(report.held)})
+    else:
+        write_json({"erased": report.erased, "held": dict(report.held), "scrubbed": report.scrubbed})
 
 
 def export(
@@ -210,22 +203,23 @@ def hold(
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     user: User,
     file: File,
-    why: Annotated[str, typer.Option(help="The reason of the hold.", metavar="TEXT")] = "held",
     release: Annotated[bool, typer.Option("--release", help="End the hold.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Hold a memory, so that nothing changes or erases it. Ends the hold with --release."""
+    """Hold a memory, so that nothing changes or erases it. With --release, end the hold."""
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
         user_id = parse_user(user)
         if release:
             governed_memory.release(id, user_id=user_id, reason=reason)
         else:
-            governed_memory.hold(id, user_id=user_id, why=why, reason=reason)
-    data = {"id": id, "hold": "" if release else why}
-    _print_result(as_json, data, lambda: print_line(f"{id}: {'released' if release else f'on hold, {why}'}"))
+            governed_memory.hold(id, user_id=user_id, why=reason, reason=reason)
+    if as_json:
+        write_json({"id": id, "hold": "" if release else reason})
+    else:
+        print_line(f"{id}: {'released' if release else f'on hold, {reason}'}")
 
 
 def audit(
@@ -248,33 +242,24 @@ def audit(
             action=cast("list[Action] | None", action),
             since=parse_span(since),
         )
-    _print_result(as_json, [e.to_dict() for e in events], lambda: print_events(events))
+    if as_json:
+        write_json([event.to_dict() for event in events])
+    else:
+        print_events(events)
 
 
 def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Verify that the audit log is intact. Exits with 1 if it isn't."""
     with open_memory(file, policy, key) as governed_memory:
         result = governed_memory.audit.verify()
-
-    def print_it() -> None:
-        if result.ok:
-            note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
-            count = format_count(result.events, "entry", "entries")
-            print_line(f"the log is intact: {count}{note}", "green")
-        else:
-            print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
-
-    _print_result(
-        as_json,
-        {
-            "ok": result.ok,
-            "events": result.events,
-            "keyed": result.keyed,
-            "at": result.broken_at,
-            "problem": result.problem,
-        },
-        print_it,
-    )
+    if as_json:
+        data = {"ok": result.ok, "events": result.events, "keyed": result.keyed}
+        write_json({**data, "at": result.broken_at, "problem": result.problem})
+    elif result.ok:
+        note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
+        print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}{note}", "green")
+    else:
+        print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
     if not result.ok:
         raise typer.Exit(1)
 
@@ -288,16 +273,17 @@ def maintain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Expire, prune, merge, summarise and archive by the policy."""
+    """Apply the policy: delete expired memories, merge duplicates, summarise and archive."""
     with open_memory(file, policy, key) as governed_memory:
         if not dry_run and not yes:
             typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
         report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
     counts = report.counts()
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
-    _print_result(
-        as_json, {**counts, "dry_run": dry_run}, lambda: print_line(f"would be: {summary}" if dry_run else summary)
-    )
+    if as_json:
+        write_json({**counts, "dry_run": dry_run})
+    else:
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+        print_line(f"would be: {summary}" if dry_run else summary)
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
@@ -305,20 +291,12 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
     with open_memory(file, policy, key) as governed_memory:
         counts = governed_memory.stats()
     data = {name: getattr(counts, name) for name in ("users", "records", "archived", "events", "bytes")}
-    _print_result(
-        as_json,
-        data,
-        lambda: print_line(", ".join(format_count(n, name.removesuffix("s"), name) for name, n in data.items())),
-    )
-
-
-def _print_result(as_json: bool, data: Any, print_it: Callable[[], None]) -> None:  # noqa: ANN401
     if as_json:
         write_json(data)
     else:
-        print_it()
+        print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
 
 
 for _command in (add, search, explain, forget, export, hold, audit, verify, maintain, stats):
-    memory.command()(handle_errors(_command))
-memory.command("list")(handle_errors(list_))
+    memory_app.command()(handle_errors(_command))
+memory_app.command("list")(handle_errors(list_))
