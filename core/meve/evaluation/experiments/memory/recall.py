@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -112,10 +111,8 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
             recalls = []
             for n, question in enumerate(questions):
                 progress(system, n, len(questions))
-                start = perf_counter()
-                ids = search(question.user, question.text)
-                tally.add_time(system, MS, 1_000 * (perf_counter() - start))
-                recalls.append(_recall(question, ids))
+                ids = tally.time(system, MS, lambda: search(question.user, question.text))  # noqa: B023 - called at once
+                recalls.append(_evidence_share(question, ids))
             _tally_recalls(tally, system, questions, recalls)
         if options.held_out:
             _cross_validate(memory, questions, tally, progress)
@@ -230,7 +227,7 @@ def _cross_validate(
         progress("weights", n, len(combinations))
         with GovernedMemory.open(memory.file, policy=_policy(dict(zip(GRID, weights, strict=True)))) as other:
             search = _memory_search(other)
-            recalls[weights] = np.array([_recall(q, search(q.user, q.text)) for q in questions])
+            recalls[weights] = np.array([_evidence_share(q, search(q.user, q.text)) for q in questions])
     users = np.array([q.user for q in questions])
     held_out = []
     for n, question in enumerate(questions):
@@ -240,7 +237,7 @@ def _cross_validate(
     _tally_recalls(tally, "memory, weights of other conversations", questions, held_out)
 
 
-def _recall(question: EvidenceQuestion, ids: Sequence[str]) -> float:
+def _evidence_share(question: EvidenceQuestion, ids: Sequence[str]) -> float:
     return len(question.evidence & set(ids)) / len(question.evidence)
 
 

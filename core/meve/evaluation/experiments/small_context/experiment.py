@@ -106,11 +106,7 @@ def _mean(questions: Sequence[DialogueQuestion]) -> dict[str, float]:
 
 
 class _Runner:
-    """Holds the models, and the dialogues that were read already.
-
-    === core/meve/evaluation/experiments/memory/recall.py::(K, FUSED_DEPTH)
-    Memories per question, and the depth of the fused rankings.
-    """
+    """Holds the models, and the dialogues that were read already."""
 
     def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: StageProgress) -> None:
         self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
