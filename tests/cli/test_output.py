@@ -124,7 +124,10 @@ def test_trace_limits_dropped_candidates(sky, capsys):
 
 
 def test_demo_marks_questions_without_context(sky, capsys):
-    answered, other = DemoQuestion(text="blue sky is", answerable=True), DemoQuestion(text="boiling water", answerable=False)
+    answered, other = (
+        DemoQuestion(text="blue sky is", answerable=True),
+        DemoQuestion(text="boiling water", answerable=False),
+    )
     contexts = [sky.retrieve(answered.text, min_verified=1), sky.retrieve(other.text, fallback_k=0)]
     print_answer(1, answered, contexts[0])
     shown = capsys.readouterr().out

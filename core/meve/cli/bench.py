@@ -177,7 +177,7 @@ def speed(
     ] = "10000,30000,100000",
     ivf: Annotated[str, typer.Option("--ivf", help="Sizes for an inverted file.", metavar="N,N")] = "",
 ) -> None:
-    """Measure latency and memory use by corpus size, without models. Resumes an interrupted run."""
+    """Measure latency and memory use by corpus size. Uses no models, and resumes an interrupted run."""
     require_for_bench("speed")
     from meve.evaluation.experiments.retrieval_speed import SpeedOptions, run_speed
     from meve.evaluation.report.speed_report import format_report, write
@@ -198,7 +198,7 @@ def memory(
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure governed memory: expiry, isolation, false facts, tags, contradictions and prompts."""
+    """Measure governed memory. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
@@ -220,7 +220,7 @@ def memory_recall(
     peers: Peers = None,
     seed: Seed = 42,
 ) -> None:
-    """Measure the recall of memory on LoCoMo. Compares it with BM25, vectors, both fused, and peers."""
+    """Measure recall of governed memory on LoCoMo. Compares it with BM25, vectors, both fused, and peers."""
     require_for_bench("memory-recall")
     from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
 
@@ -246,7 +246,7 @@ def memory_speed(
     ] = None,
     seed: Seed = 42,
 ) -> None:
-    """Measure the latency of searches and adds in a memory of 10,000 records."""
+    """Measure latency of searches and adds. The memory holds 10,000 records of a user."""
     require_for_bench("memory-speed")
     from meve.evaluation.experiments.memory.memory_speed import MemorySpeedOptions, run_memory_speed
 
@@ -260,7 +260,7 @@ def dialogue_speed(
     turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of the dialogue.")] = 50_000,
     seed: Seed = 42,
 ) -> None:
-    """Measure the latency of questions to one long dialogue: the first, which reads all turns, and later ones."""
+    """Measure latency of questions to a long dialogue. The first question reads all turns."""
     require_for_bench("dialogue-speed")
     from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 
@@ -290,7 +290,7 @@ def small_context(
         typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
     ] = None,
 ) -> None:
-    """Repeat the tables of the query-aware memory paper, about small context windows."""
+    """Repeat the query-aware memory paper's tables, on small context windows."""
     require_for_bench("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small_context.experiment import SmallContextBenchOptions, run_small_context
 

@@ -273,7 +273,7 @@ def maintain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply the policy: delete expired memories, merge duplicates, summarise and archive."""
+    """Apply the policy. Deletes expired memories, merges duplicates, summarises and archives."""
     with open_memory(file, policy, key) as governed_memory:
         if not dry_run and not yes:
             typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
