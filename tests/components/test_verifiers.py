@@ -16,7 +16,7 @@ from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibrat
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.components.verifiers import SHIPPED, export_onnx, resolve_verifier
+from meve.components.verifiers import SHIPPED_VERIFIER, export_onnx, resolve_verifier
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
@@ -351,7 +351,7 @@ class TestCosine:
 
 
 def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder: Path) -> None:
-    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED
+    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED_VERIFIER
     assert resolve_verifier("cosine", bundled).name == "cosine"
     by_path = resolve_verifier(str(folder), bundled)
     assert by_path.name == str(folder)

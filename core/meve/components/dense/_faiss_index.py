@@ -67,7 +67,7 @@ class FaissIndex(ABC):
     def __init__(self, dimension: int) -> None:
         if dimension < 1:
             raise VectorError(f"dimension must be at least 1, got {dimension!r}")
-        self._dimension = dimension
+        self.dimension = dimension
         self._state = _IndexState(RowMap(), self._build(np.empty((0, dimension), dtype=np.float32)), 0)
 
     @property
@@ -77,11 +77,6 @@ class FaissIndex(ABC):
     @property
     def _index(self) -> Any:  # noqa: ANN401 - FAISS has no types
         return self._state.index
-
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return self._dimension
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -94,7 +89,7 @@ class FaissIndex(ABC):
             DuplicateIdError: a row key exists already or is given twice; nothing is added.
         """
         keys = self._rows.check_new(rows)
-        new_vectors = _checked(vectors, (len(keys), self._dimension))
+        new_vectors = _checked(vectors, (len(keys), self.dimension))
         if not len(keys):
             return
         if not self._state.is_usable:
@@ -129,7 +124,7 @@ class FaissIndex(ABC):
         Raises:
             VectorError: wrong dimension, NaN or infinity.
         """
-        query = _checked(vector, (self._dimension,))
+        query = _checked(vector, (self.dimension,))
         mask = self._rows.mask(allowed)
         allowed_count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
         k = min(k, allowed_count)
@@ -158,7 +153,7 @@ class FaissIndex(ABC):
             StorageError: the file can't be written.
         """
         state = self._state if self._state.is_usable else self._rebuild()
-        header = {"dimension": self._dimension, "options": self._options()}
+        header = {"dimension": self.dimension, "options": self._options()}
         index = faiss.serialize_index(state.index)
         write_arrays(path, self.kind, header, {"index": index, "rows": state.rows.rows, "alive": state.rows.alive})
 
@@ -176,7 +171,7 @@ class FaissIndex(ABC):
             index_object = cls(header["dimension"], **header["options"])
             index = faiss.deserialize_index(arrays["index"])
             index_object._state = _IndexState(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
-            if index.d != index_object._dimension or not index_object._state.is_usable:
+            if index.d != index_object.dimension or not index_object._state.is_usable:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and row keys don't match")
         return index_object
 
@@ -200,7 +195,7 @@ class FaissIndex(ABC):
         state = self._state
         vectors_view = state.vectors_view
         if vectors_view is None:
-            vectors_view = _flat_view(self._flat_index(), self._dimension)
+            vectors_view = _flat_view(self._flat_index(), self.dimension)
             if state.indexed_count >= 0:
                 state.vectors_view = vectors_view
         return vectors_view[positions]

@@ -19,8 +19,10 @@ from meve.types import FloatArray, Similarity
 if TYPE_CHECKING:
     from model2vec import StaticModel
 
-SHIPPED = "meve-static-1"
+SHIPPED_EMBEDDER = "meve-static-1"
 """The name of the embedder that ships: all-MiniLM-L6-v2, distilled to one vector per token."""
+EMBEDDER_FOLDER = Path(__file__).parent / SHIPPED_EMBEDDER
+"""The folder of the embedder that ships: its vectors, tokenizer and model card."""
 KIND = "model2vec"
 """The model type in such a model's config.json."""
 
@@ -47,7 +49,8 @@ class StaticEmbedder:
         if not name.strip():
             raise ConfigurationError("name must not be empty: give the model's name or folder")
         self._model = model
-        self._name = name
+        self.name = name
+        self.dimension = int(model.dim)
         self._lock = threading.Lock()  # encoding changes the shared tokenizer's limits
 
     @classmethod
@@ -79,17 +82,7 @@ class StaticEmbedder:
         Raises:
             ModelError: its files are damaged.
         """
-        return cls.from_folder(shipped_folder(), name=SHIPPED)
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return int(self._model.dim)
+        return cls.from_folder(EMBEDDER_FOLDER, name=SHIPPED_EMBEDDER)
 
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,), of length 1 or zero.
@@ -117,7 +110,7 @@ class StaticEmbedder:
         return self._encode(list(texts))
 
     def _encode(self, texts: list[str]) -> FloatArray:
-        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
+        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self.name!r}"):
             vectors = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
         return normalize(np.asarray(vectors, dtype=np.float32))
@@ -126,8 +119,3 @@ class StaticEmbedder:
 def is_static_model(folder: Path) -> bool:
     """Return whether a folder holds a model saved by model2vec."""
     return read_json(folder / "config.json").get("model_type") == KIND
-
-
-def shipped_folder() -> Path:
-    """Return the folder of the embedder that ships: its vectors, tokenizer and model card."""
-    return Path(__file__).parent / SHIPPED

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from meve._extras import require_imports
 from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
 from meve.components._row_map import check_known_rows, check_new_rows, select_top
 from meve.components.lexical.analyzers import Analyzer, analyzer_name, resolve_analyzer, whitespace
 from meve.components.lexical.bm25 import check_texts
-from meve.errors import IndexCorruptError, missing_extra
+from meve.errors import IndexCorruptError
 from meve.types import FloatArray, RowArray
 
 
@@ -35,10 +36,8 @@ class RankBm25Index:
     kind: ClassVar[str] = "rank_bm25"
 
     def __init__(self, *, analyzer: Analyzer = whitespace) -> None:
-        try:
+        with require_imports("the paper's BM25", {"rank_bm25": "reference"}):
             from rank_bm25 import BM25Okapi
-        except ImportError:
-            raise missing_extra("rank_bm25", "reference", "the paper's BM25") from None
         self._engine = BM25Okapi
         self._analyzer = analyzer
         self._texts: dict[int, list[str]] = {}
