@@ -19,7 +19,7 @@ def _one_of(kind: object) -> str:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    index: Annotated[Path, typer.Option("--index", help="The index's folder.", metavar="DIR")],
+    index: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the five phases and the reason for each candidate.")
     ] = False,

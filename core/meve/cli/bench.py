@@ -36,37 +36,28 @@ bench_app = typer.Typer(
 )
 
 Data = Annotated[
-    Path | None,
-    typer.Option("--data", envvar="MEVE_DATA", help="The folder with a subfolder for each data set.", metavar="DIR"),
+    Path | None, typer.Option(envvar="MEVE_DATA", help="The folder with a subfolder for each data set.", metavar="DIR")
 ]
-To = Annotated[
-    Path | None, typer.Option("--to", help=f"The folder for results; {HOME}/EXPERIMENT by default.", metavar="DIR")
-]
-Cache = Annotated[Path, typer.Option("--cache", help="The folder that caches embeddings.", metavar="DIR")]
-Questions = Annotated[int, typer.Option("--questions", min=1, help="Number of questions per set, drawn at random.")]
+To = Annotated[Path | None, typer.Option(help=f"The folder for results; {HOME}/EXPERIMENT by default.", metavar="DIR")]
+Cache = Annotated[Path, typer.Option(help="The folder that caches embeddings.", metavar="DIR")]
+Questions = Annotated[int, typer.Option(min=1, help="Number of questions per set, drawn at random.")]
 Full = Annotated[bool, typer.Option("--full", help="Ask all questions of each set.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random samples and intervals.")]
-EmbedderName = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
-VerifierName = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random samples and intervals.")]
+EmbedderName = Annotated[str | None, typer.Option(help="A model's name or folder.", metavar="NAME")]
+VerifierName = Annotated[str | None, typer.Option(help="A cross-encoder, or 'cosine'.", metavar="NAME")]
 Peers = Annotated[
     list[str] | None,
     typer.Option("--peer", help="Another system to measure too; may be repeated.", metavar="MODULE:FUNC"),
 ]
-Compare = Annotated[
-    Path | None, typer.Option("--compare", help="Compare with these earlier results.", metavar="OLD.json")
-]
+Compare = Annotated[Path | None, typer.Option(help="Compare with these earlier results.", metavar="OLD.json")]
 
 
 @bench_app.callback()
 def _group(
     context: typer.Context,
-    compare: Annotated[
-        Path | None,
-        typer.Option("--compare", help="Compare these results with --new.", metavar="OLD.json"),
-    ] = None,
+    compare: Annotated[Path | None, typer.Option(help="Compare these results with --new.", metavar="OLD.json")] = None,
     new: Annotated[
-        Path | None,
-        typer.Option("--new", help=f"The newer results; those in {HOME}/EXPERIMENT by default.", metavar="NEW.json"),
+        Path | None, typer.Option(help=f"The newer results; those in {HOME}/EXPERIMENT by default.", metavar="NEW.json")
     ] = None,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -92,22 +83,19 @@ def quality(
     to: To = None,
     cache: Cache = HOME / "cache",
     sets: Annotated[
-        str | None, typer.Option("--sets", help="Comma-separated names; all public sets by default.", metavar="A,B")
+        str | None, typer.Option(help="Comma-separated names; all public sets by default.", metavar="A,B")
     ] = None,
     peers: Peers = None,
     questions: Questions = 150,
-    peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="The same, for peers.")] = 60,
+    peer_questions: Annotated[int, typer.Option(min=1, help="Number of questions per set for peers.")] = 60,
     peer_weights: Annotated[
-        str | None,
-        typer.Option("--peer-weights", help="The verifier for peers that load it themselves.", metavar="NAME"),
+        str | None, typer.Option(help="The verifier for peers that load it themselves.", metavar="NAME")
     ] = None,
     full: Full = False,
     seed: Seed = 42,
     embedder: EmbedderName = None,
     verifier: VerifierName = None,
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="The tokenizer that counts the budget.", metavar="NAME")
-    ] = None,
+    tokens: Annotated[str | None, typer.Option(help="The tokenizer that counts the budget.", metavar="NAME")] = None,
     curves: Annotated[bool, typer.Option(help="Also measure recall against tokens.")] = True,
     compare: Compare = None,
 ) -> None:
@@ -140,9 +128,7 @@ def paper(
     data: Data = None,
     to: To = None,
     cache: Cache = HOME / "cache",
-    questions: Annotated[
-        int, typer.Option("--questions", min=1, help="Questions of HotpotQA; all 50 on Wikipedia are asked.")
-    ] = 150,
+    questions: Annotated[int, typer.Option(min=1, help="Questions of HotpotQA; all 50 on Wikipedia are asked.")] = 150,
     full: Full = False,
     seed: Seed = 42,
     embedder: EmbedderName = None,
@@ -173,9 +159,9 @@ def paper(
 def speed(
     to: To = None,
     sizes: Annotated[
-        str, typer.Option("--sizes", help="Comma-separated numbers of passages.", metavar="N,N")
+        str, typer.Option(help="Comma-separated numbers of passages.", metavar="N,N")
     ] = "10000,30000,100000",
-    ivf: Annotated[str, typer.Option("--ivf", help="Sizes for an inverted file.", metavar="N,N")] = "",
+    ivf: Annotated[str, typer.Option(help="Sizes for an inverted file.", metavar="N,N")] = "",
 ) -> None:
     """Measure latency and memory use by corpus size. Uses no models, and resumes an interrupted run."""
     require_for_bench("speed")
@@ -192,7 +178,7 @@ def speed(
 def memory(
     to: To = None,
     only: Annotated[
-        str | None, typer.Option("--only", help="Comma-separated experiments; all by default.", metavar="A,B")
+        str | None, typer.Option(help="Comma-separated experiments; all by default.", metavar="A,B")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few cases and wide intervals, for a quick check.")] = False,
     seed: Seed = 42,
@@ -242,7 +228,7 @@ def memory_speed(
         bool, typer.Option("--large", help="Also measure a file of 1,000,000 memories: 3 GB, minutes.")
     ] = False,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where to create the files; a temporary folder by default.")
+        Path | None, typer.Option(help="Where to create the files; a temporary folder by default.")
     ] = None,
     seed: Seed = 42,
 ) -> None:
@@ -257,7 +243,7 @@ def memory_speed(
 def dialogue_speed(
     data: Data = None,
     to: To = None,
-    turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of the dialogue.")] = 50_000,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of the dialogue.")] = 50_000,
     seed: Seed = 42,
 ) -> None:
     """Measure latency of questions to a long dialogue. The first question reads all turns."""
@@ -273,21 +259,16 @@ def small_context(
     to: To = None,
     questions: Questions = 150,
     full: Full = False,
-    aside: Annotated[
-        int, typer.Option("--aside", min=0, help="Skip 2Wiki's first questions, to choose settings on others.")
-    ] = 0,
-    chat: Annotated[float, typer.Option("--chat", min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
+    aside: Annotated[int, typer.Option(min=0, help="Skip 2Wiki's first questions, to choose settings on others.")] = 0,
+    chat: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
     seed: Seed = 42,
     embedder: EmbedderName = None,
     entities: Annotated[
         str | None,
-        typer.Option(
-            "--entities", help="Entity detector: patterns, dates, spacy-rules, or a spaCy model.", metavar="NAME"
-        ),
+        typer.Option(help="Entity detector: patterns, dates, spacy-rules, or a spaCy model.", metavar="NAME"),
     ] = None,
     reader: Annotated[
-        str | None,
-        typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
+        str | None, typer.Option(help="A function from question and context to an answer.", metavar="MODULE:FUNC")
     ] = None,
 ) -> None:
     """Repeat the query-aware memory paper's tables, on small context windows."""

@@ -23,16 +23,13 @@ def calibrate_command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
     ],
-    index: Annotated[
-        Path | None, typer.Option("--index", help="Calibrate the verifier of this index.", metavar="DIR")
-    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Calibrate the verifier of this index.", metavar="DIR")] = None,
     verifier: Annotated[
-        str | None, typer.Option("--verifier", help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
+        str | None, typer.Option(help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
     ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to",
             help=f"Without an index: the file for the calibration; by default {CALIBRATION_FILE} in the verifier's "
             "folder, which is loaded with the model.",
             metavar="FILE",

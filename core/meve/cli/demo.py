@@ -32,7 +32,6 @@ def demo(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to",
             help="Keep the index in this folder: a new one, or an earlier demo's, which is reused. By default, a "
             "temporary folder that is deleted at the end.",
             metavar="DIR",

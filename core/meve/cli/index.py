@@ -23,7 +23,7 @@ MAX_SKIPPED = 3
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
-    to: Annotated[Path, typer.Option("--to", help="The index's folder.", metavar="DIR")],
+    to: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)
     ] = None,
