@@ -100,7 +100,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
     if options.held_out and len({q.user for q in questions}) < 2:
         raise EvaluationError("held_out needs questions about at least two conversations, got one")
     tally = Tally(NAME, options.seed, against=MEMORY)
-    with _open_memory(turns) as memory:
+    with _open_filled(turns) as memory:
         searches = {
             **_baselines(turns),
             MEMORY: _memory_search(memory),
@@ -129,7 +129,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
 
 def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[EvidenceQuestion]]:
     rows = index_rows(read_rows(folder / "conversations.jsonl"), "conversation_id")
-    turns = {user: list(_turns(row)) for user, row in rows.items()}
+    turns = {user: list(_conversation_turns(row)) for user, row in rows.items()}
     questions = [
         EvidenceQuestion(
             user=row.text("conversation_id"),
@@ -145,7 +145,7 @@ def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[
     return turns, questions
 
 
-def _turns(conversation: Row) -> Iterator[ConversationTurn]:
+def _conversation_turns(conversation: Row) -> Iterator[ConversationTurn]:
     for session in conversation.rows("sessions"):
         at = datetime.fromisoformat(session.text("timestamp")).replace(tzinfo=UTC)
         for turn in session.rows("turns"):
@@ -188,7 +188,7 @@ def _baselines(turns: Turns) -> dict[str, MemorySearch]:
 
 
 @contextmanager
-def _open_memory(turns: Turns) -> Iterator[GovernedMemory]:
+def _open_filled(turns: Turns) -> Iterator[GovernedMemory]:
     policy = _policy({})
     with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory:
         runtime = memory._runtime
