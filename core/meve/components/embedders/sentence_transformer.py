@@ -33,6 +33,8 @@ class SentenceTransformerEmbedder:
     A passage longer than the model's window is embedded in pieces; its vector is their mean, weighted by tokens, so
     nothing is truncated. Vectors have length 1, unless the model is made for the dot product.
 
+    `meve.ports.Embedder` describes the arguments and errors of the methods.
+
     Args:
         model: a loaded model.
         name: the model's name; an index stores it and rebuilds the embedder from it.
@@ -112,12 +114,7 @@ class SentenceTransformerEmbedder:
         )
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,).
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
-            ModelError: the model failed.
-        """
+        """Return the vector of a query, shape (d,)."""
         if not isinstance(text, str):
             raise QueryError(f"the query must be text, got {type(text).__name__}")
         if self.window is not None:
@@ -134,12 +131,7 @@ class SentenceTransformerEmbedder:
         return np.asarray(self._checked(vectors)[0], dtype=np.float32)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none.
-
-        Raises:
-            PassageError: an entry isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):

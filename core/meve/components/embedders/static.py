@@ -35,6 +35,8 @@ class StaticEmbedder:
     Fast, without torch, for texts of any length. Word order is ignored: a sentence and its words shuffled have the same
     vector. A text without known tokens has a zero vector, and so similarity 0 to everything.
 
+    `meve.ports.Embedder` describes the arguments and errors of the methods.
+
     Args:
         model: a loaded `model2vec.StaticModel`.
         name: the model's name; an index stores it and rebuilds the embedder from it.
@@ -85,24 +87,14 @@ class StaticEmbedder:
         return cls.from_folder(EMBEDDER_FOLDER, name=SHIPPED_EMBEDDER)
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,), of length 1 or zero.
-
-        Raises:
-            QueryError: the query isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vector of a query, shape (d,), of length 1 or zero."""
         if not isinstance(text, str):
             raise QueryError(f"the query must be text, got {type(text).__name__}")
         vector: FloatArray = self._encode([text])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of passages, shape (n, d), rows of length 1 or zero, in the order given.
-
-        Raises:
-            PassageError: an entry isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vectors of passages, shape (n, d), rows of length 1 or zero, in the order given."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):

@@ -1,18 +1,22 @@
 """Entity detectors: built-in patterns, a date parser, spaCy's rules or models, or several combined."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from meve._extras import Needs
 from meve.components._component_check import check_component
 from meve.errors import ConfigurationError
 from meve.ports import EntityDetector
 
-__all__ = ["entities_needs", "resolve_entities"]
+__all__ = ["EntityDetectorLike", "entities_needs", "resolve_entities"]
+
+EntityDetectorLike: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
+"""An entity detector, its name, or a list of both, whose results are combined."""
 
 NAMED = ("patterns", "dates", "spacy-rules")
 
 
-def resolve_entities(spec: EntityDetector | str | Sequence[EntityDetector | str] | None = None) -> EntityDetector:
+def resolve_entities(spec: EntityDetectorLike | None = None) -> EntityDetector:
     """Return the entity detector for a setting.
 
     Args:

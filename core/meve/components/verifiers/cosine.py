@@ -24,6 +24,8 @@ class CosineVerifier:
     With vectors stored in an index, scoring costs almost nothing. It measures topical similarity, not whether the
     passage answers the query; a cross-encoder is more accurate.
 
+    `meve.ports.Verifier` describes the arguments and errors of the methods.
+
     Args:
         embedder: makes the vectors.
         calibration: maps cosines of this embedder to probabilities; another embedder's doesn't apply.
@@ -50,24 +52,12 @@ class CosineVerifier:
         return cls(embedder, load_shipped_calibration())
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return cosines in [-1, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the embedder's window.
-            PassageError: a passage isn't text.
-            ModelError: the embedder failed.
-        """
+        """Return cosines in [-1, 1], shape (n,), in the order given."""
         vectors = self.embedder.embed_passages(passages)
         return _cosine(self.embedder.embed_query(query), vectors)
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the embedder's window.
-            PassageError: a passage isn't text.
-            ModelError: the embedder failed.
-        """
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given."""
         return self.calibration.apply(self.raw_scores(query, passages))
 
     def score_vectors(self, query: FloatArray, passages: FloatArray) -> FloatArray:

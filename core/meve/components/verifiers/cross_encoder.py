@@ -33,16 +33,13 @@ class Runtime(Protocol):
     @property
     def window(self) -> int:
         """The number of tokens the model reads at once, special ones included."""
-        ...
 
     @property
     def splitter(self) -> TextSplitter:
         """The model's tokenizer, for counting and splitting."""
-        ...
 
     def logits(self, batches: Sequence[TextPairs]) -> list[FloatArray]:
         """Return the model's logits for each batch of n (query, passage), shape (n,); every pair fits the window."""
-        ...
 
 
 class CrossEncoderVerifier:
@@ -189,13 +186,7 @@ class CrossEncoderVerifier:
         return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32)
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or leaves less than half of the window for the passage.
-            PassageError: a passage isn't text.
-            ModelError: the model failed, or returned NaN.
-        """
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""
         return self.calibration.apply(self.raw_scores(query, passages))
 
     def with_calibration(self, calibration: Calibration) -> Self:
