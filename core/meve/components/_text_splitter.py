@@ -119,6 +119,18 @@ class TextSplitter:
             first = max(_find_word_start(token_spans, last - overlap, first + 1) if overlap else last, first + 1)
         return pieces
 
+    def split_all(self, texts: Sequence[str], limit: int, overlap: int = 0) -> tuple[list[str], list[int], list[int]]:
+        """Split texts as `split` does; return all pieces, the tokens of each, and where each text's pieces start."""
+        pieces: list[str] = []
+        tokens: list[int] = []
+        starts: list[int] = []
+        for text, count in zip(texts, self.count_many(texts), strict=True):
+            starts.append(len(pieces))
+            parts = self.split(text, limit, overlap) if count > limit else []
+            pieces += [part.text for part in parts] or [text]
+            tokens += [part.tokens for part in parts] or [count]
+        return pieces, tokens, starts
+
     def _next_piece(self, text: str, token_spans: Spans, first: int, limit: int) -> tuple[int, TextPiece]:
         """Return the longest piece from token `first` on that fits, and the token after it."""
         last = min(first + limit, len(token_spans))

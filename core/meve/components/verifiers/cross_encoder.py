@@ -8,8 +8,8 @@ from typing import Literal, Protocol, Self, TypeAlias
 import numpy as np
 
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
+from meve.components._text_cache import TextCache
 from meve.components._text_splitter import TextSplitter, read_json
-from meve.components.verifiers._score_cache import ScoreCache
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
 from meve.types import FloatArray
@@ -74,7 +74,7 @@ class CrossEncoderVerifier:
         self.name = name
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
-        self._cache = ScoreCache(cache_size)
+        self._cache = TextCache[float](cache_size)
 
     @classmethod
     def from_name(
@@ -160,18 +160,15 @@ class CrossEncoderVerifier:
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
-        scores = self._cache.get(query, passages)
-        missing = list(dict.fromkeys(text for text, score in zip(passages, scores, strict=True) if score is None))
-        if missing:
-            computed = self._read(query, missing, room).tolist()
-            self._cache.put(query, missing, computed)
-            by_text = dict(zip(missing, computed, strict=True))
-            scores = [by_text[text] if score is None else score for text, score in zip(passages, scores, strict=True)]
+        scores = self._cache.fetch(
+            [(query, text) for text in passages],
+            lambda pairs: self._read(query, [text for _, text in pairs], room).tolist(),
+        )
         return np.asarray(scores, dtype=np.float32)
 
     def _read(self, query: str, passages: Sequence[str], room: int) -> FloatArray:
         """Return the model's logits, batched by length."""
-        pieces, lengths, starts = self._pieces(passages, room)
+        pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
         logits = np.empty(len(pieces), dtype=np.float32)
         order = np.argsort(-np.asarray(lengths), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
@@ -198,7 +195,7 @@ class CrossEncoderVerifier:
     def with_cache(self, size: int) -> Self:
         """Return a verifier with the same loaded model and a new cache of `size` raw scores; 0 for none."""
         other = copy.copy(self)
-        other._cache = ScoreCache(size)
+        other._cache = TextCache(size)
         return other
 
     def _room(self, query: str) -> int:
@@ -214,19 +211,6 @@ class CrossEncoderVerifier:
                 "or use a verifier with a longer window"
             )
         return room
-
-    def _pieces(self, passages: Sequence[str], room: int) -> tuple[list[str], list[int], list[int]]:
-        """Return all passages in pieces that fit, the tokens of each, and where each passage's pieces start."""
-        splitter = self._runtime.splitter
-        pieces: list[str] = []
-        lengths: list[int] = []
-        starts: list[int] = []
-        for text, count in zip(passages, splitter.count_many(passages), strict=True):
-            starts.append(len(pieces))
-            split = splitter.split(text, room, overlap=int(_OVERLAP * room)) if count > room else []
-            pieces += [window.text for window in split] or [text]
-            lengths += [window.tokens for window in split] or [count]
-        return pieces, lengths, starts
 
 
 def load_calibration_file(folder: Path) -> Calibration | None:
