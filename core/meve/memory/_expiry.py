@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def has_passed(expires_at: datetime | None, now: datetime) -> bool:
-    """Return whether an expiry has passed: at the very moment it has; None never does."""
+    """Return whether an expiry is now or earlier; None, for no expiry, never is."""
     return expires_at is not None and now >= expires_at
 
 
@@ -30,17 +30,15 @@ def expiry_of(
     ttl: timedelta | None = None,
     expires_at: datetime | None = None,
 ) -> datetime | None:
-    """Return when a record that is written now expires; None for never.
-
-    Raises:
-        ValidationError: both `ttl` and `expires_at` are given, or one of them is invalid.
-    """
+    """Return when a record that is written now expires; None for never."""
     if ttl is not None and expires_at is not None:
-        raise ValidationError("both ttl and expires_at are given: give one of them")
+        raise ValidationError("give only one of ttl and expires_at, got both")
     if expires_at is not None:
         moment = check_moment(expires_at, "expires_at")
         if has_passed(moment, now):
-            raise ValidationError(f"expires_at {moment.isoformat()} has passed: give a moment after {now.isoformat()}")
+            raise ValidationError(
+                f"expires_at must be after {now.isoformat()}, got {moment.isoformat()}, which has passed"
+            )
         return moment
     if ttl is not None:
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
@@ -53,7 +51,7 @@ def expiry_of(
 
 
 def after(now: datetime, ttl: timedelta) -> datetime | None:
-    """Return the moment this long after now; None beyond the calendar."""
+    """Return the moment this long after now; None if it is after the year 9999."""
     try:
         return now + ttl
     except OverflowError:
@@ -66,7 +64,7 @@ def removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[Mem
 
 
 def reason_of(record: "MemoryRecord") -> str:
-    """Return the reason that the audit log gives for the removal of an expired record."""
+    """Return the reason in the audit log for the removal of an expired record."""
     return f"expired at {record.expires_at}"
 
 
