@@ -16,8 +16,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_meve import MeVeStore
-from meve.memory import GovernedMemory
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
 @dataclass
@@ -66,10 +64,8 @@ def recall_sync(text: str, runtime: ToolRuntime[User]) -> str:
 
 
 @pytest.fixture
-def store(tmp_path):
-    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
-    with GovernedMemory.open(tmp_path / "memory.db", **parts) as memory:
-        yield MeVeStore(memory)
+def store(word_memory):
+    return MeVeStore(word_memory)
 
 
 def make_agent(store, recall_tool):
@@ -80,22 +76,18 @@ def user_input(text):
     return {"messages": [{"role": "user", "content": text}]}
 
 
-def test_agent_finds_fact_of_earlier_conversation_of_same_user(store):
-    one = make_agent(store, recall_sync)
-    one.invoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
-    other = make_agent(store, recall_sync)
-    assert other.invoke(user_input("recall: green tea"), context=User("alice"))["messages"][-1].content == (
-        "Alice drinks green tea"
-    )
-    assert other.invoke(user_input("recall: green tea"), context=User("bob"))["messages"][-1].content == "nothing"
+@pytest.mark.parametrize("is_async", [False, True])
+def test_agent_finds_fact_of_earlier_conversation_of_same_user(store, is_async):
+    def ask(text, user):
+        if is_async:
+            result = asyncio.run(make_agent(store, recall).ainvoke(user_input(text), context=User(user)))
+        else:
+            result = make_agent(store, recall_sync).invoke(user_input(text), context=User(user))
+        return result["messages"][-1].content
 
-
-async def test_async_agent_finds_fact_of_same_user(store):
-    one = make_agent(store, recall)
-    await one.ainvoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
-    for user, expected in (("alice", "Alice drinks green tea"), ("bob", "nothing")):
-        result = await one.ainvoke(user_input("recall: green tea"), context=User(user))
-        assert result["messages"][-1].content == expected
+    ask("remember: Alice drinks green tea", "alice")
+    assert ask("recall: green tea", "alice") == "Alice drinks green tea"
+    assert ask("recall: green tea", "bob") == "nothing"
 
 
 def test_concurrent_conversations_stay_separate(store):
