@@ -27,7 +27,7 @@ class _User:
 
 
 @dataclass(slots=True)
-class _State:
+class _StoreState:
     users: dict[str, _User] = field(default_factory=dict)
     rows: int = 0
     entries: list[AuditRow] = field(default_factory=list)
@@ -38,7 +38,7 @@ class _State:
 class _DictTransaction:
     """Reads and writes of one state. See `meve.memory.stores.protocol`."""
 
-    def __init__(self, state: _State) -> None:
+    def __init__(self, state: _StoreState) -> None:
         self._state = state
         self._versions: dict[str, int] = {}
 
@@ -163,7 +163,7 @@ class DictMemoryStore:
     name = "the dict memory store"
 
     def __init__(self) -> None:
-        self._state = _State()
+        self._state = _StoreState()
         self._writers = threading.Lock()
         self.is_closed = False
 

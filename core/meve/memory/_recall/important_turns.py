@@ -18,7 +18,7 @@ _MAX_CACHED = 65_536
 """Texts for which the result of the anchor test is cached."""
 
 AnchorTest = Callable[[str], bool]
-"""Returns whether a text names something."""
+"""Decides whether a text names something."""
 
 
 def cached_anchor_test(detector: EntityDetector) -> AnchorTest:

@@ -1,4 +1,4 @@
-"""Search: one user's memories through the five phases, cached until one of them changes."""
+"""Searches one user's memories by the five phases, and caches the results until one of the memories changes."""
 
 import secrets
 import threading
@@ -34,7 +34,7 @@ class Recall(Context):
     """A context of one user's memories."""
 
     id: str
-    """The name of this recall in the audit log."""
+    """The id of this recall in the audit log."""
     user_id: UserId
 
     @property
@@ -51,8 +51,8 @@ class Searcher:
     indexes: UserIndexes
     cache: RecallCache
     load: "Load"
-    names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
-    """Returns whether a turn names something."""
+    is_anchor: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
+    """Decides whether a turn names something."""
 
     def search(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, and log that they were recalled."""
@@ -60,7 +60,7 @@ class Searcher:
             if heavy:
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self._log(query, self.look(query))
-            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # while the log was written
+            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # expired during the write
                 query = replace(query, scope=replace(query.scope, now=now))
                 recall = self._log(query, self.look(query))
             return recall
@@ -73,7 +73,7 @@ class Searcher:
         if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         recall = self._run(query, indexes)
-        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # while it ran
+        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
         self.cache.put(query.cache_key, versions, recall)
@@ -138,7 +138,7 @@ class Searcher:
             return source
         with indexes[0].lock:
             records = indexes[0].records(query.scope)
-        return ImportantTurns(source, find_unimportant_turns(records, self.names, query.window))
+        return ImportantTurns(source, find_unimportant_turns(records, self.is_anchor, query.window))
 
     def _config(self, query: MemoryQuery) -> RetrieverConfig:
         ranking = self.runtime.policy.ranking

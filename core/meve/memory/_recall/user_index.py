@@ -17,7 +17,7 @@ from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StoreCorruptError
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._recall.namespace_index import NamespaceIndex
+from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
@@ -33,7 +33,6 @@ _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from meve.memory.stores.sqlite._record_query import count_records, read_fields, 
 from meve.memory.stores.sqlite._rows import COLUMNS, pack, shared_score_of, shared_score_row, to_row
 
 MAX_REMOVED_ROWS = 10_000
-"""The number of a user's removed rows that are known one by one; beyond it, readers start anew."""
+"""The number of a user's removed rows that are known one by one; if there are more, readers read all records again."""
 
 _USER = "user = (SELECT no FROM users WHERE key = ?)"
 _PUT = (
@@ -175,7 +175,7 @@ class SqliteTransaction(SqliteSnapshot):
         return self._versions[user]
 
     def _trim_removed_rows(self, no: int) -> None:
-        """Forget the oldest half of too many removed rows: who read before their removal starts anew."""
+        """Forget the older half of too many removed rows; readers of an older version read all records again."""
         count = self._connection.execute("SELECT count(*) FROM gone WHERE user = ?", (no,)).fetchone()[0]
         if count > MAX_REMOVED_ROWS:
             at = self._connection.execute(
