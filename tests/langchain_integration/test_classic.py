@@ -21,12 +21,9 @@ from langchain_meve import MeVeEmbeddings
 from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
 from meve.memory import GovernedMemory
-from tests.langchain_integration.chat_models import ScriptedChatModel, audit_actions
+from tests.langchain_integration.chat_models import FACT, QUESTION, ScriptedChatModel, audit_actions
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
-
-FACT = "I have a dog called Rex."
-QUESTION = "What is my dog called?"
 
 
 def make_memory(memory, session="monday", user="ann", **fields):

@@ -11,11 +11,13 @@ pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime, tool
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_meve import MeVeStore
+from tests.langchain_integration.chat_models import ScriptedChatModel
+
+ARGUMENTS = {"manage_memory": "content", "search_memory": "query"}
+"""The argument of langmem's tools; that of the others is `text`."""
 
 
 @dataclass
@@ -23,23 +25,13 @@ class User:
     user_id: str
 
 
-class ToolCallingModel(BaseChatModel):
-    """Calls the tool that the user names, `remember: …` or `recall: …`, and repeats its result."""
-
-    @property
-    def _llm_type(self):
-        return "obedient"
-
-    def bind_tools(self, tools, **kwargs):
-        return self
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        last = messages[-1]
-        if last.type == "tool":
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(last.content))])
-        name, _, text = last.content.partition(": ")
-        call = {"name": name, "args": {"text": text}, "id": uuid.uuid4().hex}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+def call_named_tool(messages):
+    """Call the tool that the user names, `remember: …` or `recall: …`, and repeat its result."""
+    last = messages[-1]
+    if last.type == "tool":
+        return AIMessage(last.content)
+    name, _, text = last.content.partition(": ")
+    return AIMessage("", tool_calls=[{"name": name, "args": {ARGUMENTS.get(name, "text"): text}, "id": "1"}])
 
 
 @tool
@@ -69,7 +61,8 @@ def store(word_memory):
 
 
 def make_agent(store, recall_tool):
-    return create_agent(ToolCallingModel(), tools=[remember, recall_tool], store=store, context_schema=User)
+    model = ScriptedChatModel(answer=call_named_tool)
+    return create_agent(model, tools=[remember, recall_tool], store=store, context_schema=User)
 
 
 def user_input(text):
@@ -122,7 +115,7 @@ class TestLangmem:
 
     def test_langmem_tools_store_and_find_facts_of_user(self, tools, store):
         manage, search = tools
-        one = create_agent(LangmemToolCallingModel(), tools=[manage, search], store=store)
+        one = create_agent(ScriptedChatModel(answer=call_named_tool), tools=[manage, search], store=store)
         for user in ("alice", "bob"):
             config = {"configurable": {"langgraph_user_id": user}}
             one.invoke(user_input(f"manage_memory: {user} drinks green tea"), config)
@@ -131,14 +124,3 @@ class TestLangmem:
             expected = one.invoke(user_input("search_memory: green tea"), config)["messages"][-1].content
             assert f"{user} drinks green tea" in expected
             assert other not in expected
-
-
-class LangmemToolCallingModel(ToolCallingModel):
-    """Calls langmem's tools by their argument names."""
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        result = super()._generate(messages, stop, run_manager, **kwargs)
-        for call in result.generations[0].message.tool_calls:
-            name = "content" if call["name"] == "manage_memory" else "query"
-            call["args"] = {name: call["args"]["text"]}
-        return result

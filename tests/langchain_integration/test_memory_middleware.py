@@ -6,7 +6,6 @@ import threading
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -26,15 +25,15 @@ from pydantic import BaseModel
 from langchain_meve import MeVeMemoryMiddleware
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
 from meve.memory.turns import TurnRules
-from tests.langchain_integration.chat_models import ScriptedChatModel, answer_from_memory, audit_actions, recalled_texts
-
-FACT = "I have a dog called Rex."
-QUESTION = "What is my dog called?"
-
-
-@dataclass
-class Context:
-    user_id: object = None
+from tests.langchain_integration.chat_models import (
+    FACT,
+    QUESTION,
+    Context,
+    ScriptedChatModel,
+    answer_from_memory,
+    audit_actions,
+    recalled_texts,
+)
 
 
 class Model(BaseModel):

@@ -1,7 +1,6 @@
 """Memory tools: LangChain's standard tests, unmodified, and isolation of users from the model."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -16,21 +15,14 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from langchain_meve import create_memory_tools
 from meve.errors import ConfigurationError, ValidationError
-from tests.langchain_integration.chat_models import ScriptedChatModel, audit_actions
+from tests.langchain_integration.chat_models import FACT, QUESTION, Context, ScriptedChatModel, audit_actions
 
-FACT = "I have a dog called Rex."
-QUESTION = "What is my dog called?"
 EXAMPLES = {
     "remember": {"text": FACT},
     "recall": {"query": QUESTION},
     "forget": {"id": "x"},
     "explain": {"query": QUESTION},
 }
-
-
-@dataclass
-class Context:
-    user_id: object = None
 
 
 def build_tools(memory, user="ann", **options):
@@ -61,7 +53,7 @@ class TestToolAtWork(_StandardTool, ToolsIntegrationTests):
 
 def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
     tools = build_tools(memory)
-    assert tools["remember"].invoke({"text": FACT}).startswith("Remembered until 2026-05-08 (id told-")
+    assert tools["remember"].invoke({"text": FACT}).startswith("Remembered until 2026-05-08 (id fact-")
     assert tools["remember"].invoke({"text": f" {FACT.upper()}"}) == "This is remembered already."
     [record] = memory.list(user_id="ann")
     assert (record.text, record.source) == (FACT, "chat_assistant")

@@ -8,18 +8,16 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
 
-from tests.langchain_integration.chat_models import ScriptedChatModel, answer_from_memory, audit_actions, recalled_texts
-from tests.langchain_integration.test_memory_middleware import (
+from tests.langchain_integration.chat_models import (
     FACT,
     QUESTION,
     Context,
-    call_agent,
-    call_once,
-    config,
-    confirm,
-    look,
-    make_agent,
+    ScriptedChatModel,
+    answer_from_memory,
+    audit_actions,
+    recalled_texts,
 )
+from tests.langchain_integration.test_memory_middleware import call_agent, call_once, config, confirm, look, make_agent
 
 
 def test_message_summarized_before_answer_is_recorded(memory):
