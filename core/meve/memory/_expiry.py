@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def has_passed(expires_at: datetime | None, now: datetime) -> bool:
-    """Return whether an expiry is now or earlier; None, for no expiry, never is."""
+    """Return whether an expiry is now or in the past; False for no expiry."""
     return expires_at is not None and now >= expires_at
 
 
@@ -58,7 +58,7 @@ def after(now: datetime, ttl: timedelta) -> datetime | None:
         return None
 
 
-def removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[MemoryRecord]":
+def find_removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[MemoryRecord]":
     """Return the expired records that aren't on hold."""
     return (stored.record for stored in records if stored.record.expired(now) and not stored.record.hold)
 
@@ -73,6 +73,6 @@ def remove_expired(
 ) -> None:
     """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
     stored = transaction.find(user, record_id)
-    for record in removable([stored] if stored else [], now):
+    for record in find_removable([stored] if stored else [], now):
         transaction.erase(user, record)
         transaction.log(runtime.event(user, record, "expire", reason_of(record), now))

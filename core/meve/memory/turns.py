@@ -60,7 +60,7 @@ class RecordedTurns:
     known: tuple[str, ...] = ()
     """Ids of facts that were stored before, even if they were erased since."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """By turn id, why nothing of the turn is stored, or not all of it."""
+    """By turn id, why a turn is not stored, or only in part."""
     reflected: ReflectionResult | None = None
     """None if nothing was recalled or nothing answered."""
 

@@ -28,7 +28,7 @@ class DuplicateJudge:
     contradiction: Contradiction
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
-        """Return what `one` is to `other`. Unprunable records yield only to each other."""
+        """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
         mine, theirs = self._statement(one), self._statement(other)

@@ -11,7 +11,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
-from meve.memory._expiry import reason_of, removable
+from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
@@ -74,7 +74,7 @@ class MaintenancePlan:
         self.version = reader.version(user)
         """The user's version before the records were read."""
         every = reader.all_records(user)
-        for record in removable(every, self.now):
+        for record in find_removable(every, self.now):
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]

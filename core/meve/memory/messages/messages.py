@@ -44,7 +44,7 @@ class Message:
     session_id: str
     value: dict[str, Any]
     place: int
-    """Rises from each message to the next that is added, and stays."""
+    """A number that rises with each added message, and never changes."""
     archived: bool
     added_at: datetime
     expires_at: datetime | None

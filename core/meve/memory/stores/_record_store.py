@@ -220,7 +220,7 @@ class RecordStore:
             return snapshot.version(user)
 
     def changes(self, user: str, since: int) -> Changes:
-        """Return what changed in a user's active records after a version; everything if that isn't known."""
+        """Return the changes of a user's active records after a version, or all records if the changes are unknown."""
         with self.backend.reading() as snapshot:
             version = snapshot.version(user)
             removed = snapshot.removed_rows(user, since) if 0 < since <= version else None

@@ -19,7 +19,7 @@ COLUMNS = (
     "touched", "used", "uses", "superseded", "flagged", "hold", "derived", "archived", "version", "tokens", "vector",
 )  # fmt: skip
 _COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
-"""Those of version 3 of the schema."""
+"""The columns of version 3 of the schema."""
 _KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 

@@ -14,7 +14,7 @@ from meve.memory.stores.sqlite._record_query import count_records, read_fields, 
 from meve.memory.stores.sqlite._rows import COLUMNS, pack, shared_score_of, shared_score_row, to_row
 
 MAX_REMOVED_ROWS = 10_000
-"""The number of a user's removed rows that are known one by one; if there are more, readers read all records again."""
+"""The maximum number of removed rows that are known for a user; beyond it, the older half is forgotten."""
 
 _USER = "user = (SELECT no FROM users WHERE key = ?)"
 _PUT = (
@@ -167,7 +167,7 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def _next_version(self, user: str) -> tuple[int, int]:
-        """Return the user's number, and the version that this transaction makes: one for all its changes."""
+        """Return the user's number, and the user's version after this transaction."""
         if user not in self._versions:
             self._connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (user,))
             no, version = self._connection.execute("SELECT no, version FROM users WHERE key = ?", (user,)).fetchone()
