@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
+from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
-from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
+from meve.memory._recall.user_index import Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
