@@ -11,7 +11,7 @@ from meve._formulas import normalize
 from meve.errors import DuplicateIdError, UnknownIdError, VectorError
 from meve.ports import DenseIndex
 from meve.testing import NEEDS, SUITE
-from meve.testing._index_rules import SavedIndexContract, make_rows
+from meve.testing._saved_index_contract import SavedIndexContract, make_rows
 from meve.testing.interruption import Interruption, run_interrupted
 from meve.types import FloatArray
 

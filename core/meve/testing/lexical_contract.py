@@ -10,7 +10,7 @@ from meve._extras import require_imports
 from meve.errors import DuplicateIdError, PassageError, UnknownIdError
 from meve.ports import LexicalIndex
 from meve.testing import NEEDS, SUITE
-from meve.testing._index_rules import SavedIndexContract, make_rows
+from meve.testing._saved_index_contract import SavedIndexContract, make_rows
 from meve.testing.interruption import Interruption, run_interrupted
 from meve.types import RowArray
 
