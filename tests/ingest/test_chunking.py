@@ -10,7 +10,7 @@ from meve.errors import ConfigurationError
 from meve.ingest import Chunker, Chunking, split_file
 from meve.ingest import chunking as module
 from meve.ingest._file_kinds import LANGUAGES
-from meve.ingest._headings import markdown_outline, rst_as_markdown, rst_outline
+from meve.ingest._headings import markdown_outline, rst_outline
 from meve.testing.fakes import WordCounter
 
 
@@ -41,18 +41,90 @@ def test_markdown_is_split_at_headings_which_become_titles():
     ]
 
 
-def test_chunk_of_several_sections_keeps_their_headings():
-    (chunk,) = chunker(tokens=100).split(GUIDE, "markdown", "guide.md")
-    assert chunk.title == "Guide"
-    assert "## Install" in chunk.text
-    assert "## Use" in chunk.text
-    assert chunk.text.startswith("Intro")
+def test_sections_are_not_joined_even_if_they_fit():
+    assert len(chunker(tokens=100).split(GUIDE, "markdown", "guide.md")) == 3
 
 
-def test_sibling_sections_in_one_chunk_keep_both_headings():
-    text = f"# Top\n\n{'intro ' * 30}\n\n## One\n\nFirst words.\n\n## Two\n\nSecond words.\n"
-    last = chunker(tokens=35).split(text, "markdown", "f.md")[-1]
-    assert (last.title, last.text) == ("Top", "## One\n\nFirst words.\n\n## Two\n\nSecond words.")
+def test_tiny_sections_share_a_chunk_and_keep_their_headings():
+    text = f"# Top\n\n{'Intro. ' * 6}\n\n## One\n\nFirst words.\n\n## Two\n\nSecond words.\n"
+    tiny = text[text.index("## One") :].strip()
+    assert [c.text for c in chunker(tokens=128).split(text, "markdown", "f.md")] == [f"{'Intro. ' * 6}\n\n{tiny}"]
+    last = chunker(tokens=64).split(text, "markdown", "f.md")[-1]
+    assert (last.title, last.text) == ("Top", tiny)
+
+
+OPTIONS = """Start.
+
+a
+:   The first option has a short text.
+
+b
+c
+:   The second option has two names, and a text that is
+    somewhat longer.
+"""
+
+
+@pytest.mark.parametrize("tokens", [16, 18, 20, 24])
+def test_term_stays_with_its_definition(tokens):
+    texts = [c.text for c in chunker(tokens=tokens).split(OPTIONS, "markdown", "f.md")]
+    assert len(texts) > 1
+    for part in ("a\n:   The first", "b\nc\n:   The second"):
+        assert any(part in text for text in texts)
+
+
+def test_part_of_a_definition_has_its_terms_in_the_title():
+    text = f"# Page\n\na\nb\n:   {'First words. ' * 6}\n\n    {'Second words. ' * 6}\n\n"
+    text += f"    inner\n    :   {'Third words. ' * 6}\n\n        {'Fourth words. ' * 6}\n\n{'After words. ' * 6}"
+    chunks = chunker(tokens=16).split(text, "markdown", "f.md")
+    assert [(c.title, c.text.split()[0]) for c in chunks] == [
+        ("Page", "a"),
+        ("Page › a, b", "Second"),
+        ("Page › a, b", "inner"),
+        ("Page › a, b › inner", "Fourth"),
+        ("Page", "After"),
+    ]
+
+
+def test_definition_in_one_long_line_is_cut_between_sentences():
+    first, second = chunker(tokens=16).split("term\n:   " + "Some four words here. " * 7, "markdown", "f.md")
+    assert first.text.startswith("term\n:   Some")
+    assert (second.title, second.text.split()[0]) == ("f.md › term", "Some")
+
+
+@pytest.mark.parametrize("lead", ["The steps are as follows:", "**Steps**", "*What are the steps?*", "    ### Steps"])
+def test_announcement_stays_with_what_follows(lead):
+    text = f"{'Words before it. ' * 4}\n\n{lead}\n\n- open the door\n- go out\n- close the door\n"
+    first, second = chunker(tokens=17).split(text, "markdown", "f.md")
+    assert first.text.endswith("before it.")
+    assert second.text.startswith(lead)
+
+
+def test_directive_stays_with_its_body_and_titles_the_rest():
+    text = f"{'Words. ' * 14}\n\n.. option:: --fast\n   :default: no\n\n   {'First. ' * 8}\n\n   {'Second. ' * 12}\n"
+    chunks = chunker(tokens=16).split(text, "rst", "f.rst")
+    assert [(c.title, c.text.split()[0]) for c in chunks] == [
+        ("f.rst", "Words."),
+        ("f.rst", ".."),
+        ("f.rst › option --fast", "Second."),
+    ]
+
+
+def test_labels_are_no_chunks():
+    text = f".. _top:\n\nTitle\n=====\n\n.. _a:\n\n{'Words. ' * 14}\n\n.. _b:\n.. _c:\n\nNext\n----\n\n{'Last. ' * 14}"
+    chunks = chunker(tokens=16).split(text + "\n\n.. _link: https://x.org/a\n", "rst", "f.rst")
+    assert [(c.title, c.text.split()[0]) for c in chunks] == [("Title", ".."), ("Title › Next", "Last.")]
+
+
+def test_fenced_code_is_no_structure():
+    text = f"{'Words. ' * 12}\n\n```\na\n:   b\n\n# c\n\nd\n```\n\n{'More. ' * 12}"
+    texts = [c.text for c in chunker(tokens=16).split(text, "markdown", "f.md")]
+    assert texts[1] == "```\na\n:   b\n\n# c\n\nd\n```"
+
+
+def test_deep_indentation_is_split():
+    text = "\n".join(" " * n + "word" for n in range(2000, 0, -1))
+    assert all(len(c.text.split()) <= 16 for c in chunker(tokens=16).split(text, "markdown", "f.md"))
 
 
 def test_heading_without_text_is_kept():
@@ -114,7 +186,6 @@ def test_offsets_are_exact_on_random_markdown_and_rst(lines):
         for chunk in chunker(tokens=16).split(text, kind, "f"):
             assert text[chunk.start : chunk.end] == chunk.text
             assert chunk.text.strip()
-    assert len(rst_as_markdown(text)) == len(text)
 
 
 def test_python_is_split_between_statements():
@@ -179,9 +250,11 @@ def test_long_title_loses_outer_headings():
     assert chunker(tokens=100).split(text, "markdown", "f.md")[-1].title == "Inner"
 
 
-def test_overlap_repeats_end_of_previous_chunk():
-    text = " ".join(f"word{n}." for n in range(100))
-    chunks = chunker(tokens=20, overlap=5).split(text, "text", "f")
+@pytest.mark.parametrize(("kind", "between"), [("text", " "), ("markdown", "\n"), ("markdown", "\n\n")])
+def test_overlap_repeats_end_of_previous_chunk(kind, between):
+    text = between.join(f"word{n}." for n in range(100))
+    chunks = chunker(tokens=20, overlap=5).split(text, kind, "f")
+    assert max(len(c.text.split()) for c in chunks) <= 20
     assert all(b.start < a.end for a, b in itertools.pairwise(chunks))
 
 

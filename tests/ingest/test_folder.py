@@ -314,6 +314,15 @@ def test_changed_settings_read_everything_again_with_warning(docs, retriever, em
     assert ids(retriever) == ALL
 
 
+def test_new_splitting_rules_read_everything_again(docs, retriever, embedder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "VERSION", folder.VERSION - 1)
+        ingest(docs, retriever, clock=LATER)
+    embedder.calls.passages.clear()
+    report = ingest(docs, retriever, clock=LATER)
+    assert (len(report.read), report.unchanged, len(embedder.calls.passages)) == (6, 0, 7)
+
+
 def test_missing_grammar_is_reported_and_used_once_installed(docs, retriever, monkeypatch):
     with monkeypatch.context() as patch:
         for module in ("chunking", "_passages", "folder"):

@@ -148,6 +148,23 @@ def test_html_yields_visible_text():
         assert hidden not in markdown
 
 
+def test_html_navigation_is_left_out():
+    markdown, _ = html_to_markdown(
+        """<body class="nav"><div class="navheader"><table><tr><td>Prev</td><td>Up</td></tr></table></div>
+        <div role="navigation">Home</div><ul class="wide breadcrumbs"><li>Docs</li></ul><div class="toc">1. One</div>
+        <p class="navy">Navigation is explained here.</p><table><tr><td>Next</td></tr></table></body>"""
+    )
+    assert markdown.startswith("Navigation is explained here.")
+    assert "Next" in markdown
+    for hidden in ("Prev", "Up", "Home", "Docs", "One"):
+        assert hidden not in markdown
+
+
+def test_html_terms_of_one_definition_are_adjacent():
+    markdown, _ = html_to_markdown("<dl><dt>-a</dt> <dt>-b</dt><dd>Both.</dd><dt>-c</dt><dd>One.</dd></dl>")
+    assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."
+
+
 def test_html_nested_too_deeply_raises():
     with pytest.raises(IngestError, match=r"nested too deeply"):
         html_to_markdown("<div>" * 100_000 + "x")

@@ -10,6 +10,8 @@ from typing import Any
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
+LABEL = re.compile(r"^[ \t]*\.\. _.*$", re.MULTILINE)
+"""A label, or the address of a link, in reStructuredText."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class Heading:
     """The level; 1 is the outermost."""
     title: str
     start: int
-    """The offset of its first character, an overline included."""
+    """The offset of its first character, an overline and labels included."""
     body: int
     """The offset after its last line."""
 
@@ -64,31 +66,17 @@ def markdown_outline(text: str) -> Outline:
 
 def rst_outline(text: str) -> Outline:
     """Return the headings of a reStructuredText; levels follow the order in which adornments first appear."""
-    starts = _line_starts(text)
+    lines, starts = text.split("\n"), _line_starts(text)
     levels: dict[tuple[str, bool], int] = {}
     headings = []
-    for over, title, line in _adorned(text.split("\n")):
+    for over, title, line in _adorned(lines):
         level = levels.setdefault((line[0], over is not None), len(levels) + 1)
-        first = title[0] if over is None else over
+        first = above = title[0] if over is None else over
+        while above and (LABEL.match(lines[above - 1]) or not lines[above - 1].strip()):
+            above -= 1
+            first = above if lines[above].strip() else first
         headings.append(Heading(level=level, title=title[1], start=starts[first], body=starts[title[0] + 2]))
     return Outline(headings)
-
-
-def rst_as_markdown(text: str) -> str:
-    r"""Return the same text at the same length, with headings adorned so that Markdown recognises them.
-
-    >>> rst_as_markdown("Part\n****\nText.")
-    'Part\n====\nText.'
-    """
-    lines = text.split("\n")
-    outermost: tuple[str, bool] | None = None
-    for over, (number, _), line in list(_adorned(lines)):
-        outermost = outermost or (line[0], over is not None)
-        mark = "=" if (line[0], over is not None) == outermost else "-"
-        lines[number + 1] = mark * len(line) + " " * (len(lines[number + 1]) - len(line))
-        if over is not None:
-            lines[over] = " " * len(lines[over])
-    return "\n".join(lines)
 
 
 def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:

@@ -1,9 +1,16 @@
 """Converts HTML to Markdown, without scripts, styles and navigation."""
 
+import re
+from typing import Any
+
 from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
 """Elements whose text isn't part of the document."""
+PARTS = re.compile(r"^(?!(html|body|main|article)$)")
+"""Elements that may be navigation: no element that holds the whole page."""
+NAVIGATION = re.compile(r"^(nav(bar|igation|header|footer|links?)?|breadcrumbs?|toc)$", re.IGNORECASE)
+"""Classes and roles of elements that lead to other pages or sections."""
 
 
 def html_to_markdown(html: str) -> tuple[str, str]:
@@ -19,18 +26,25 @@ def html_to_markdown(html: str) -> tuple[str, str]:
     from bs4 import BeautifulSoup, Comment, Declaration, Doctype, ProcessingInstruction
     from markdownify import MarkdownConverter
 
+    class Converter(MarkdownConverter):
+        def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401 - as markdownify has it
+            """Put the terms of one definition on adjacent lines."""
+            before = el.find_previous_sibling()
+            term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
+            return term.lstrip("\n") if before is not None and before.name == "dt" else term
+
     try:
         with warnings.catch_warnings():
             # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.
             warnings.simplefilter("ignore")
             soup = BeautifulSoup(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
-        for element in soup(UNSEEN):
+        for element in [*soup(UNSEEN), *soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
             element.decompose()
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()
-        converter = MarkdownConverter(
+        converter = Converter(
             heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
         )
         markdown = converter.convert_soup(soup)

@@ -1,6 +1,6 @@
-"""Splits a text into chunks along its structure, with semantic-text-splitter; headings become titles."""
+"""Splits a text into chunks along its structure; headings become titles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 from meve.errors import ConfigurationError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
-from meve.ingest._headings import Heading, Outline, markdown_outline, rst_as_markdown, rst_outline
+from meve.ingest._headings import LABEL, Heading, Outline, markdown_outline, rst_outline
+from meve.ingest._layout import Layout
+from meve.ingest._line_cutter import LineCutter
 
 CHARS_PER_TOKEN = 20
 """Characters that count as at least one token: WordPiece counts a very long word as one, and blanks as none."""
@@ -74,18 +76,16 @@ class Chunker:
             title: the title where there is no heading; the name, if empty.
         """
         title = title or name.rpartition("/")[2]
-        outline = Outline(())
+        if kind in {"markdown", "html", "rst"}:
+            outline = rst_outline(text) if kind == "rst" else markdown_outline(text)
+            layout = Layout(text, outline, rst=kind == "rst")
+            return self._make_chunks(text, list(self._cut_lines(text, layout)), outline, title, layout)
         language = find_language(name) if kind == "code" else None
-        if kind in {"markdown", "html"}:
-            spans, outline = self._splitter("MarkdownSplitter").chunk_indices(text), markdown_outline(text)
-        elif kind == "rst":
-            spans = self._splitter("MarkdownSplitter").chunk_indices(rst_as_markdown(text))
-            outline = rst_outline(text)
-        elif language is not None and (grammar := load_grammar(language)) is not None:
+        if language is not None and (grammar := load_grammar(language)) is not None:
             spans = self._splitter("CodeSplitter", grammar).chunk_indices(text)
         else:
             spans = self._splitter("TextSplitter").chunk_indices(text)
-        return self._make_chunks(text, spans, outline, title)
+        return self._make_chunks(text, spans, Outline(()), title)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
@@ -97,7 +97,22 @@ class Chunker:
         make = getattr(semantic_text_splitter, kind).from_callback
         return make(*arguments, self.size, self.chunking.tokens, self.chunking.overlap)
 
-    def _make_chunks(self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str) -> list[Chunk]:
+    def _cut_lines(self, text: str, layout: Layout) -> Iterator[tuple[int, str]]:
+        """Yield the offsets and texts of chunks: whole lines, or sentences of glued lines that exceed the size."""
+        tokens, overlap = self.chunking.tokens, self.chunking.overlap
+        cutter = LineCutter(text, layout, self.size, tokens - overlap)
+        for first, last in cutter.cut(0, len(layout.lines)) if layout.lines else ():
+            start, end = layout.lines[first].body, cutter.ends[last - 1]
+            if cutter.size(first, last) > tokens:
+                piece = text[start:end].replace("\n", " ")
+                yield from ((start + n, part) for n, part in self._splitter("TextSplitter").chunk_indices(piece))
+            else:
+                start = layout.lines[cutter.extend_back(first, overlap)].start
+                yield start, text[start:end]
+
+    def _make_chunks(
+        self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str, layout: Layout | None = None
+    ) -> list[Chunk]:
         followings = [start for start, _ in spans[1:]] + [len(text)]
         chunks = []
         for (start, piece), following in zip(spans, followings, strict=False):
@@ -110,11 +125,12 @@ class Chunker:
             stripped = raw.strip("\n").rstrip()
             begin = body + len(raw) - len(raw.lstrip("\n"))
             end = begin + len(stripped)
-            chunks.append(Chunk(text=stripped, title=self._title(shared) or title, start=begin, end=end))
-        return [chunk for chunk in chunks if any(map(str.isalnum, chunk.text))]
+            titles = [heading.title for heading in shared if heading.title] or [title]
+            titles += layout.terms(begin) if layout else ()
+            chunks.append(Chunk(text=stripped, title=self._title(titles), start=begin, end=end))
+        return [chunk for chunk in chunks if any(map(str.isalnum, LABEL.sub("", chunk.text)))]
 
-    def _title(self, path: Sequence[Heading]) -> str:
-        titles = [heading.title for heading in path if heading.title]
+    def _title(self, titles: list[str]) -> str:
         while len(titles) > 1 and self.size(JOINT.join(titles)) > TITLE_TOKENS:
             del titles[0]
         whole = JOINT.join(titles)

@@ -21,7 +21,7 @@ from meve.types import Passage, StageProgress
 if TYPE_CHECKING:
     from meve.retrieval.retriever import Retriever
 
-VERSION = 1
+VERSION = 2
 """The version of the splitting rules; a new version makes the next run read all files again."""
 FRESH_NS = 2_000_000_000
 """The coarsest time resolution of a file system (FAT), in nanoseconds."""

@@ -1,0 +1,128 @@
+"""Ranks the lines at which Markdown or reStructuredText may be cut, and finds the terms that it defines."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from meve.ingest._headings import Outline
+
+HEADING, BLOCK, LINE, GLUED = range(4)
+"""A line begins a section or a block, stands within a block, or belongs to the line above. Texts are cut at the lowest
+of these, at the least indented lines first, and never before a glued line."""
+MAX_DEPTH = 40
+"""Columns of indentation that count, since every column may cost one level of recursion."""
+ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
+"""A line that announces the next: it ends with a colon, or is a heading in a list, or all emphasised."""
+MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
+"""The same in reStructuredText: a label, a directive, or an option of a directive."""
+DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
+DEFINITION = re.compile(r"\s*:\s+(?=\S)")
+FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}|~{3,})[^`]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A defined term, or a directive with its argument."""
+
+    title: str
+    depth: int
+    outer: "Term | None"
+    """The term whose definition contains this one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """A line that isn't blank."""
+
+    start: int
+    body: int
+    """The offset after the heading that begins here; otherwise the start."""
+    text: str
+    depth: int
+    """The column of its first word; in a fence, deeper than the fence."""
+    after_blank: bool
+    rank: tuple[int, int] = (GLUED, 0)
+    """One of `HEADING`, `BLOCK`, `LINE` and `GLUED`, and the level or depth."""
+    term: Term | None = None
+    """The innermost term whose definition contains the line."""
+
+
+class Layout:
+    """The lines of a text that aren't blank, in order."""
+
+    def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
+        self.lines = list(_read_lines(text, rst=rst))
+        self._starts = [line.start for line in self.lines]
+        self._rank_lines(outline, rst=rst)
+        self._find_terms(rst=rst)
+
+    def terms(self, offset: int) -> tuple[str, ...]:
+        """Return the terms whose definitions contain an offset, outermost first."""
+        place = bisect_right(self._starts, offset)
+        term = self.lines[place - 1].term if place else None
+        titles: tuple[str, ...] = ()
+        while term is not None:
+            titles, term = (term.title, *titles), term.outer
+        return titles
+
+    def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
+        announcements = [ANNOUNCEMENT, MARKUP] if rst else [ANNOUNCEMENT]
+        headings = {heading.start: heading for heading in outline.headings}
+        above, body = None, 0
+        for line in self.lines:
+            if heading := headings.get(line.start):
+                line.rank, line.body, body = (HEADING, heading.level), heading.body, heading.body
+            elif above is None or not (above.start < body or any(a.match(above.text) for a in announcements)):
+                depth = min(line.depth, MAX_DEPTH)
+                if line.after_blank:
+                    line.rank = (BLOCK, depth)
+                elif above is None or line.depth <= above.depth:
+                    line.rank = (LINE, depth)
+            above = line
+
+    def _find_terms(self, *, rst: bool) -> None:
+        term: Term | None = None
+        for number, line in enumerate(self.lines):
+            while term is not None and term.depth >= line.depth:
+                term = term.outer
+            first, titles = self._terms_above(number, rst=rst)
+            if titles:
+                term = Term(title=", ".join(titles), depth=self.lines[first].depth, outer=term)
+                for bound in self.lines[first + 1 : number + 1]:
+                    bound.rank = (GLUED, 0)
+            line.term = term
+
+    def _terms_above(self, number: int, *, rst: bool) -> tuple[int, list[str]]:
+        """Return the terms that a line begins to define, and the number of the first."""
+        line, first = self.lines[number], number
+        if rst:
+            directive = DIRECTIVE.match(self.lines[number - 1].text) if number else None
+            if directive and line.depth > self.lines[number - 1].depth:
+                return number - 1, [" ".join(directive.groups()).rstrip()]
+        elif DEFINITION.match(line.text):
+            column = line.text.index(":")
+            while first and self.lines[first - 1].depth == column:
+                first -= 1
+                if self.lines[first].after_blank:
+                    break
+        return first, [term.text.strip() for term in self.lines[first:number]]
+
+
+def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
+    start, column, fence, after_blank = 0, 0, "", True
+    for line in text.split("\n"):
+        words = line.strip()
+        if words:
+            depth = len(line) - len(line.lstrip())
+            if fence and depth >= column:
+                if words.startswith(fence) and not words.strip(fence[0]):
+                    fence = ""
+                depth += column + 1
+            elif not rst:
+                opening, definition = FENCE.match(line), DEFINITION.match(line)
+                fence, column = (opening[1], opening.start(1)) if opening else ("", 0)
+                depth = definition.end() if definition else depth
+            yield Line(start=start, body=start, text=line, depth=depth, after_blank=after_blank)
+        after_blank = not words
+        start += len(line) + 1
