@@ -16,8 +16,8 @@ def test_folder_is_indexed_and_skipped_files_are_listed(indexed):
     assert "broken.txt" in result.stderr
     assert "not UTF-8: byte 0xe9 at offset 3" in result.stderr
     assert "files: 3 read, 0 unchanged, 0 removed, 1 skipped" in result.stderr
-    assert "passages: 4 added, 0 removed, 4 in total" in result.stderr
-    assert len(Retriever.load(folder)) == 4
+    assert "passages: 5 added, 0 removed, 5 in total" in result.stderr
+    assert len(Retriever.load(folder)) == 5
 
 
 @pytest.fixture
@@ -157,4 +157,4 @@ def test_index_in_the_folder_is_not_indexed(meve, docs, tmp_path):
     assert meve("index", texts, "--to", texts / "index").exit_code == 0
     result = meve("index", texts, "--to", tmp_path / "other")
     assert "files: 3 read, 0 unchanged, 0 removed, 1 skipped" in result.stderr
-    assert "passages: 4 added" in result.stderr
+    assert "passages: 5 added" in result.stderr

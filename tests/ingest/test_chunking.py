@@ -48,8 +48,8 @@ def test_sections_are_not_joined_even_if_they_fit():
 def test_tiny_sections_share_a_chunk_and_keep_their_headings():
     text = f"# Top\n\n{'Intro. ' * 6}\n\n## One\n\nFirst words.\n\n## Two\n\nSecond words.\n"
     tiny = text[text.index("## One") :].strip()
-    assert [c.text for c in chunker(tokens=128).split(text, "markdown", "f.md")] == [f"{'Intro. ' * 6}\n\n{tiny}"]
-    last = chunker(tokens=64).split(text, "markdown", "f.md")[-1]
+    assert [c.text for c in chunker(tokens=140).split(text, "markdown", "f.md")] == [f"{'Intro. ' * 6}\n\n{tiny}"]
+    last = chunker(tokens=80).split(text, "markdown", "f.md")[-1]
     assert (last.title, last.text) == ("Top", tiny)
 
 

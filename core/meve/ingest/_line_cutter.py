@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from meve.ingest._layout import GLUED, HEADING, Layout
 
-SECTION_SHARE = 8
-"""Neighbouring sections share a chunk only up to this fraction, 1/8, of its size, since verifiers score chunks of many
+SECTION_SHARE = 10
+"""Neighbouring sections share a chunk only up to this fraction, 1/10, of its size. Verifiers score a chunk of many
 topics low."""
 
 
