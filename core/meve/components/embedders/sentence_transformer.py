@@ -163,7 +163,9 @@ class SentenceTransformerEmbedder:
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
             return np.zeros((0, self._dimension), dtype=np.float32)
-        pieces, weights, starts = self._pieces(texts)
+        pieces, weights, starts = list(texts), np.ones(len(texts), dtype=np.int64), list(range(len(texts)))
+        if self._room is not None:
+            pieces, weights, starts = self._splitter.split_many(texts, self._room)
         with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self._name}"):
             encoded = self._model.encode_document(
                 pieces,
@@ -175,26 +177,8 @@ class SentenceTransformerEmbedder:
         vectors = self._checked(encoded)
         if len(pieces) == len(texts):
             return vectors
-        weight = np.asarray(weights, dtype=np.float32)
-        means = np.add.reduceat(vectors * weight[:, None], starts) / np.add.reduceat(weight, starts)[:, None]
+        means = np.add.reduceat(vectors * weights[:, None], starts) / np.add.reduceat(weights, starts)[:, None]
         return normalize(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
-
-    def _pieces(self, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
-        """Return all texts in pieces that fit, the tokens of each piece, and where each text's pieces start."""
-        pieces: list[str] = []
-        weights: list[int] = []
-        starts: list[int] = []
-        counts = self._splitter.count_many(texts) if self._room is not None else [1] * len(texts)
-        for text, count in zip(texts, counts, strict=True):
-            starts.append(len(pieces))
-            if self._room is None or count <= self._room:
-                pieces.append(text)
-                weights.append(max(count, 1))
-                continue
-            for window in self._splitter.split(text, self._room):
-                pieces.append(window.text)
-                weights.append(window.tokens)
-        return pieces, weights, starts
 
     def _passage_room(self) -> int | None:
         """Return how many tokens of a passage fit; one is spared for a prompt, which may merge with the text."""

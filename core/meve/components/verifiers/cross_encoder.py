@@ -184,9 +184,10 @@ class CrossEncoderVerifier:
 
     def _read(self, query: str, passages: Sequence[str], room: int) -> FloatArray:
         """Return the model's logits, batched by length."""
-        pieces, lengths, starts = self._pieces(passages, room)
+        splitter = self._runtime.splitter
+        pieces, lengths, starts = splitter.split_many(passages, room, overlap=int(_OVERLAP * room))
         logits = np.empty(len(pieces), dtype=np.float32)
-        order = np.argsort(-np.asarray(lengths), kind="stable")
+        order = np.argsort(-lengths, kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
         computed = self._runtime.logits([[(query, pieces[i]) for i in batch] for batch in batches])
         for batch, scores in zip(batches, computed, strict=True):
@@ -233,19 +234,6 @@ class CrossEncoderVerifier:
                 "or use a verifier with a longer window"
             )
         return room
-
-    def _pieces(self, passages: Sequence[str], room: int) -> tuple[list[str], list[int], list[int]]:
-        """Return all passages in pieces that fit, the tokens of each, and where each passage's pieces start."""
-        splitter = self._runtime.splitter
-        pieces: list[str] = []
-        lengths: list[int] = []
-        starts: list[int] = []
-        for text, count in zip(passages, splitter.count_many(passages), strict=True):
-            starts.append(len(pieces))
-            split = splitter.split(text, room, overlap=int(_OVERLAP * room)) if count > room else []
-            pieces += [window.text for window in split] or [text]
-            lengths += [window.tokens for window in split] or [count]
-        return pieces, lengths, starts
 
 
 def load_calibration_file(folder: Path) -> Calibration | None:
