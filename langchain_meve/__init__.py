@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_meve.compressor import MeVeCompressor
-    from langchain_meve.dialogue import MeVeSmallContext, dialogue_from_messages
+    from langchain_meve.dialogue_runnable import MeVeSmallContext, dialogue_from_messages
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store._tenancy import NamespaceError
     from langchain_meve.graph_store.store import MeVeStore
@@ -25,13 +25,13 @@ _MODULES = {
     "MeVeEmbeddings": "embeddings",
     "MeVeMemoryMiddleware": "memory_middleware",
     "MeVeRetriever": "retriever",
-    "MeVeSmallContext": "dialogue",
+    "MeVeSmallContext": "dialogue_runnable",
     "MeVeStore": "graph_store.store",
     "MeVeVectorStore": "vectorstore",
     "NamespaceError": "graph_store._tenancy",
     "create_memory_tools": "memory_tools",
     "create_meve_tool": "retriever_tool",
-    "dialogue_from_messages": "dialogue",
+    "dialogue_from_messages": "dialogue_runnable",
 }
 _EXTRAS = {
     "MeVeMemoryMiddleware": ("langchain", "langchain-agents"),

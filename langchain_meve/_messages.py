@@ -21,7 +21,7 @@ _ROLES: Sequence[tuple[type[BaseMessage], str]] = (
 )  # fmt: skip
 
 
-def role_of(message: BaseMessage) -> str:
+def message_role(message: BaseMessage) -> str:
     """Return `user`, `assistant`, `tool` or `system`, or the role that a `ChatMessage` states; also for chunks."""
     if isinstance(message, ChatMessage):
         return message.role
@@ -47,7 +47,7 @@ def is_final_answer(message: BaseMessage) -> bool:
 def messages_to_turns(messages: Sequence[BaseMessage]) -> list[Turn]:
     """Convert messages to turns, in order, without the summaries that other middleware inserts."""
     return [
-        Turn(id=message_id(m), speaker=role_of(m), text=str(m.text))
+        Turn(id=message_id(m), speaker=message_role(m), text=str(m.text))
         for m in messages
         if not m.additional_kwargs.get("lc_source")
     ]
@@ -65,10 +65,10 @@ def last_answer(messages: Sequence[BaseMessage]) -> str:
 
 def visible_texts(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
     """Return the user and assistant texts, which the model reads in any case."""
-    return tuple(str(m.text) for m in messages if role_of(m) in ("user", "assistant") and str(m.text).strip())
+    return tuple(str(m.text) for m in messages if message_role(m) in ("user", "assistant") and str(m.text).strip())
 
 
-def text_of(value: object) -> str:
+def chain_text(value: object) -> str:
     """Return the text of a chain's input or output: a string, a message or a list of messages; empty for None."""
     if isinstance(value, BaseMessage):
         return str(value.text)

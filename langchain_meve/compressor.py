@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
-from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability
+from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.integrations._option_names import merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike, make_engine
@@ -85,7 +85,9 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         if not query.strip():
             return []
-        options = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")})
+        options = merge_options(
+            LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
+        )
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
         if emitter:

@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -87,25 +88,15 @@ def create_memory_tools(
     return [tools.build(name) for name in TOOL_NAMES if name in names]
 
 
+@dataclass(frozen=True)
 class _MemoryTools:
-    """Builds the tools and runs them."""
-
-    def __init__(
-        self,
-        memory: GovernedMemory,
-        user_id: UserId | None,
-        search: dict[str, Any],
-        source: RecordSource,
-        policy_class: PolicyClass,
-    ) -> None:
-        self.memory = memory
-        self._user_id = user_id
-        self._search = search
-        self._source: RecordSource = source
-        self._class: PolicyClass = policy_class
+    memory: GovernedMemory
+    user_id: UserId | None
+    search: dict[str, Any]
+    source: RecordSource
+    policy_class: PolicyClass
 
     def build(self, name: str) -> BaseTool:
-        """Build the tool of this name."""
         tools: dict[str, tuple[ToolFunction, type[BaseModel], str]] = {
             "remember": (self._remember, RememberInput, "Remembers a fact about the user for later conversations."),
             "recall": (self._recall, QueryInput, "Recalls what is remembered about the user, with ids."),
@@ -121,16 +112,11 @@ class _MemoryTools:
             return await self.memory.run_async(_run_tool, function, self._caller(config), *arguments.values())
 
         return StructuredTool.from_function(
-            func=call,
-            coroutine=acall,
-            name=name,
-            description=description,
-            args_schema=schema,
-            response_format="content_and_artifact",
+            call, acall, name, description, args_schema=schema, response_format="content_and_artifact"
         )
 
     def _caller(self, config: RunnableConfig) -> ToolCaller:
-        return ToolCaller(resolve_user_id(self._user_id, _runtime_context(), config), resolve_session_id(config))
+        return ToolCaller(resolve_user_id(self.user_id, _runtime_context(), config), resolve_session_id(config))
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
@@ -146,8 +132,8 @@ class _MemoryTools:
 
     def _add(self, caller: ToolCaller, text: str, record_id: str | None) -> MemoryRecord:
         return self.memory.add(
-            text, user_id=caller.user_id, id=record_id, session_id=caller.session_id, source=self._source,
-            policy_class=self._class, reason="a model asked for it",
+            text, user_id=caller.user_id, id=record_id, session_id=caller.session_id, source=self.source,
+            policy_class=self.policy_class, reason="a model asked for it",
         )  # fmt: skip
 
     def _is_current(self, caller: ToolCaller, text: str) -> bool:
@@ -156,7 +142,7 @@ class _MemoryTools:
         return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
 
     def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
-        recall = self.memory.search(query, user_id=caller.user_id, **self._search)
+        recall = self.memory.search(query, user_id=caller.user_id, **self.search)
         return format_recall(self.memory, recall, ids=True) or NO_MEMORY_MESSAGE, recall.to_dict()
 
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
@@ -179,8 +165,8 @@ class _MemoryTools:
     def _visible_classes(self) -> Collection[str]:
         """The policy classes that the tools may show; private ones only if `search` includes them."""
         policy = self.memory.policy
-        classes = self._search.get("classes") or policy.classes
-        include_private = self._search.get("include_private", False)
+        classes = self.search.get("classes") or policy.classes
+        include_private = self.search.get("include_private", False)
         return [name for name in classes if include_private or not policy.rule(name).on_request]
 
 

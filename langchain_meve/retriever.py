@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import RetrievedDocuments, context_to_documents, documents_to_passages
-from langchain_meve._options import OPTION_NAMES, PositiveInt, Probability, parse_query
+from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability, parse_query
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
@@ -211,9 +211,9 @@ class MeVeRetriever(BaseRetriever):
         **options: Any,
     ) -> Context:
         """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
-        fields = merge_options(OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
+        fields = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
-        settings = {**fields, **translate_options(OPTION_NAMES, options)}
+        settings = {**fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}
         context: Context = self.retriever.retrieve(parse_query(query), where=where, observer=observer, **settings)
         return context
 

@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_meve._documents import RetrievedDocuments
-from langchain_meve._options import OPTION_NAMES
+from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
 from meve.integrations._option_names import translate_options
@@ -52,7 +52,7 @@ def create_meve_tool(
             f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
             "was bound to it (filter, k, …) as options"
         )
-    retriever.retriever.engine.resolve_config(None, translate_options(OPTION_NAMES, options))
+    retriever.retriever.engine.resolve_config(None, translate_options(LANGCHAIN_OPTION_NAMES, options))
     call_options = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
@@ -68,12 +68,7 @@ def create_meve_tool(
             return f"The query is invalid: {error}", {}
 
     return StructuredTool.from_function(
-        func=search,
-        coroutine=asearch,
-        name=name,
-        description=description,
-        args_schema=RetrieverToolInput,
-        response_format="content_and_artifact",
+        search, asearch, name, description, args_schema=RetrieverToolInput, response_format="content_and_artifact"
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve._documents import DocumentPassage, document_to_passage
@@ -80,23 +79,6 @@ class MeVeVectorStore(VectorStore):
             self._retriever.index([self._passage(store_ids[i], document) for i, document in latest.items()])
         return [store_ids[i] for i in ids]
 
-    async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Run `add_documents` off the event loop."""
-        return await run_in_executor(None, self.add_documents, documents, **kwargs)
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: list[str] | None = None,
-        **kwargs: Any,
-    ) -> list[str]:
-        """Add or replace texts in the store and the keyword index and return their ids."""
-        listed = list(texts)
-        documents = [Document(t, metadata=dict((metadatas or [{}] * len(listed))[n])) for n, t in enumerate(listed)]
-        return self.add_documents(documents, **({"ids": ids} if ids else {}), **kwargs)
-
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete documents from the store and the keyword index; unknown ids are ignored.
 
@@ -120,10 +102,6 @@ class MeVeVectorStore(VectorStore):
             else:
                 self._retriever.clear_index()
             return result
-
-    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Run `delete` off the event loop."""
-        return await run_in_executor(None, self.delete, ids, **kwargs)
 
     def _delete_existing(self, ids: Sequence[str]) -> bool:
         """Delete the ids that exist, from a store that refuses unknown ones."""

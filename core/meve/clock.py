@@ -10,11 +10,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, timezone-aware, in UTC."""
-        ...
 
     def elapsed(self) -> float:
         """Return the seconds since some fixed moment; never decreases."""
-        ...
 
 
 class SystemClock:

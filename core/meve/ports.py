@@ -16,29 +16,30 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The name of the model; an index stores it."""
-        ...
 
     @property
     def dimension(self) -> int:
         """The length d of each vector."""
-        ...
 
     @property
     def similarity(self) -> Similarity:
         """The similarity function of the vectors. Vectors of a `cosine` embedder have length 1."""
-        ...
 
     def embed_query(self, text: str) -> FloatArray:
         """Embed one query, as a vector of shape (d,).
 
         Raises:
-            QueryError: a query longer than the model's window; it is never truncated.
+            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
+            ModelError: the model failed.
         """
-        ...
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Embed passages, as an array of shape (n, d), in the order given. No text is truncated silently."""
-        ...
+        """Embed passages, as an array of shape (n, d), in the order given. No text is truncated silently.
+
+        Raises:
+            PassageError: an entry isn't text.
+            ModelError: the model failed.
+        """
 
 
 class Calibration(Protocol):
@@ -46,11 +47,9 @@ class Calibration(Protocol):
 
     def apply(self, raw: FloatArray) -> FloatArray:
         """Map raw scores of shape (n,) to probabilities in [0, 1] of the same shape."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; `meve.calibration.probability_maps.calibration_from_dict` reads it."""
-        ...
 
 
 class Verifier(Protocol):
@@ -59,28 +58,25 @@ class Verifier(Protocol):
     @property
     def name(self) -> str:
         """The name of the model; trace and index store it."""
-        ...
 
     @property
     def calibration(self) -> Calibration:
         """The map from raw scores to probabilities."""
-        ...
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return the model's uncalibrated scores, shape (n,), in the order given."""
-        ...
-
-    def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
+        """Return the model's uncalibrated scores, shape (n,), in the order given.
 
         Raises:
-            QueryError: the query leaves no room for a passage in the model's window.
+            QueryError: the query isn't text, or leaves no room for a passage in the model's window.
+            PassageError: a passage isn't text.
+            ModelError: the model failed.
         """
-        ...
+
+    def score(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return the same model with another calibration."""
-        ...
 
 
 @runtime_checkable
@@ -90,11 +86,9 @@ class VectorVerifier(Protocol):
     @property
     def embedder(self) -> Embedder:
         """The embedder whose vectors it scores."""
-        ...
 
     def score_vectors(self, query: FloatArray, passages: FloatArray) -> FloatArray:
         """Return calibrated probabilities, shape (n,), from a query vector (d,) and passage vectors (n, d)."""
-        ...
 
 
 class TokenCounter(Protocol):
@@ -107,15 +101,12 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """The name of the tokenizer; trace and index store it."""
-        ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""
-        ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the counts of many texts, in the order given."""
-        ...
 
 
 class DenseIndex(Protocol):
@@ -124,16 +115,13 @@ class DenseIndex(Protocol):
     @property
     def kind(self) -> str:
         """A short name, such as `flat`, `hnsw` or `ivf`."""
-        ...
 
     @property
     def dimension(self) -> int:
         """The length d of each vector."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of vectors."""
-        ...
 
     def add(self, rows: RowArray, vectors: FloatArray) -> None:
         """Add vectors (n, d) under new row keys (n,).
@@ -142,7 +130,6 @@ class DenseIndex(Protocol):
             VectorError: wrong dimension, NaN or infinity; nothing is added.
             DuplicateIdError: a taken or repeated row key; nothing is added.
         """
-        ...
 
     def remove(self, rows: RowArray) -> None:
         """Remove these rows.
@@ -150,11 +137,18 @@ class DenseIndex(Protocol):
         Raises:
             UnknownIdError: an unknown row; nothing is removed.
         """
-        ...
 
     def search(self, vector: FloatArray, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """Return at most k rows of the largest inner product, best first, ties by row; of `allowed` if given."""
-        ...
+        """Return the k rows with the largest inner product with `vector`, best first; ties go to the smaller row.
+
+        Args:
+            vector: the query, shape (d,).
+            k: the maximum number of rows.
+            allowed: row keys to choose from, shape (n,); unknown keys are ignored.
+
+        Raises:
+            VectorError: wrong dimension, NaN or infinity.
+        """
 
     def vectors(self, rows: RowArray) -> FloatArray:
         """Return the stored vectors, shape (n, d), in the order given.
@@ -162,16 +156,23 @@ class DenseIndex(Protocol):
         Raises:
             UnknownIdError: an unknown row.
         """
-        ...
 
     def save(self, path: Path) -> None:
-        """Write everything to one new file."""
-        ...
+        """Write everything to one new file.
+
+        Raises:
+            StorageError: the file can't be written.
+        """
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
-        ...
+        """Read what `save` wrote.
+
+        Raises:
+            IndexNotFoundError: the file doesn't exist.
+            IndexCorruptError: the file is truncated, altered or not an index file.
+            IndexMismatchError: an index of another kind or format.
+        """
 
 
 class LexicalIndex(Protocol):
@@ -180,19 +181,17 @@ class LexicalIndex(Protocol):
     @property
     def kind(self) -> str:
         """A short name, such as `bm25` or `rank_bm25`."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of texts."""
-        ...
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
         """Add texts under new row keys (n,).
 
         Raises:
             DuplicateIdError: a taken or repeated row key; nothing is added.
+            PassageError: the numbers of texts and rows differ, or an entry isn't text; nothing is added.
         """
-        ...
 
     def remove(self, rows: RowArray) -> None:
         """Remove these rows.
@@ -200,20 +199,32 @@ class LexicalIndex(Protocol):
         Raises:
             UnknownIdError: an unknown row; nothing is removed.
         """
-        ...
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """Return at most k rows that share a word with the text, best first, ties by row; of `allowed` if given."""
-        ...
+        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row.
+
+        Args:
+            text: the query.
+            k: the maximum number of rows.
+            allowed: row keys to choose from, shape (n,); the statistics remain those of all texts.
+        """
 
     def save(self, path: Path) -> None:
-        """Write everything to one new file."""
-        ...
+        """Write everything to one new file.
+
+        Raises:
+            StorageError: the file can't be written.
+        """
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
-        ...
+        """Read what `save` wrote.
+
+        Raises:
+            IndexNotFoundError: the file doesn't exist.
+            IndexCorruptError: the file is truncated, altered or not an index file.
+            IndexMismatchError: an index of another kind or format.
+        """
 
 
 class Source(Protocol):
@@ -222,11 +233,9 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The name of its score, and the origin of its candidates."""
-        ...
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
         """Return at most k candidates, best first, ties by id, with `scores[name]` set."""
-        ...
 
 
 class Scorer(Protocol):
@@ -238,11 +247,9 @@ class Scorer(Protocol):
     @property
     def name(self) -> str:
         """The name of the score in the trace."""
-        ...
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return one score each, shape (n,), in the order given."""
-        ...
 
 
 class Prior(Protocol):
@@ -251,16 +258,13 @@ class Prior(Protocol):
     @property
     def name(self) -> str:
         """The name in the trace."""
-        ...
 
     @property
     def least(self) -> float:
         """The probability in [0, 1] below which a candidate is dropped unscored."""
-        ...
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return the probability that each would be verified, shape (n,), in the order given."""
-        ...
 
 
 class Estimator(Protocol):
@@ -269,16 +273,13 @@ class Estimator(Protocol):
     @property
     def name(self) -> str:
         """The name in the trace."""
-        ...
 
     @property
     def threshold(self) -> float:
         """The least estimate of a sufficient context, in [0, 1]."""
-        ...
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
         """Return the probability in [0, 1] that these passages suffice to answer the query."""
-        ...
 
 
 class EntityDetector(Protocol):
@@ -287,8 +288,6 @@ class EntityDetector(Protocol):
     @property
     def name(self) -> str:
         """The name in the trace."""
-        ...
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the entities of each text, in the order given, sorted by their offset."""
-        ...

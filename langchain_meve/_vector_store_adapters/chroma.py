@@ -26,7 +26,6 @@ class ChromaAdapter(VectorStoreAdapter):
         return self._read(self.vectorstore.get())
 
     def size(self) -> int:
-        """Return the number of documents."""
         return int(self.vectorstore._collection.count())
 
     def _read(self, result: dict[str, Any]) -> list[DocumentPassage]:

@@ -18,16 +18,13 @@ class FaissAdapter(VectorStoreAdapter):
         return {"filter": where, "fetch_k": max(self.vectorstore.index.ntotal, 1)}
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Return the passages with these ids that the filter admits."""
         admits = None if where is None else self.vectorstore._create_filter_func(where)
         documents = self.vectorstore.get_by_ids(list(ids))
         return [self.passage(document) for document in documents if admits is None or admits(document.metadata)]
 
     def list_passages(self) -> Iterable[DocumentPassage]:
-        """Return all passages of the store."""
         ids = list(self.vectorstore.index_to_docstore_id.values())
         return [self.passage(document) for document in self.vectorstore.get_by_ids(ids)]
 
     def size(self) -> int:
-        """Return the number of documents."""
         return len(self.vectorstore.index_to_docstore_id)

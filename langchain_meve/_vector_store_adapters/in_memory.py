@@ -15,15 +15,12 @@ class InMemoryAdapter(VectorStoreAdapter):
     can_list = True
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Return the passages with these ids that the filter admits."""
         documents = self.vectorstore.get_by_ids(list(ids))
         return [self.passage(document) for document in documents if where is None or where(document)]
 
     def list_passages(self) -> Iterable[DocumentPassage]:
-        """Return all passages of the store."""
         rows = list(self.vectorstore.store.values())
         return [self.passage(Document(id=d["id"], page_content=d["text"], metadata=d["metadata"])) for d in rows]
 
     def size(self) -> int:
-        """Return the number of documents."""
         return len(self.vectorstore.store)

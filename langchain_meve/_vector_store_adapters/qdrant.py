@@ -54,7 +54,6 @@ class QdrantAdapter(VectorStoreAdapter):
         return None if stored_id is None else self.canonical_id(str(stored_id))
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
-        """Return the passages with these ids that the filter admits."""
         if not ids:
             return []
         from qdrant_client import models
@@ -78,7 +77,6 @@ class QdrantAdapter(VectorStoreAdapter):
                 return
 
     def size(self) -> int:
-        """Return the number of documents."""
         return int(self.vectorstore.client.count(self.vectorstore.collection_name, exact=True).count)
 
     def _read(self, points: Sequence[Any]) -> list[DocumentPassage]:

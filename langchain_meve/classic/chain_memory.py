@@ -9,8 +9,8 @@ from langchain_classic.memory.utils import get_prompt_input_key
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from langchain_meve._messages import text_of, visible_texts
-from langchain_meve._options import PositiveInt
+from langchain_meve._messages import chain_text, visible_texts
+from langchain_meve._retriever_options import PositiveInt
 from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
 from meve.conversation import Turn
 from meve.errors import ConfigurationError
@@ -102,7 +102,7 @@ class MeVeMemory(BaseMemory):
         facts = ""
         with tolerate_failures(self.on_error, "recalling from memory"):
             recent = self.history.messages[-2 * self.turns :]
-            query = text_of(self._input(inputs)) if inputs else ""
+            query = chain_text(self._input(inputs)) if inputs else ""
             facts = self._facts(query, recent) if query.strip() else ""
         if self.return_messages:
             return {self.memory_key: [*([SystemMessage(facts)] if facts else []), *recent]}
@@ -115,7 +115,7 @@ class MeVeMemory(BaseMemory):
         Raises:
             ConfigurationError: several inputs or outputs and no key that selects one.
         """
-        query, answer = text_of(self._input(inputs)), text_of(self._output(outputs))
+        query, answer = chain_text(self._input(inputs)), chain_text(self._output(outputs))
         messages = [HumanMessage(query, id=uuid.uuid4().hex), AIMessage(answer, id=uuid.uuid4().hex)]
         with tolerate_failures(self.on_error, "writing to memory"):
             self.history.add_messages(messages)

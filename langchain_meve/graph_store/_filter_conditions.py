@@ -26,7 +26,7 @@ def compile_filter(filter: Mapping[str, Any] | None) -> ValuePredicate | None:
         _check_condition(name, condition)
     if not filter:
         return None
-    return lambda value: all(_matches(value.get(name), condition) for name, condition in filter.items())
+    return lambda value: all(_satisfies(value.get(name), condition) for name, condition in filter.items())
 
 
 def _check_condition(name: object, condition: object) -> None:
@@ -47,13 +47,13 @@ def _has_operators(condition: Mapping[Any, Any]) -> bool:
     return any(isinstance(key, str) and key.startswith("$") for key in condition)
 
 
-def _matches(value: Any, condition: Any) -> bool:
+def _satisfies(value: Any, condition: Any) -> bool:
     if isinstance(condition, Mapping):
         if _has_operators(condition):
             return all(_OPERATORS[key](value, operand) for key, operand in condition.items())
-        return isinstance(value, Mapping) and all(_matches(value.get(key), each) for key, each in condition.items())
+        return isinstance(value, Mapping) and all(_satisfies(value.get(key), each) for key, each in condition.items())
     if isinstance(condition, list | tuple):
-        return isinstance(value, list) and len(value) == len(condition) and all(map(_matches, value, condition))
+        return isinstance(value, list) and len(value) == len(condition) and all(map(_satisfies, value, condition))
     return _json_equal(value, condition)
 
 

@@ -111,14 +111,14 @@ class NamespaceQueries:
 
         def list_namespaces() -> Result:
             namespaces = self.items.namespaces(user_id=user)
-            matching = {each[: op.max_depth] for each in namespaces if all(_matches(c, each) for c in conditions)}
+            matching = {each[: op.max_depth] for each in namespaces if all(_path_matches(c, each) for c in conditions)}
             ordered = sorted(matching, key=lambda each: [(type(label).__name__, label) for label in each])
             return cast("Result", ordered[op.offset : op.offset + op.limit])
 
         return list_namespaces
 
 
-def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+def _path_matches(condition: MatchCondition, namespace: Namespace) -> bool:
     """Return whether a namespace begins or ends with the condition's path; `*` stands for any one label."""
     path = tuple(condition.path)
     if len(path) > len(namespace):
@@ -131,7 +131,9 @@ def _longest_prefix(prefixes: Sequence[Namespace]) -> Namespace:
     """Return the longest of the prefixes, each cut at its first wildcard."""
     longest = max((_before_wildcard(prefix) for prefix in prefixes), key=len, default=())
     if any(prefix != longest[: len(prefix)] for prefix in map(_before_wildcard, prefixes)):
-        raise NamespaceError(f"prefixes must agree, got {prefixes!r:.160}: no namespace begins with both")
+        raise NamespaceError(
+            f"each prefix must begin with the shorter ones, got {prefixes!r:.160}: no namespace matches all of them"
+        )
     return longest
 
 

@@ -49,7 +49,7 @@ class Tenancy:
             raise NamespaceError("namespace must be a tuple of at least one label, got ()")
         if labels[0] == "langgraph":
             raise NamespaceError(f"namespace must not begin with LangGraph's own 'langgraph', got {namespace!r:.120}")
-        matching = [each for each in self._patterns if len(labels) >= len(each) and _matches(each, labels)]
+        matching = [each for each in self._patterns if len(labels) >= len(each) and _pattern_matches(each, labels)]
         return self._single_user(labels, matching, "namespace")
 
     def user_of_prefix(self, prefix: Namespace) -> UserId:
@@ -59,7 +59,7 @@ class Tenancy:
             NamespaceError: the prefix is invalid, or several users may have items under it.
         """
         labels = _labels(prefix)
-        return self._single_user(labels, [each for each in self._patterns if _matches(each, labels)], "prefix")
+        return self._single_user(labels, [each for each in self._patterns if _pattern_matches(each, labels)], "prefix")
 
     def _single_user(self, labels: Namespace, matching: Sequence[NamespacePattern], argument: str) -> UserId:
         if self._user_id is not None:
@@ -86,7 +86,7 @@ def _labels(namespace: Namespace) -> Namespace:
         raise NamespaceError(str(cause)) from cause
 
 
-def _matches(pattern: NamespacePattern, labels: Namespace) -> bool:
+def _pattern_matches(pattern: NamespacePattern, labels: Namespace) -> bool:
     return all(part in (USER_PLACEHOLDER, WILDCARD, label) for part, label in zip(pattern, labels, strict=False))
 
 

@@ -59,11 +59,7 @@ class WriteBatcher(Generic[Job]):
 
 
 class WriteBatchers(Generic[Job]):
-    """One `WriteBatcher` for each event loop.
-
-    Args:
-        run_batch: as for `WriteBatcher`.
-    """
+    """One `WriteBatcher` for each event loop."""
 
     def __init__(self, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
         self._run_batch = run_batch
@@ -71,6 +67,5 @@ class WriteBatchers(Generic[Job]):
         self._guard = threading.Lock()
 
     def current(self) -> WriteBatcher[Job]:
-        """Return the batcher of the running event loop."""
         with self._guard:
             return self._batchers.setdefault(asyncio.get_running_loop(), WriteBatcher(self._run_batch))

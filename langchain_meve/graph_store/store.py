@@ -11,6 +11,7 @@ from langgraph.store.base import (
     Item,
     ListNamespacesOp,
     MatchCondition,
+    NamespaceMatchType,
     NamespacePath,
     NotProvided,
     Op,
@@ -86,7 +87,7 @@ class MeVeStore(BaseStore):
         )
         self._batchers: WriteBatchers[list[PutOp]] = WriteBatchers(self._write_batch)
 
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Run operations and return their results, in order.
 
         Raises:
@@ -96,13 +97,13 @@ class MeVeStore(BaseStore):
         """
         operations = list(ops)
         puts = [op for op in operations if isinstance(op, PutOp)]
-        drafts = self.memory.items.check([self._queries.prepare_write(op) for op in puts])
+        drafts = self.memory.items.prepare([self._queries.prepare_write(op) for op in puts])
         results = self._read(operations)
         if puts:
-            self.memory.items.store(drafts)
+            self.memory.items.write(drafts)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
         """Run `batch` in threads; concurrent writes of one event loop share a transaction.
 
         Raises:
@@ -126,11 +127,15 @@ class MeVeStore(BaseStore):
             key: the item's key.
             refresh_ttl: whether to restart the `ttl`; None for the store's setting.
         """
-        return cast("Item | None", self.batch([self._get(namespace, key, refresh_ttl)])[0])
+        op = GetOp(_path(namespace), str(key), self._refreshes(refresh_ttl))
+        results: list[Item | None] = self.batch([op])
+        return results[0]
 
     async def aget(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
         """Run `get` asynchronously."""
-        return cast("Item | None", (await self.abatch([self._get(namespace, key, refresh_ttl)]))[0])
+        op = GetOp(_path(namespace), str(key), self._refreshes(refresh_ttl))
+        results: list[Item | None] = await self.abatch([op])
+        return results[0]
 
     def search(
         self,
@@ -153,8 +158,9 @@ class MeVeStore(BaseStore):
             offset: the number of items to skip.
             refresh_ttl: as for `get`, for the items that are returned.
         """
-        op = self._search(namespace_prefix, query, filter, limit, offset, refresh_ttl)
-        return cast("list[SearchItem]", self.batch([op])[0])
+        op = SearchOp(_path(namespace_prefix), filter, limit, offset, query, self._refreshes(refresh_ttl))
+        results: list[list[SearchItem]] = self.batch([op])
+        return results[0]
 
     async def asearch(
         self,
@@ -168,8 +174,9 @@ class MeVeStore(BaseStore):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """Run `search` asynchronously."""
-        op = self._search(namespace_prefix, query, filter, limit, offset, refresh_ttl)
-        return cast("list[SearchItem]", (await self.abatch([op]))[0])
+        op = SearchOp(_path(namespace_prefix), filter, limit, offset, query, self._refreshes(refresh_ttl))
+        results: list[list[SearchItem]] = await self.abatch([op])
+        return results[0]
 
     def put(
         self,
@@ -205,11 +212,11 @@ class MeVeStore(BaseStore):
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Erase the item under a key for good."""
-        self.batch([PutOp(cast("tuple[str, ...]", namespace), str(key), None)])
+        self.batch([PutOp(_path(namespace), str(key), None)])
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
         """Run `delete` asynchronously."""
-        await self.abatch([PutOp(cast("tuple[str, ...]", namespace), str(key), None)])
+        await self.abatch([PutOp(_path(namespace), str(key), None)])
 
     def list_namespaces(
         self,
@@ -229,8 +236,9 @@ class MeVeStore(BaseStore):
             limit: the most namespaces to return.
             offset: the number of namespaces to skip.
         """
-        op = _list_operation(prefix, suffix, max_depth, limit, offset)
-        return cast("list[tuple[str, ...]]", self.batch([op])[0])
+        op = ListNamespacesOp(_conditions(prefix, suffix), max_depth, limit, offset)
+        results: list[list[tuple[str, ...]]] = self.batch([op])
+        return results[0]
 
     async def alist_namespaces(
         self,
@@ -242,8 +250,9 @@ class MeVeStore(BaseStore):
         offset: int = 0,
     ) -> list[tuple[str, ...]]:
         """Run `list_namespaces` asynchronously."""
-        op = _list_operation(prefix, suffix, max_depth, limit, offset)
-        return cast("list[tuple[str, ...]]", (await self.abatch([op]))[0])
+        op = ListNamespacesOp(_conditions(prefix, suffix), max_depth, limit, offset)
+        results: list[list[tuple[str, ...]]] = await self.abatch([op])
+        return results[0]
 
     def delete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> ErasureReport:
         """Erase all items under a namespace for good, except items on hold, which the result names.
@@ -267,37 +276,18 @@ class MeVeStore(BaseStore):
         return [None if read is None else read() for read in reads]
 
     def _checked_read(self, ops: Sequence[Op]) -> list[Result]:
-        self.memory.items.check([self._queries.prepare_write(op) for op in ops if isinstance(op, PutOp)])
+        self.memory.items.prepare([self._queries.prepare_write(op) for op in ops if isinstance(op, PutOp)])
         return self._read(ops)
 
     def _write_batch(self, jobs: Sequence[Sequence[PutOp]]) -> list[Exception | None]:
         """Write all jobs in one transaction, or each in its own if that fails."""
-        if len(jobs) > 1:
-            try:
-                self.batch([op for job in jobs for op in job])
-            except Exception:  # one invalid job must not fail the others
-                return [failure for job in jobs for failure in self._write_batch([job])]
-            return [None] * len(jobs)
         try:
-            self.batch(jobs[0] if jobs else ())
+            self.batch([op for job in jobs for op in job])
         except Exception as failure:
-            return [failure]
+            if len(jobs) == 1:
+                return [failure]
+            return [each for job in jobs for each in self._write_batch([job])]
         return [None] * len(jobs)
-
-    def _get(self, namespace: Namespace, key: str, refresh: bool | None) -> GetOp:
-        return GetOp(cast("tuple[str, ...]", namespace), str(key), self._refresh_setting(refresh))
-
-    def _search(
-        self,
-        prefix: Namespace,
-        query: str | None,
-        filter: dict[str, Any] | None,
-        limit: int,
-        offset: int,
-        refresh: bool | None,
-    ) -> SearchOp:
-        prefix = cast("tuple[str, ...]", prefix)
-        return SearchOp(prefix, filter, limit, offset, query, self._refresh_setting(refresh))
 
     def _put(
         self,
@@ -310,17 +300,16 @@ class MeVeStore(BaseStore):
         if value is None:
             raise ValidationError(f"value of key {key!r:.80} must be a mapping, got None: call delete() to erase it")
         expiry = self._default_ttl if isinstance(ttl, NotProvided) else ttl
-        return PutOp(
-            cast("tuple[str, ...]", namespace), str(key), cast("dict[str, Any]", value), index, cast("Any", expiry)
-        )
+        return PutOp(_path(namespace), str(key), value, index, cast("Any", expiry))
 
-    def _refresh_setting(self, refresh: bool | None) -> bool:
-        return self._refresh if refresh is None else refresh
+    def _refreshes(self, refresh_ttl: bool | None) -> bool:
+        return self._refresh if refresh_ttl is None else refresh_ttl
 
 
-def _list_operation(
-    prefix: NamespacePath | None, suffix: NamespacePath | None, max_depth: int | None, limit: int, offset: int
-) -> ListNamespacesOp:
-    paths = (("prefix", prefix), ("suffix", suffix))
-    conditions = tuple(MatchCondition(cast("Any", kind), path) for kind, path in paths if path)
-    return ListNamespacesOp(conditions, max_depth, limit, offset)
+def _path(namespace: Namespace) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", namespace)  # LangGraph's operations are typed without ints
+
+
+def _conditions(prefix: NamespacePath | None, suffix: NamespacePath | None) -> tuple[MatchCondition, ...]:
+    paths: dict[NamespaceMatchType, NamespacePath | None] = {"prefix": prefix, "suffix": suffix}
+    return tuple(MatchCondition(kind, path) for kind, path in paths.items() if path)

@@ -15,8 +15,8 @@ def test_folder_is_indexed_and_skipped_files_are_listed(indexed):
     assert result.stdout == ""
     assert "broken.txt" in result.stderr
     assert "not UTF-8: byte 0xe9 at offset 3" in result.stderr
-    assert "files: 3 read, 0 unchanged, 0 gone, 1 skipped" in result.stderr
-    assert "passages: 4 added, 0 removed, 4 in all" in result.stderr
+    assert "files: 3 read, 0 unchanged, 0 removed, 1 skipped" in result.stderr
+    assert "passages: 4 added, 0 removed, 4 in total" in result.stderr
     assert len(Retriever.load(folder)) == 4
 
 
@@ -44,7 +44,7 @@ def test_skipped_files_of_one_kind_are_grouped(meve, mixed_files, tmp_path):
     assert "old.txt not UTF-8: byte 0xe9 at offset 3; save it as UTF-8" in rows
     assert "old.md not UTF-8: byte 0xe9 at offset 4; save it as UTF-8" in rows
     assert rows[0] == "skipped (--verbose names all)"
-    assert "files: 1 read, 0 unchanged, 0 gone, 18 skipped" in rows
+    assert "files: 1 read, 0 unchanged, 0 removed, 18 skipped" in rows
 
 
 def test_verbose_names_every_skipped_file(meve, mixed_files, tmp_path):
@@ -156,5 +156,5 @@ def test_index_in_the_folder_is_not_indexed(meve, docs, tmp_path):
     texts = shutil.copytree(docs, tmp_path / "docs")
     assert meve("index", texts, "--to", texts / "index").exit_code == 0
     result = meve("index", texts, "--to", tmp_path / "other")
-    assert "files: 3 read, 0 unchanged, 0 gone, 1 skipped" in result.stderr
+    assert "files: 3 read, 0 unchanged, 0 removed, 1 skipped" in result.stderr
     assert "passages: 4 added" in result.stderr

@@ -140,7 +140,7 @@ def test_unknown_action_is_rejected(filled):
 
 
 def test_held_memory_is_not_erased(filled):
-    filled("hold", "t", "--user", "alice", "--why", "case 12")
+    filled("hold", "t", "--user", "alice", "--reason", "case 12")
     result = filled("forget", "--user", "alice", "--everything", "--yes")
     assert "kept, on hold: t (case 12)" in result.stdout
     filled("hold", "t", "--user", "alice", "--release")

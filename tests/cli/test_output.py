@@ -18,7 +18,7 @@ from meve.cli._render import (
     progress_bar,
 )
 from meve.cli.demo import print_answer, print_summary
-from meve.cli.language_reference import Question
+from meve.cli.language_reference import DemoQuestion
 from meve.retrieval.retriever import Retriever
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
@@ -124,7 +124,10 @@ def test_trace_limits_dropped_candidates(sky, capsys):
 
 
 def test_demo_marks_questions_without_context(sky, capsys):
-    answered, other = Question(text="blue sky is", answerable=True), Question(text="boiling water", answerable=False)
+    answered, other = (
+        DemoQuestion(text="blue sky is", answerable=True),
+        DemoQuestion(text="boiling water", answerable=False),
+    )
     contexts = [sky.retrieve(answered.text, min_verified=1), sky.retrieve(other.text, fallback_k=0)]
     print_answer(1, answered, contexts[0])
     shown = capsys.readouterr().out
@@ -143,7 +146,7 @@ def test_demo_marks_questions_without_context(sky, capsys):
 def test_demo_names_unverified_passages_without_their_text(sky, capsys):
     context = sky.retrieve("blue sea", threshold=1, fallback_floor=0)
     assert context.passages
-    print_answer(1, Question(text="blue sea", answerable=False), context)
+    print_answer(1, DemoQuestion(text="blue sea", answerable=False), context)
     shown = capsys.readouterr().out
     assert "passages that weren't verified (p0000000" in shown
     assert "sky is blue" not in shown
@@ -152,7 +155,7 @@ def test_demo_names_unverified_passages_without_their_text(sky, capsys):
 @pytest.mark.parametrize(("answerable", "message"), [(True, "That is wrong"), (False, "That is right")])
 def test_demo_says_whether_abstention_is_right(sky, capsys, answerable, message):
     context = sky.retrieve("boiling nitrogen", threshold=1)
-    print_answer(1, Question(text="boiling nitrogen", answerable=answerable), context)
+    print_answer(1, DemoQuestion(text="boiling nitrogen", answerable=answerable), context)
     assert message in " ".join(capsys.readouterr().out.split())
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -125,14 +126,16 @@ def test_long_passage_vector_is_weighted_mean_of_pieces(bundled: SentenceTransfo
     np.testing.assert_allclose(short, bundled.embed_passages(["short"])[0], atol=1e-5)
 
 
-def test_non_text_input_raises(bundled: SentenceTransformerEmbedder) -> None:
+@pytest.mark.parametrize("name", ["minilm", "static"])
+def test_non_text_input_raises(name: str) -> None:
     """A single text would be read letter by letter."""
+    embedder = resolve_embedder(name)
     with pytest.raises(PassageError, match="in a list"):
-        bundled.embed_passages("moon")
+        embedder.embed_passages("moon")
     with pytest.raises(PassageError, match="texts"):
-        bundled.embed_passages(["moon", 3])  # type: ignore[list-item]
+        embedder.embed_passages(["moon", 3])  # type: ignore[list-item]
     with pytest.raises(QueryError, match="int"):
-        bundled.embed_query(3)  # type: ignore[arg-type]
+        embedder.embed_query(3)  # type: ignore[arg-type]
 
 
 def test_prompt_filling_the_window_raises(bundled: SentenceTransformerEmbedder) -> None:
@@ -157,9 +160,8 @@ def test_model_calls_never_overlap(bundled: SentenceTransformerEmbedder, monkeyp
         return np.ones((1, 384), dtype=np.float32)
 
     monkeypatch.setattr(bundled._model, "encode_query", encode)
-    threads = [threading.Thread(target=bundled.embed_query, args=("moon",)) for _ in range(8)]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(bundled.embed_query, ["moon"] * 8))
     assert most == [True] * 8
 
 

@@ -14,10 +14,32 @@ def detect(detector, text):
     return [(entity.kind, entity.text) for entity in detector.detect([text])[0]]
 
 
-class TestPatterns(EntityDetectorContract):
-    @pytest.fixture
-    def detector(self):
-        return PatternEntities()
+def resolve_dates():
+    pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
+    return resolve_entities("dates")
+
+
+def import_spacy():
+    return pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+
+
+def resolve_spacy_rules():
+    import_spacy()
+    return resolve_entities("spacy-rules")
+
+
+DETECTORS = {
+    "patterns": PatternEntities,
+    "dates": resolve_dates,
+    "spacy-rules": resolve_spacy_rules,
+    "composite": lambda: resolve_entities(["patterns", PatternEntities(["moon"])]),
+}
+
+
+class TestDetectors(EntityDetectorContract):
+    @pytest.fixture(params=DETECTORS)
+    def detector(self, request):
+        return DETECTORS[request.param]()
 
 
 class TestPatternsWithConcepts(EntityDetectorContract):
@@ -28,34 +50,13 @@ class TestPatternsWithConcepts(EntityDetectorContract):
         return PatternEntities(["metformin", "(a+)+$"])
 
 
-class TestDates(EntityDetectorContract):
-    @pytest.fixture
-    def detector(self):
-        pytest.importorskip("dateparser", reason="dateparser isn't installed: pip install 'meve[dates]'")
-        return resolve_entities("dates")
-
-
-class TestSpacyRules(EntityDetectorContract):
-    @pytest.fixture
-    def detector(self):
-        pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
-        return resolve_entities("spacy-rules")
-
-
 class TestSpacyModel(EntityDetectorContract):
     @pytest.fixture
     def detector(self, tmp_path):
-        spacy = pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
-        nlp = spacy.blank("en")
+        nlp = import_spacy().blank("en")
         nlp.add_pipe("entity_ruler").add_patterns([{"label": "GPE", "pattern": "Jane"}])
         nlp.to_disk(tmp_path / "model")
         return resolve_entities(str(tmp_path / "model"))
-
-
-class TestComposite(EntityDetectorContract):
-    @pytest.fixture
-    def detector(self):
-        return resolve_entities(["patterns", PatternEntities(["moon"])])
 
 
 @pytest.mark.parametrize(
@@ -198,13 +199,13 @@ def test_missing_spacy_model_error_names_it():
 
 
 def test_misspelt_detector_error_lists_detectors():
-    pytest.importorskip("spacy")
+    import_spacy()
     with pytest.raises(ModelNotFoundError, match="download patern, or take 'patterns', 'dates' or 'spacy-rules'"):
         resolve_entities("patern")
 
 
 def test_custom_spacy_rules_are_used():
-    pytest.importorskip("spacy", reason="spaCy isn't installed: pip install 'meve[spacy]'")
+    import_spacy()
     from meve.components.entities.spacy import SpacyEntities
 
     mine = SpacyEntities.from_rules([{"label": "DRUG", "pattern": [{"LOWER": "metformin"}]}], language="xx")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meve.components.embedders import embedder_needs, resolve_embedder
-from meve.components.embedders.onnx import SHIPPED, OnnxEmbedder, shipped_folder
+from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder, shipped_folder
 from meve.errors import ModelNotFoundError
 from meve.ports import Embedder
 from meve.testing.embedder_contract import EmbedderContract
@@ -30,8 +30,8 @@ class TestShipped(EmbedderContract):
 
 
 def test_names_resolve_to_shipped_minilm(shipped: OnnxEmbedder) -> None:
-    assert (shipped.name, shipped.dimension, shipped.similarity, shipped.window) == (SHIPPED, 384, "cosine", 256)
-    assert resolve_embedder("minilm").name == resolve_embedder(SHIPPED).name == SHIPPED
+    assert (shipped.name, shipped.dimension, shipped.similarity, shipped.window) == (SHIPPED_MINILM, 384, "cosine", 256)
+    assert resolve_embedder("minilm").name == resolve_embedder(SHIPPED_MINILM).name == SHIPPED_MINILM
     assert embedder_needs("minilm") == {}
     by_folder = resolve_embedder(str(shipped_folder()))
     assert isinstance(by_folder, OnnxEmbedder)

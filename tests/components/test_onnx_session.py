@@ -38,7 +38,7 @@ def test_scores_are_equal_whether_signed_products_overflow_or_not(monkeypatch: p
 
 def test_broken_graph_raises_model_error(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(ModelError, match="loading .*model.onnx"):
+    with pytest.raises(ModelError, match=r"loading .*model\.onnx"):
         open_session(tmp_path / "model.onnx")
 
 

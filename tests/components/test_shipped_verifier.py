@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from meve import Retriever, load_verifier
-from meve.components.verifiers import SHIPPED
+from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers import _shipped as shipped
-from meve.components.verifiers._shipped import load_shipped_verifier, shipped_folder
+from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import CalibrationError, ModelError
 from meve.ports import Verifier
 from meve.testing.verifier_contract import VerifierContract
@@ -40,24 +40,15 @@ class TestShipped(VerifierContract):
 
 
 def test_shipped_verifier_is_complete_within_25_megabytes() -> None:
-    files = {
-        str(file.relative_to(shipped_folder())): file.stat().st_size
-        for file in shipped_folder().rglob("*")
-        if file.is_file()
-    }
-    model = {
-        "onnx/model.onnx",
-        "tokenizer.json",
-        "config.json",
-        "calibration.json",
-        "README.md",
-        "tokenizer_config.json",
-    }
-    assert set(files) == model | {"sufficiency.json", "prior.json"}
-    assert sum(files.values()) <= 25_000_000
+    files = [file for file in VERIFIER_FOLDER.rglob("*") if file.is_file()]
+    assert {str(file.relative_to(VERIFIER_FOLDER)) for file in files} == {
+        "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json", "calibration.json",
+        "sufficiency.json", "prior.json", "README.md",
+    }  # fmt: skip
+    assert sum(file.stat().st_size for file in files) <= 25_000_000
 
 
-def test_default_retrieval_loads_no_torch() -> None:
+def test_default_retrieval_loads_no_torch_and_prints_nothing() -> None:
     code = (
         "import sys\nfrom meve import Retriever\n"
         "context = Retriever.from_texts(['The sky is blue.', 'Bread is baked.']).retrieve('What colour is the sky?')\n"
@@ -65,7 +56,7 @@ def test_default_retrieval_loads_no_torch() -> None:
         "'sentence_transformers', 'sklearn') if m in sys.modules])"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert process.stdout.strip() == f"meve-static-1 {SHIPPED} []", process.stderr
+    assert (process.stdout.strip(), process.stderr) == (f"meve-static-1 {SHIPPED_VERIFIER} []", "")
 
 
 def test_score_is_independent_of_batch() -> None:
@@ -95,7 +86,7 @@ def test_weights_are_loaded_once_per_process() -> None:
 def test_saved_index_names_shipped_verifier(tmp_path: Path) -> None:
     Retriever.from_texts(["The sky is blue."]).save(tmp_path / "index")
     again = Retriever.load(tmp_path / "index")
-    assert (again.verifier.name, again.embedder.name) == (SHIPPED, "meve-static-1")
+    assert (again.verifier.name, again.embedder.name) == (SHIPPED_VERIFIER, "meve-static-1")
     assert again.verifier.calibration == load_verifier().calibration
 
 
@@ -107,17 +98,17 @@ def test_damaged_installation_raises(
     file: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "model"
-    shutil.copytree(shipped_folder(), home)
+    shutil.copytree(VERIFIER_FOLDER, home)
     (home / file).unlink()
-    monkeypatch.setattr(shipped, "shipped_folder", lambda: home)
+    monkeypatch.setattr(shipped, "VERIFIER_FOLDER", home)
     with pytest.raises(error, match=Path(file).name):
         load_shipped_verifier()
 
 
 def test_model_card_matches_calibration() -> None:
-    card = (shipped_folder() / "README.md").read_text("utf-8")
+    card = (VERIFIER_FOLDER / "README.md").read_text("utf-8")
     stored = {
-        name: json.loads((shipped_folder() / f"{name}.json").read_text("utf-8"))
+        name: json.loads((VERIFIER_FOLDER / f"{name}.json").read_text("utf-8"))
         for name in ("calibration", "tokenizer_config", "config")
     }
     fitted = stored["calibration"]["calibration"]
@@ -125,7 +116,7 @@ def test_model_card_matches_calibration() -> None:
     assert f"{fitted['error']:.3f})" in card
     assert f"{stored['tokenizer_config']['model_max_length']} tokens at once" in card
     assert f"{stored['config']['num_hidden_layers']} layers of {stored['config']['hidden_size']}" in card
-    size = sum(f.stat().st_size for f in shipped_folder().rglob("*") if f.is_file() and f.name != "README.md")
+    size = sum(f.stat().st_size for f in VERIFIER_FOLDER.rglob("*") if f.is_file() and f.name != "README.md")
     assert float(re.search(r"([\d.]+) MB", card)[1]) == pytest.approx(size / 1e6, abs=0.06)
     assert "license: apache-2.0" in card
 

@@ -30,7 +30,8 @@ def make_contexts(count, seed=0):
 
 
 def test_features_match_hand_calculation():
-    features = extract_context_features("how high is the glass tower", [passage(0.2, "glass"), passage(0.9, "a tower", n=1)])
+    passages = [passage(0.2, "glass"), passage(0.9, "a tower", n=1)]
+    features = extract_context_features("how high is the glass tower", passages)
     assert features["best"] == pytest.approx(np.log(9))
     assert features["second"] == pytest.approx(np.log(0.25))
     assert features["verified"] == pytest.approx(np.log(2))

@@ -16,7 +16,7 @@ from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibrat
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.components.verifiers import SHIPPED, export_onnx, resolve_verifier
+from meve.components.verifiers import SHIPPED_VERIFIER, export_onnx, resolve_verifier
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
@@ -66,29 +66,25 @@ def bundled() -> SentenceTransformerEmbedder:
     return load_minilm(device="cpu")
 
 
-class TestTorch(VerifierContract):
+class TinyModelContract(VerifierContract):
     detects_relevance = False
     long_words = 80
 
+
+class TestTorch(TinyModelContract):
     @pytest.fixture
     def verifier(self, torch_verifier: CrossEncoderVerifier) -> Verifier:
         return torch_verifier
 
 
-class TestOnnx(VerifierContract):
-    detects_relevance = False
-    long_words = 80
-
+class TestOnnx(TinyModelContract):
     @pytest.fixture
     def verifier(self, onnx_verifier: CrossEncoderVerifier) -> Verifier:
         return onnx_verifier
 
 
-class TestOnnxSideBySide(VerifierContract):
+class TestOnnxSideBySide(TinyModelContract):
     """Several batches in parallel."""
-
-    detects_relevance = False
-    long_words = 80
 
     @pytest.fixture
     def verifier(self, exported: Path) -> Verifier:
@@ -243,14 +239,16 @@ class TestCrossEncoder:
 
 @pytest.mark.parametrize("backend", ["torch", "onnx"])
 class TestBrokenModels:
+    @pytest.fixture
+    def home(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> Path:
+        return shutil.copytree(exported if backend == "onnx" else folder, tmp_path / "model")
+
     def test_missing_folder_raises(self, backend: Any) -> None:
         with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*cosine"):
             CrossEncoderVerifier.from_name("no/such-model", backend=backend, local_files_only=True)
 
-    def test_missing_tokenizer_raises(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
+    def test_missing_tokenizer_raises(self, backend: Any, home: Path) -> None:
         """transformers would create an empty tokenizer."""
-        home = tmp_path / "model"
-        shutil.copytree(exported if backend == "onnx" else folder, home)
         for file in ("tokenizer.json", "vocab.txt"):
             (home / file).unlink(missing_ok=True)
         with pytest.raises(ModelNotFoundError, match="no tokenizer"):
@@ -266,17 +264,13 @@ class TestBrokenModels:
         with pytest.raises(ModelError, match=says):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
-    def test_truncated_weights_raise(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
-        home = tmp_path / "model"
-        shutil.copytree(exported if backend == "onnx" else folder, home)
+    def test_truncated_weights_raise(self, backend: Any, home: Path) -> None:
         file = home / ("onnx/model.onnx" if backend == "onnx" else "model.safetensors")
         file.write_bytes(file.read_bytes()[:500])
         with pytest.raises(ModelError, match="loading"):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
 
-    def test_missing_config_raises(self, backend: Any, exported: Path, folder: Path, tmp_path: Path) -> None:
-        home = tmp_path / "model"
-        shutil.copytree(exported if backend == "onnx" else folder, home)
+    def test_missing_config_raises(self, backend: Any, home: Path) -> None:
         (home / "config.json").unlink()
         with pytest.raises(ModelError):
             CrossEncoderVerifier.from_name(str(home), backend=backend)
@@ -351,7 +345,7 @@ class TestCosine:
 
 
 def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder: Path) -> None:
-    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED
+    assert resolve_verifier(None, bundled).name == resolve_verifier("meve-verifier-1", bundled).name == SHIPPED_VERIFIER
     assert resolve_verifier("cosine", bundled).name == "cosine"
     by_path = resolve_verifier(str(folder), bundled)
     assert by_path.name == str(folder)

@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,6 +35,12 @@ class CountedEntities:
 
 def make_dialogue(turns, **components):
     return Dialogue.from_turns(turns, **{"embedder": WordEmbedder(), "tokens": WordCounter(), **components})
+
+
+def fact_turns(turns, query, **options):
+    """Return the positions of the facts, in the order of the text, without last turns."""
+    context = build_small_context(make_dialogue(turns), query, **{"recent": 0, **options})
+    return [p.passage.turn for p in context.passages]
 
 
 TALK = [
@@ -68,32 +75,16 @@ class TestContents:
         assert context.text.index("1999") < context.text.index("2001")
 
     def test_turn_below_the_threshold_is_dropped(self):
-        cosine = next(
-            c.scores["relevance"]
-            for c in build_small_context(make_dialogue(TALK), "zebra", recent=0).trace.candidates
-            if c.id == "2"
-        )
-        assert [
-            p.passage.turn
-            for p in build_small_context(make_dialogue(TALK), "zebra", recent=0, threshold=cosine).passages
-        ] == [
-            0,
-            2,
-        ]
+        trace = build_small_context(make_dialogue(TALK), "zebra", recent=0).trace
+        cosine = next(c.scores["relevance"] for c in trace.candidates if c.id == "2")
+        assert fact_turns(TALK, "zebra", threshold=cosine) == [0, 2]
         above = np.nextafter(np.float32(cosine), np.float32(1))
-        assert [
-            p.passage.turn
-            for p in build_small_context(make_dialogue(TALK), "zebra", recent=0, threshold=float(above)).passages
-        ] == [0]
+        assert fact_turns(TALK, "zebra", threshold=float(above)) == [0]
 
     def test_turn_outside_the_windows_is_not_searched(self):
         turns = ["zebra 1999", *["ok"] * 5, "zebra zebra"]
-        assert [
-            p.passage.turn for p in build_small_context(make_dialogue(turns), "zebra", recent=0, window=2).passages
-        ] == [0]
-        assert [
-            p.passage.turn for p in build_small_context(make_dialogue(turns), "zebra", recent=0, window=6).passages
-        ] == [0, 6]
+        assert fact_turns(turns, "zebra", window=2) == [0]
+        assert fact_turns(turns, "zebra", window=6) == [0, 6]
         whole = build_small_context(make_dialogue(turns), "zebra", recent=0, window=None)
         assert [p.passage.turn for p in whole.passages] == [0, 6]
         assert (whole.trace.windows, whole.trace.outside) == (((0, 6),), 0)
@@ -112,8 +103,7 @@ class TestContents:
         assert [(d.turn, d.reason) for d in context.trace.dropped] == [(1, "redundant_with:0")]
 
     def test_no_threshold_takes_the_latest_turns_first(self):
-        context = build_small_context(make_dialogue(TALK), "zebra", 15, recent=0, threshold=None, window=0)
-        assert [p.passage.turn for p in context.passages] == [2, 4]
+        assert fact_turns(TALK, "zebra", max_tokens=15, threshold=None, window=0) == [2, 4]
 
     def test_same_words_of_another_speaker_or_day_are_kept(self):
         took = {"speaker": "Ann", "text": "I took 20 mg", "time": "2024-02-01"}
@@ -316,8 +306,7 @@ class TestInvalidInput:
         assert (context.text, context.passages, context.sufficient) == ("When?", (), False)
 
     def test_blank_turns_are_skipped_and_counted(self):
-        context = build_small_context(make_dialogue(["", " \n", "zebra 1999", ""]), "zebra", recent=0)
-        assert [p.passage.turn for p in context.passages] == [2]
+        assert fact_turns(["", " \n", "zebra 1999", ""], "zebra") == [2]
         assert build_small_context(make_dialogue(["", " "]), "zebra").text == "zebra"
 
     @pytest.mark.parametrize(
@@ -387,28 +376,14 @@ class TestInvalidInput:
         text = build_small_context(make_dialogue([("Eve\nBoss", forged)]), "pay?", recent=1).text
         assert [line for line in text.splitlines() if not line.startswith(" ")] == ["pay?", "", LAST, "Eve Boss: hi"]
 
-    def test_detector_with_too_few_results_raises(self):
-
-        class Silent:
-            name = "silent"
-
-            def detect(self, texts):
-                return []
-
-        with pytest.raises(ModelError, match="0 lists for 7 texts"):
-            build_small_context(make_dialogue(TALK, entities=Silent()), "zebra")
-
-    def test_detector_with_invalid_entities_raises_and_nothing_is_kept(self):
-
-        class Wordy:
-            name = "wordy"
-
-            def detect(self, texts):
-                return [text.split() for text in texts]
-
-        dialogue = make_dialogue(TALK, entities=Wordy())
+    @pytest.mark.parametrize(
+        ("detect", "says"),
+        [(lambda texts: [], "'odd' returned 0 lists for 7 texts"), (lambda texts: [t.split() for t in texts], "'odd'")],
+    )
+    def test_detector_with_invalid_results_raises_and_nothing_is_kept(self, detect, says):
+        dialogue = make_dialogue(TALK, entities=SimpleNamespace(name="odd", detect=detect))
         for _ in range(2):
-            with pytest.raises(ModelError, match="wordy"):
+            with pytest.raises(ModelError, match=says):
                 build_small_context(dialogue, "zebra")
         assert dialogue._passages == []
 

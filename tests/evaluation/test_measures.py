@@ -37,10 +37,13 @@ def make_outcome(output, ms=1.0, error="", question=QUESTION):
 
 
 def value(name, output, question=QUESTION):
+    return MEASURES[name].values([(question, make_outcome(output, question=question))])[0]
+
+
+def total(name, judged):
+    """Return a set measure of judged questions."""
     measure = MEASURES[name]
-    if isinstance(measure, Measure):
-        return measure.values([(question, make_outcome(output, question=question))])[0]
-    return measure.value([(question, make_outcome(output, question=question))])
+    return measure.total([measure.contribution(*each) for each in judged])
 
 
 A = ("a", "The tower.\nIt is   330 m high.")
@@ -124,7 +127,7 @@ def sufficiency(name, *pairs):
         )
         for n, (answerable, sufficient) in enumerate(pairs)
     ]
-    return MEASURES[name].value(judged)
+    return total(name, judged)
 
 
 def test_decision_measures_equal_values_computed_by_hand():
@@ -160,7 +163,7 @@ def test_raised_question_counts_as_neither_answer_nor_abstention():
         for n, answerable in enumerate((1, 0))
     ]
     for name in ("answering precision", "answering recall", "abstention precision", "abstention recall"):
-        assert MEASURES[name].value(judged) == 0.0
+        assert total(name, judged) == 0.0
 
 
 def test_gold_measures_leave_out_unanswerable_questions():
@@ -192,15 +195,15 @@ def test_decision_measures_need_both_kinds_of_questions():
 
 def test_calibration_error_includes_rejected_passages():
     confident = make_outcome(make_output(A, probabilities={"a": 0.9, "x": 0.9}))
-    assert MEASURES["calibration error"].value([(QUESTION, confident)]) == pytest.approx(0.4)
-    assert MEASURES["calibration error"].value([(QUESTION, make_outcome(make_output(A)))]) is None
+    assert total("calibration error", [(QUESTION, confident)]) == pytest.approx(0.4)
+    assert total("calibration error", [(QUESTION, make_outcome(make_output(A)))]) is None
 
 
 def test_latency_leaves_out_raised_questions():
     times = [(QUESTION, make_outcome(make_output(A), ms=ms)) for ms in (10, 20, 30)]
     times.append((QUESTION, make_outcome(EMPTY_OUTPUT, ms=0.01, error="boom")))
-    assert MEASURES["p50 ms"].value(times) == 20
-    assert MEASURES["p95 ms"].value(times) == pytest.approx(np.percentile([10, 20, 30], 95))
+    assert total("p50 ms", times) == 20
+    assert total("p95 ms", times) == pytest.approx(np.percentile([10, 20, 30], 95))
 
 
 def test_every_measure_has_meaning_and_source():

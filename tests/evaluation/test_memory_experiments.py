@@ -203,8 +203,8 @@ def test_same_seed_gives_same_figures(tmp_path):
     report = format_report(one, "meve bench memory")
     assert "## Expiry" in report
     assert "Seed 3" in report
-    assert [f.text for f in make_facts(Random(1), 20)] != [f.text for f in make_facts(Random(2), 20)]
-    assert len({f.question for f in make_facts(Random(1), MAX_FACTS)}) == MAX_FACTS
+    assert [f.text for f in make_facts(Random(1), 20, "ann")] != [f.text for f in make_facts(Random(2), 20, "ann")]
+    assert len({f.question for f in make_facts(Random(1), MAX_FACTS, "ann")}) == MAX_FACTS
 
 
 def test_invalid_results_and_experiments_are_rejected(tmp_path):

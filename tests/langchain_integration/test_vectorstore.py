@@ -97,7 +97,7 @@ def test_keyword_index_is_updated_off_event_loop(store, monkeypatch):
     for name in ("index", "unindex"):
         original = getattr(store._retriever, name)
         monkeypatch.setattr(
-            store._retriever, name, lambda ids, original=original: (threads.append(threading.get_ident()), original(ids))
+            store._retriever, name, lambda ids, call=original: (threads.append(threading.get_ident()), call(ids))
         )
 
     async def change():

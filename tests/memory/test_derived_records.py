@@ -48,7 +48,7 @@ def test_shortening_an_origins_ttl_shortens_the_derived_records(memory, note, cl
     assert memory.get("fact", user_id="ann").expires_at == updated.expires_at
     assert [r.id for r in memory.list(user_id="ann", include_archived=True) if r.archived] == ["fact"] * archived
     events = memory.audit.events(record_id="fact", action="update")
-    assert [e.reason for e in events] == ["it lives no longer than note, which it was made from"]
+    assert [e.reason for e in events] == ["expires with note, which it is derived from"]
 
 
 def test_unknown_or_foreign_origin_raises(memory, note, clock):

@@ -55,7 +55,7 @@ def erase_by_reusing_the_expired_id(memory, clock):
 
 
 def erase_by_message(memory, clock):
-    memory.messages.delete("talk", [memory.messages.page("talk", user_id="alice")[0].id], user_id="alice")
+    memory.messages.pop("talk", limit=1, user_id="alice")
 
 
 def erase_by_replacing_messages(memory, clock):

@@ -93,13 +93,9 @@ def test_random_operations_match_a_dict(steps):
 def test_failing_write_of_several_users_changes_nothing(memory):
     memory.items.put(NAMESPACE, "held", {"n": 1}, user_id="bob")
     memory.hold(item_id(NAMESPACE, "held"), user_id="bob", why="a lawsuit")
+    put, drop = Put(namespace=NAMESPACE, key="k", value={"n": 1}), Drop(namespace=NAMESPACE, key="held")
     with pytest.raises(HoldError):
-        memory.items.write(
-            [
-                ("alice", Put(namespace=NAMESPACE, key="k", value={"n": 1})),
-                ("bob", Drop(namespace=NAMESPACE, key="held")),
-            ]
-        )
+        memory.items.write(memory.items.prepare([("alice", put), ("bob", drop)]))
     assert memory.items.get(NAMESPACE, "k", user_id="alice") is None
 
 

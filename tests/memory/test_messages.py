@@ -100,7 +100,7 @@ def test_users_see_only_their_own_messages(memory):
     for user in ("alice", "1", 1):
         assert message_texts(memory, user=user) == [f"of {user!r}"]
     with pytest.raises(UnknownIdError):
-        memory.messages.delete("s", [other.id], user_id="alice")
+        memory.messages.pop("s", ids=[other.id], user_id="alice")
     memory.messages.pop("s", user_id="alice")
     assert message_texts(memory, user="1") == ["of '1'"]
     assert memory.messages.sessions(user_id="alice") == []
@@ -141,7 +141,7 @@ def test_erased_message_leaves_no_byte_in_any_file(memory, file, clock, way):
     memory.search("anything", user_id="alice")
     assert files_containing(file, SECRET.encode())
     if way == "delete":
-        result = memory.messages.delete("s", [message_id], user_id="alice")
+        _, result = memory.messages.pop("s", ids=[message_id], user_id="alice")
         assert (result.erased, result.scrubbed) == ((message_id,), True)
     elif way == "pop":
         memory.messages.pop("s", user_id="alice", limit=1, newest=True)
@@ -161,7 +161,7 @@ def test_erased_message_leaves_no_byte_in_any_file(memory, file, clock, way):
 def test_log_records_messages_without_their_text(memory):
     (message_id,) = memory.messages.add("s", [{"text": SECRET}], user_id="alice", reason="said")
     memory.messages.pop("s", user_id="alice", archive=True, reason="long ago")
-    memory.messages.delete("s", [message_id], user_id="alice", reason="asked for")
+    memory.messages.pop("s", ids=[message_id], user_id="alice", reason="asked for")
     events = list(memory._runtime.store.events(EventQuery(user=user_key("alice"), record=message_id)))
     assert [(e.action, e.reason) for e in events] == [("add", "said"), ("update", "long ago"), ("delete", "asked for")]
     assert len({e.detail["content"] for e in events[:2]}) == 1
@@ -179,7 +179,7 @@ def test_erasure_with_a_held_message_raises_and_changes_nothing(memory):
     ids = add_messages(memory, *"abc")
     memory.hold(ids[1], user_id="alice", why="a court")
     calls = [
-        lambda: memory.messages.delete("s", ids, user_id="alice"),
+        lambda: memory.messages.pop("s", ids=ids, user_id="alice"),
         lambda: memory.messages.pop("s", user_id="alice"),
         lambda: memory.messages.pop("s", user_id="alice", archive=True),
         lambda: memory.messages.replace("s", [{"text": "x"}], user_id="alice"),
@@ -197,7 +197,7 @@ def test_deleting_a_message_erases_records_derived_from_it(memory):
     tea = memory.add("Alice likes tea.", user_id="alice", derived_from=[ids[0]])
     memory.add("Alice likes bread.", user_id="alice", derived_from=[ids[1]])
     assert len(memory.search("likes tea bread", user_id="alice").records) == 2
-    result = memory.messages.delete("s", [ids[0]], user_id="alice")
+    _, result = memory.messages.pop("s", ids=[ids[0]], user_id="alice")
     assert set(result.erased) == {ids[0], tea.id}
     assert user_key("alice") not in memory._searcher.indexes._indexes
     assert [r.text for r in memory.search("likes tea bread", user_id="alice").records] == ["Alice likes bread."]
@@ -267,10 +267,10 @@ def test_invalid_limit_or_offset_raises(memory, wrong):
 def test_message_id_of_another_session_raises(memory):
     (other,) = add_messages(memory, "x", session="other")
     (mine,) = add_messages(memory, "a")
-    for call in (memory.messages.delete, memory.messages.archive):
+    for archive in (False, True):
         with pytest.raises(UnknownIdError, match=other):
-            call("s", [mine, other], user_id="alice")
-    memory.messages.archive("s", [mine], user_id="alice")
+            memory.messages.pop("s", ids=[mine, other], archive=archive, user_id="alice")
+    memory.messages.pop("s", ids=[mine], archive=True, user_id="alice")
     assert message_texts(memory) == []
     assert message_texts(memory, archived=True) == ["a"]
     assert memory.messages.pop("s", user_id="alice", ids=[])[0] == []

@@ -1,6 +1,7 @@
 """Test verification that skips unlikely candidates and duplicates."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from meve import Retriever
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.errors import ConfigurationError, ModelError
-from meve.pipeline.phases import cascade, verify
-from meve.pipeline.phases.cascade import BATCH
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.pipeline.phases.cascade import BATCH, cascade
+from meve.pipeline.phases.verify import verify
 from meve.types import Candidate, Passage, Query
+from tests.fake_components import make_components
 
 QUERY = Query(text="q", vector=np.array([1.0, 0.0], np.float32))
 
@@ -127,9 +128,7 @@ def test_invalid_prior_raises_error():
 
 
 def test_inexact_retrieval_traces_unscored_candidates():
-    retriever = Retriever.from_texts(
-        ["blue sky today"] * (BATCH + 2), embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
-    )
+    retriever = Retriever.from_texts(["blue sky today"] * (BATCH + 2), **make_components())
     quick, exact = (retriever.retrieve("blue sky today", exact=e).trace for e in (False, True))
     assert quick.phases[1].settings["exact"] is False
     skipped = [c for c in quick.candidates if c.reason.startswith("duplicate_of:")]
@@ -140,11 +139,6 @@ def test_inexact_retrieval_traces_unscored_candidates():
 
 @pytest.mark.parametrize("chances", [[0.9, float("nan"), 0.9], [0.9, 0.9], [0.9] * 4])
 def test_prior_without_one_finite_number_each_raises_error(chances):
-    class Odd:
-        name, least = "odd", 0.2
-
-        def chances(self, query, candidates):
-            return np.array(chances)
-
+    odd = SimpleNamespace(name="odd", least=0.2, chances=lambda *_: np.array(chances))
     with pytest.raises(ModelError, match=r"prior 'odd' returned values of shape .*: expected one finite number each"):
-        cascade(QUERY, [candidate(i) for i in "abc"], FixedScorer(), 0.5, redundancy=0.85, prior=Odd())
+        cascade(QUERY, [candidate(i) for i in "abc"], FixedScorer(), 0.5, redundancy=0.85, prior=odd)

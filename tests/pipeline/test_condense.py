@@ -1,15 +1,20 @@
 """Test the reduction of passages to evidence sentences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from meve import Passage, Retriever
 from meve.components._sentence_splitter import split_sentences
 from meve.errors import ConfigurationError
+from meve.pipeline._scorers import VerifierScorer
+from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.condense import condense
 from meve.pipeline.pipeline import Pipeline
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Candidate, Query
+from tests.fake_components import make_components
 
 QUERIES = [(Query(text="q"), "")]
 TEXT = "Alpha one. Beta two. Gamma three. Delta four."
@@ -76,9 +81,7 @@ def test_sentence_is_kept_by_other_evidence_but_not_by_its_own_passage():
 
 def test_packing_sentences_keeps_the_budget_and_traces_them():
     texts = ["The moon is far. Cheese is food. It has craters.", "The moon shines at night. Bread is baked."]
-    retriever = Retriever.from_texts(
-        texts, ids=["a", "b"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
-    )
+    retriever = Retriever.from_texts(texts, ids=["a", "b"], **make_components())
     whole = retriever.retrieve("moon", threshold=0.0)
     packed = retriever.retrieve("moon", threshold=0.0, packing="sentences")
     assert packed.tokens < whole.tokens
@@ -92,17 +95,9 @@ def test_packing_sentences_keeps_the_budget_and_traces_them():
 
 
 def test_packing_sentences_without_a_splitter_or_an_unknown_packing_raises_error():
-    from meve.pipeline._scorers import VerifierScorer
-    from meve.pipeline.config import RetrieverConfig
-
-    class One:
-        name = "one"
-
-        def search(self, query, k):
-            return [candidate()]
-
+    source = SimpleNamespace(name="one", search=lambda *_: [candidate()])
     pipeline = Pipeline(
-        sources=[One()], scorer=VerifierScorer(OverlapVerifier()), fallback=None, tokens=WordCounter(),
+        sources=[source], scorer=VerifierScorer(OverlapVerifier()), fallback=None, tokens=WordCounter(),
         embedder=WordEmbedder(),
     )  # fmt: skip
     with pytest.raises(ConfigurationError, match="sentence splitter"):

@@ -1,12 +1,13 @@
 """Test whether a context is called sufficient."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from meve import Retriever
 from meve.errors import ConfigurationError, ModelError
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.fake_components import make_components
 
 
 class FixedEstimator:
@@ -24,10 +25,7 @@ class FixedEstimator:
 
 @pytest.fixture
 def retriever():
-    return Retriever.from_texts(
-        ["The sky is blue.", "Grass is green."],
-        ids=["sky", "grass"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(),
-    )  # fmt: skip
+    return Retriever.from_texts(["The sky is blue.", "Grass is green."], ids=["sky", "grass"], **make_components())
 
 
 def test_without_an_estimator_a_verified_passage_is_sufficient(retriever):
@@ -66,10 +64,7 @@ def test_modes_without_verification_skip_the_estimator(retriever):
 
 
 def test_failing_estimator_is_named_in_the_error(retriever):
-    class Broken(FixedEstimator):
-        def estimate(self, query, passages):
-            raise ZeroDivisionError
-
-    retriever.engine = replace(retriever.engine, estimator=Broken(0))
+    broken = SimpleNamespace(name="fixed", threshold=0.6, estimate=lambda *_: 1 / 0)
+    retriever.engine = replace(retriever.engine, estimator=broken)
     with pytest.raises(ModelError, match="'fixed'"):
         retriever.retrieve("blue sky")

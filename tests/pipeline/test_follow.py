@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever
-from meve.errors import ConfigurationError
+from meve.calibration.probability_maps import PlattCalibration
+from meve.errors import QueryError
 from meve.pipeline.phases.cascade import BATCH
 from meve.pipeline.phases.follow import extend_query, follow
-from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.testing.fakes import OverlapVerifier
 from meve.types import Candidate, Query
+from tests.fake_components import make_components
 
 QUESTION = Query(text="where was the author of emma born")
 
@@ -150,27 +152,19 @@ def test_only_the_first_words_of_evidence_extend_the_query():
     assert extend_query("q", ["a b c d", "e f"], 2) == "q\na b\ne f"
 
 
-class BridgeVerifier:
+class BridgeVerifier(OverlapVerifier):
     """A verifier that accepts passages sharing two words with question and evidence."""
 
     name = "bridge"
 
     def __init__(self):
-        from meve.calibration.probability_maps import PlattCalibration
-
-        self.calibration = PlattCalibration()
+        super().__init__(PlattCalibration())
 
     def raw_scores(self, query, passages):
         queries = set(query.lower().replace("\n", " ").split())
         return np.array(
             [3.0 if len(set(p.lower().split()) & queries) >= 2 else -3.0 for p in passages], dtype=np.float32
         )
-
-    def score(self, query, passages):
-        return self.calibration.apply(self.raw_scores(query, passages))
-
-    def with_calibration(self, calibration):
-        return self
 
 
 TEXTS = ["emma book by austen lady", "austen lady lived at steventon", "zinc melts", "yellow yak"]
@@ -179,11 +173,7 @@ TEXTS = ["emma book by austen lady", "austen lady lived at steventon", "zinc mel
 @pytest.fixture
 def retriever():
     return Retriever.from_texts(
-        TEXTS,
-        ids=["emma", "austen", "zinc", "yak"],
-        embedder=WordEmbedder(),
-        verifier=BridgeVerifier(),
-        tokens=WordCounter(),
+        TEXTS, ids=["emma", "austen", "zinc", "yak"], **make_components(verifier=BridgeVerifier())
     )
 
 
@@ -219,17 +209,7 @@ def test_modes_without_verification_make_no_further_hop(retriever):
     assert "follow" not in [p.name for p in context.trace.phases]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"hops": 0}, {"evidence": 0}, {"evidence_words": 0}, {"follow_k": 0}, {"hops": True}]
-)
-def test_hop_settings_out_of_range_raise_error(retriever, wrong):
-    with pytest.raises(ConfigurationError):
-        retriever.retrieve("emma", **wrong)
-
-
 def test_evidence_longer_than_the_window_is_traced_and_verified_candidates_stay(retriever):
-    from meve.errors import QueryError
-
     class Short(BridgeVerifier):
         def raw_scores(self, query, passages):
             if len(query.split()) > 4:

@@ -1,14 +1,20 @@
 """Test each phase on small candidates."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meve.components.tokenizers.function import FunctionTokens
 from meve.errors import ModelError
-from meve.pipeline.phases import budget, fallback, prioritize, reconsider, retrieve, verify
+from meve.pipeline.phases.budget import budget
+from meve.pipeline.phases.fallback import fallback, reconsider
+from meve.pipeline.phases.prioritize import prioritize
+from meve.pipeline.phases.retrieve import retrieve
+from meve.pipeline.phases.verify import verify
 from meve.testing.fakes import CountingTokens, WordCounter
 from meve.types import Candidate, Passage, Query
 
@@ -92,14 +98,9 @@ class TestVerify:
 
     @pytest.mark.parametrize("scores", [[float("nan")], [0.1, 0.2], [float("inf")]])
     def test_scores_without_one_finite_number_each_raise_error(self, scores):
-        class Broken:
-            name = "broken"
-
-            def score(self, query, candidates):
-                return np.array(scores, dtype=np.float32)
-
+        broken = SimpleNamespace(name="broken", score=lambda *_: np.array(scores, dtype=np.float32))
         with pytest.raises(ModelError, match="broken"):
-            verify(QUERY, [candidate("a")], Broken(), 0.5)
+            verify(QUERY, [candidate("a")], broken, 0.5)
 
     def test_no_candidates_ask_no_model(self):
         scorer = TableScorer()
@@ -310,31 +311,15 @@ class TestBudget:
         assert composed.tokens == len(composed.text.split()) == 9
 
     def test_budget_holds_when_joining_costs_tokens(self):
-        class Seamy:
-            name = "seamy"
-
-            def count(self, text):
-                return len(text.split()) + 2 * text.count("\n\n") if text.strip() else 0
-
-            def count_many(self, texts):
-                return [self.count(t) for t in texts]
-
-        composed = pack([candidate(i, "w w") for i in "abcd"], 8, Seamy())
+        costly = FunctionTokens(lambda text: len(text.split()) + 2 * text.count("\n\n") if text.strip() else 0)
+        composed = pack([candidate(i, "w w") for i in "abcd"], 8, costly)
         assert composed.text == "w w\n\nw w"
         assert composed.tokens == 6
 
     def test_tokens_saved_by_joining_are_used(self):
-        class Saving:
-            name = "saving"
-
-            def count(self, text):
-                return -(-len(text) // 4)
-
-            def count_many(self, texts):
-                return [self.count(t) for t in texts]
-
         # two tokens each alone, but "abcde|abcde" is 11 characters: three tokens
-        assert pack([candidate("a", "abcde"), candidate("b", "abcde")], 3, Saving(), separator="|").tokens == 3
+        saving = FunctionTokens(lambda text: -(-len(text) // 4))
+        assert pack([candidate("a", "abcde"), candidate("b", "abcde")], 3, saving, separator="|").tokens == 3
 
     def test_no_fitting_passage_gives_empty_text(self):
         composed = pack([candidate("a", "one two")], 1)

@@ -1,6 +1,7 @@
 """Test verified retrieval from an external store: filters, removals and a stale keyword index."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pytest
@@ -10,7 +11,8 @@ from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWar
 from meve.pipeline.engine import Engine
 from meve.retrieval.external_store import StoreRetriever
 from meve.testing.external_store_contract import AttachedStore, StoreContract
-from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordEmbedder
+from tests.fake_components import make_components
 
 
 class FakeStore:
@@ -77,18 +79,13 @@ TEXTS = [
 ]
 
 
-def make_retriever(store, *, read=True):
-    engine = Engine(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
-    retriever = StoreRetriever(store, engine)
-    if read:
-        retriever.refresh()
-    return retriever
+def make_retriever(store, *, read=True, **components):
+    return StoreRetriever.from_store(store, words=read, **make_components(**components))
 
 
 def test_from_store_indexes_listed_or_given_passages():
-    components = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     for options, known in (({}, TEXTS), ({"passages": TEXTS[2:]}, TEXTS[2:]), ({"words": False}, [])):
-        retriever = StoreRetriever.from_store(FakeStore(TEXTS, counts=False), **options, **components)
+        retriever = StoreRetriever.from_store(FakeStore(TEXTS, counts=False), **options, **make_components())
         if known:
             context = retriever.retrieve("zebra sky sea", sources="lexical", threshold=0.0, fallback_floor=0.0)
             assert candidates(context) == {each.id for each in known}
@@ -249,37 +246,28 @@ def test_without_a_keyword_index_only_vectors_are_searched():
         retriever.retrieve("zebra", sources="lexical")
 
 
-def test_failing_store_is_named_in_the_error():
-    class Broken(FakeStore):
-        def nearest(self, query, k, where):
-            raise OSError("gone")
+@pytest.mark.parametrize(
+    ("method", "action"),
+    [
+        ("nearest", "searching the shelf"),
+        ("list_passages", "reading all of the shelf"),
+        ("fetch", "reading from the shelf"),
+        ("size", "counting what the shelf holds"),
+    ],
+)
+def test_failing_store_is_named_in_the_error(method, action, monkeypatch):
+    def fail(*arguments):
+        raise OSError("gone")
 
-        def list_passages(self):
-            raise OSError("gone too")
-
-    class Forgetful(FakeStore):
-        def fetch(self, ids, where):
-            raise OSError("gone by id")
-
-    class Uncountable(FakeStore):
-        def size(self):
-            raise OSError("gone to count")
-
-    with pytest.raises(RetrievalError, match=r"searching the shelf failed: OSError: gone"):
-        make_retriever(Broken(TEXTS), read=False).retrieve("blue")
-    with pytest.raises(RetrievalError, match=r"reading all of the shelf failed: OSError: gone too"):
-        make_retriever(Broken(TEXTS))
-    with pytest.raises(RetrievalError, match=r"reading from the shelf failed: OSError: gone by id"):
-        make_retriever(Forgetful(TEXTS)).retrieve("blue")
-    with pytest.raises(RetrievalError, match=r"counting what the shelf holds failed: OSError: gone to count"):
-        make_retriever(Uncountable(TEXTS)).retrieve("blue")
+    monkeypatch.setattr(FakeStore, method, fail)
+    with pytest.raises(RetrievalError, match=f"{action} failed: OSError: gone"):
+        make_retriever(FakeStore(TEXTS)).retrieve("blue")
 
 
 def test_known_passages_are_embedded_once():
     store = FakeStore(TEXTS)
     counted = CountingEmbedder(WordEmbedder())
-    retriever = StoreRetriever(store, Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter()))
-    retriever.refresh()
+    retriever = make_retriever(store, embedder=counted)
     for question in ("blue sky", "zebra facts", "blue sky"):
         retriever.retrieve(question, mode="no_verification")
     assert sorted(counted.calls.passages) == sorted(p.content for p in TEXTS)
@@ -291,15 +279,12 @@ def test_known_passages_are_embedded_once():
 @pytest.mark.parametrize("hops", [1, 2])
 def test_only_accepted_passages_are_embedded(hops):
     counted = CountingEmbedder(WordEmbedder())
-    engine = Engine(embedder=counted, verifier=OverlapVerifier(), tokens=WordCounter())
-    retriever = StoreRetriever(FakeStore(TEXTS), engine)
-    retriever.refresh()
+    retriever = make_retriever(FakeStore(TEXTS), embedder=counted)
     context = retriever.retrieve("the sky is blue", hops=hops, fallback_k=0)
     assert candidates(context) == {"sky", "sea", "zebra"}
     assert sorted(counted.calls.passages) == ["The sea is blue too.", "The sky is blue."]
     every = CountingEmbedder(WordEmbedder())
-    loose = Engine(embedder=every, verifier=OverlapVerifier(), tokens=WordCounter())
-    loose.select("the sky is blue", TEXTS, exact=False)
+    Engine(**make_components(embedder=every)).select("the sky is blue", TEXTS, exact=False)
     assert len(every.calls.passages) == 3
 
 
@@ -319,18 +304,15 @@ def test_concurrent_changes_and_queries_stay_consistent():
             retriever.index([mine])
         retriever.retrieve(f"thread {n}", sources="lexical")
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(work, range(20)))
     context = retriever.retrieve("thread number", sources="lexical", candidates=50)
     assert candidates(context) == {f"t{n:02}" for n in range(20)}
 
 
 class TestSelect:
     def engine(self):
-        return Engine(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
+        return Engine(**make_components())
 
     def test_select_verifies_orders_and_packs(self):
         context = self.engine().select("blue sky", TEXTS, threshold=0.5)

@@ -28,12 +28,9 @@ from meve.errors import (
 )
 from meve.retrieval._snapshot import MANIFEST, read_manifest
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.fake_components import make_components
 
 CHILD = Path(__file__).with_name("saving_child.py")
-
-
-def make_components(**changed):
-    return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), **changed}
 
 
 def make_retriever(**more):

@@ -25,12 +25,9 @@ from meve.errors import (
 )
 from meve.pipeline._preparation import embed_texts
 from meve.testing.fakes import CountingEmbedder, CountingTokens, OverlapVerifier, WordCounter, WordEmbedder
+from tests.fake_components import make_components
 
 SKY, GRASS, SEA = "The sky is blue.", "Grass is green.", "Deep water looks blue as well."
-
-
-def make_components(**changed):
-    return {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), **changed}
 
 
 @pytest.fixture
@@ -503,6 +500,11 @@ class TestBadInput:
             {"citations": "yes"},
             {"tokens": 4},
             {"lexical": "bm42"},
+            {"hops": 0},
+            {"hops": True},
+            {"evidence": 0},
+            {"evidence_words": 0},
+            {"follow_k": 0},
         ],
     )
     def test_value_out_of_range_is_named_in_the_error(self, retriever, options):
@@ -517,6 +519,10 @@ class TestBadInput:
             retriever.retrieve("blue sky", thresold=0.3)
         with pytest.raises(ConfigurationError, match="known: candidates"):
             retriever.retrieve("blue sky", zzz=1)
+
+    def test_constructor_without_its_parts_names_the_ways_to_make_one(self):
+        with pytest.raises(ConfigurationError, match=r"made by Retriever\.from_texts\(texts\).*got Retriever\(\["):
+            Retriever(["a text"])
 
     def test_no_passages_raise_error_that_names_empty(self):
         with pytest.raises(EmptyCorpusError, match=r"Retriever\.empty"):
@@ -592,49 +598,31 @@ class TestBadInput:
         assert json.dumps(context.to_dict())
 
     @pytest.mark.parametrize("bad", [np.full((1, 27), np.nan), np.ones((1, 5)), np.ones((2, 27)), np.ones(27)])
-    def test_invalid_embedder_output_changes_nothing(self, retriever, bad):
-        class Broken(WordEmbedder):
-            def embed_passages(self, texts):
-                return bad.astype(np.float32)
-
-        retriever.engine = replace(retriever.engine, embedder=Broken())
+    def test_invalid_embedder_output_changes_nothing(self, retriever, monkeypatch, bad):
+        monkeypatch.setattr(WordEmbedder, "embed_passages", lambda *_: bad.astype(np.float32))
         with pytest.raises((VectorError, ModelError)):
             retriever.add([Passage(id="new", text="new text")])
         assert "new" not in retriever
         assert len(retriever) == 3
-        retriever.engine = replace(retriever.engine, embedder=WordEmbedder())
+        monkeypatch.undo()
         assert retriever.retrieve("blue sky").sufficient
 
-    def test_invalid_query_vector_raises_error(self, retriever):
-        class Broken(WordEmbedder):
-            def embed_query(self, text):
-                return np.full(27, np.nan, dtype=np.float32)
-
-        retriever.engine = replace(retriever.engine, embedder=Broken())
+    def test_invalid_query_vector_raises_error(self, retriever, monkeypatch):
+        monkeypatch.setattr(WordEmbedder, "embed_query", lambda *_: np.full(27, np.nan, dtype=np.float32))
         with pytest.raises((VectorError, ModelError)):
             retriever.retrieve("blue sky")
 
-    def test_failing_or_uncalibrated_verifier_raises_error(self, retriever):
-        class Raising(OverlapVerifier):
-            def score(self, query, passages):
-                raise RuntimeError("out of memory")
-
-        class Silent(OverlapVerifier):
-            def score(self, query, passages):
-                return None
-
-        class Logits(OverlapVerifier):
-            def score(self, query, passages):
-                return np.full(len(passages), 8.6, dtype=np.float32)
-
-        retriever.engine = replace(retriever.engine, verifier=Raising())
-        with pytest.raises(ModelError, match=r"word-overlap.*out of memory"):
-            retriever.retrieve("blue sky")
-        retriever.engine = replace(retriever.engine, verifier=Silent())
-        with pytest.raises(ModelError):
-            retriever.retrieve("blue sky")
-        retriever.engine = replace(retriever.engine, verifier=Logits())
-        with pytest.raises(ModelError, match="calibration"):
+    @pytest.mark.parametrize(
+        ("score", "says"),
+        [
+            (lambda *_: 1 / 0, "word-overlap.*division by zero"),
+            (lambda *_: None, ""),
+            (lambda *given: np.full(len(given[-1]), 8.6), "calibration"),
+        ],
+    )
+    def test_failing_or_uncalibrated_verifier_raises_error(self, retriever, monkeypatch, score, says):
+        monkeypatch.setattr(OverlapVerifier, "score", score)
+        with pytest.raises(ModelError, match=says):
             retriever.retrieve("blue sky")
 
     def test_changing_the_corpus_during_a_retrieval_raises_error(self, retriever):

@@ -9,7 +9,7 @@ import pytest
 from meve import Passage, Retriever
 from meve._locks import ReadWriteLock
 from meve.errors import RetrievalError
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.fake_components import make_components
 
 PAIRS = 40
 READERS = 16
@@ -26,9 +26,7 @@ def make_half(pair, side, generation):
 @pytest.mark.parametrize("dense", ["flat", "hnsw"])
 def test_retrieval_never_sees_half_of_a_change(dense):
     passages = [make_half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
-    retriever = Retriever.from_passages(
-        passages, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), dense=dense
-    )
+    retriever = Retriever.from_passages(passages, **make_components(dense=dense))
     stop = threading.Event()
     faults: list[str] = []
     reads = [0] * READERS

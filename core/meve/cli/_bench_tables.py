@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from meve.cli._render import format_count, print_line, print_message, print_table, stdout_console, table
+from meve.cli._render import format_count, get_console, print_line, print_message, print_table, table
 from meve.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 IMPORTANT_COLUMNS = ("supporting recall", "tokens", "supporting precision", "p50 ms", "all gold")
 """The columns that a narrow terminal keeps longest; the report has all."""
 
-MAX_SHOWN = 10
+MAX_FAILURES = 10
 """The most failures that are printed; the report names the first of each system."""
 
 
@@ -40,7 +40,7 @@ def print_results(results: "Results") -> None:
         most = results.sets[name]["questions"]
         rows = {s: short_name(s) + (f" (of {n.n})" if n and n.n < most else "") for s, n in tokens.items()}
         measured = [m for m in MAIN if any(results.value(name, s, m) for s in rows)]
-        columns = _fitting_columns(measured, max(map(len, rows.values())), stdout_console().width)
+        columns = _fitting_columns(measured, max(map(len, rows.values())), get_console().width)
         title = f"{name}: {format_count(most, 'question', 'questions')}"
         grid = table(title, "system", *columns, right=columns)
         for system, label in rows.items():
@@ -52,7 +52,7 @@ def print_results(results: "Results") -> None:
 
 def print_failures(results: "Results") -> None:
     """Print some failures as warnings, the first of each system before the others."""
-    for failure in islice(_first_of_each(results), MAX_SHOWN):
+    for failure in islice(_first_of_each(results), MAX_FAILURES):
         print_message("warning", f"{failure.set}, {failure.system}, question {failure.question}: {failure.error}")
     if results.failures:
         print_message("warning", f"{len(results.failures)} questions raised; each counts as an empty prompt")

@@ -14,25 +14,19 @@ from meve.errors import UnknownIdError
 if TYPE_CHECKING:
     from meve.memory import GovernedMemory
 
-File = Annotated[Path, typer.Option("--file", envvar="MEVE_MEMORY", help="The memory's file.", metavar="FILE")]
-User = Annotated[str, typer.Option("--user", help="The user's id; write a whole number as int:42.", metavar="ID")]
-AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.", metavar="ID")]
-PolicyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--policy", envvar="MEVE_POLICY", help="A policy in YAML; the default policy otherwise.", metavar="FILE"
-    ),
-]
+File = Annotated[Path, typer.Option(envvar="MEVE_MEMORY", help="The memory's file.", metavar="FILE")]
+User = Annotated[str, typer.Option(help="The user's id; write a whole number as int:42.", metavar="ID")]
+AnyUser = Annotated[str | None, typer.Option(help="Only this user.", metavar="ID")]
+PolicyFile = Annotated[Path | None, typer.Option(envvar="MEVE_POLICY", help="A policy in YAML.", metavar="FILE")]
 KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key", envvar="MEVE_AUDIT_KEY", help="The audit log's key, if it has one.", metavar="FILE"),
+    Path | None, typer.Option(envvar="MEVE_AUDIT_KEY", help="The key of the audit log.", metavar="FILE")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
-Reason = Annotated[str, typer.Option("--reason", help="The reason for the audit log.", metavar="TEXT")]
+Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
 
 @contextmanager

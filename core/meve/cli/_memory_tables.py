@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from meve.cli._render import NARROW_WIDTH, UNPRINTABLE, format_count, print_line, print_table, stdout_console, table
+from meve.cli._render import NARROW_WIDTH, UNPRINTABLE, format_count, get_console, print_line, print_table, table
 
 if TYPE_CHECKING:
     from meve.memory import MemoryRecord
@@ -19,7 +19,7 @@ def format_expiry(record: "MemoryRecord") -> str:
 def print_records(records: list["MemoryRecord"]) -> None:
     """Print a table; narrow terminals leave sources out, and tags appear only if a memory has any."""
     tags = ["tags"] * any(r.tags for r in records)
-    source = ["source"] * (stdout_console().width >= NARROW_WIDTH)
+    source = ["source"] * (get_console().width >= NARROW_WIDTH)
     columns = ("id", "text", *tags, "class", *source, "score", "until")
     grid = table(
         format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")

@@ -3,14 +3,13 @@
 A terminal gets colours, and tables of its width. A pipe or a file gets plain text, and tables without frames.
 """
 
-import codecs
 import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from meve.pipeline.context import Context
+    from meve.types import StageProgress
 
 PIPE_WIDTH = 200
 """The width of tables in a pipe."""
@@ -38,25 +38,8 @@ UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if ch
 """Control characters, which documents could use to control the terminal."""
 
 
-class Advance(Protocol):
-    """A function that updates the progress."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show how many steps of a stage are done, and how many there are."""
-        ...
-
-
-def stdout_console() -> Console:
-    """Return the console for results."""
-    return _console(stderr=False)
-
-
-def stderr_console() -> Console:
-    """Return the console for progress, warnings and errors."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool) -> Console:
+def get_console(*, stderr: bool = False) -> Console:
+    """Return the console for results; or with `stderr`, the one for progress, warnings and errors."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
@@ -64,35 +47,29 @@ def _console(*, stderr: bool) -> Console:
 
 def write(text: str) -> None:
     """Write a text on stdout unchanged; on a terminal, without control characters."""
-    console = stdout_console()
+    console = get_console()
     console.file.write(text.translate(UNPRINTABLE) if console.is_terminal else text)
 
 
 def write_json(data: object) -> None:
-    """Write one JSON value on stdout."""
-    file = stdout_console().file
-    file.write(json.dumps(data, ensure_ascii=not _is_utf8(file), indent=2, allow_nan=False) + "\n")
-
-
-def _is_utf8(file: IO[str]) -> bool:
-    try:
-        return codecs.lookup(getattr(file, "encoding", None) or "utf-8").name == "utf-8"
-    except LookupError:
-        return False
+    """Write one JSON value on stdout, in ASCII if the stream isn't UTF-8."""
+    file = get_console().file
+    encoding = str(getattr(file, "encoding", None) or "utf-8").lower()
+    file.write(json.dumps(data, ensure_ascii=encoding not in ("utf-8", "utf8"), indent=2, allow_nan=False) + "\n")
 
 
 def print_text(text: str, style: str = "") -> None:
     """Print a context's text and a blank line; on a terminal, in a style."""
-    console = stdout_console()
+    console = get_console()
     if style and console.is_terminal:
         console.print(f"{text.translate(UNPRINTABLE)}\n", style=style, soft_wrap=True)
     else:
         write(f"{text}\n\n")
 
 
-def print_rule(title: str = "", style: str = "dim") -> None:
+def print_separator(title: str = "", style: str = "dim") -> None:
     """Print a line across the terminal, or a short one in a pipe."""
-    console = stdout_console()
+    console = get_console()
     if console.is_terminal:
         console.rule(title, style=style, align="left")
     else:
@@ -101,7 +78,7 @@ def print_rule(title: str = "", style: str = "dim") -> None:
 
 def print_line(text: str, style: str = "", *, to: Console | None = None) -> None:
     """Print one line; on a terminal, it is wrapped between words."""
-    console = to or stdout_console()
+    console = to or get_console()
     console.print(text.translate(UNPRINTABLE), style=style or None, soft_wrap=not console.is_terminal)
 
 
@@ -110,12 +87,12 @@ def print_message(kind: str, text: str) -> None:
     from rich.text import Text
 
     line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "yellow"), text.translate(UNPRINTABLE))
-    stderr_console().print(line, soft_wrap=True)
+    get_console(stderr=True).print(line, soft_wrap=True)
 
 
 def print_table(grid: "Table", *, to: Console | None = None) -> None:
     """Print a table; in a pipe, without trailing spaces."""
-    console = to or stdout_console()
+    console = to or get_console()
     if console.is_terminal:
         console.print(grid)
         return
@@ -125,11 +102,11 @@ def print_table(grid: "Table", *, to: Console | None = None) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Advance]:
+def progress_bar() -> Iterator["StageProgress"]:
     """Show progress on stderr: a bar for each stage, or a line now and then without a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-    console = stderr_console()
+    console = get_console(stderr=True)
     if not console.is_terminal:
         yield _line_progress(console)
         return
@@ -145,7 +122,7 @@ def progress_bar() -> Iterator[Advance]:
         yield advance
 
 
-def _line_progress(console: Console) -> Advance:
+def _line_progress(console: Console) -> "StageProgress":
     """Return a function that prints a line every `PROGRESS_SECONDS`."""
     start = last = time.monotonic()
 
@@ -180,18 +157,11 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
     from rich import box
     from rich.table import Table
 
-    grid = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    if not stdout_console().is_terminal:
-        grid.box = None
+    grid = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    grid.box = box.SIMPLE_HEAD if get_console().is_terminal else None
     for name in columns:
-        grid.add_column(
-            name,
-            justify="right" if name in right else "left",
-            no_wrap=name not in fold,
-            overflow="fold",
-        )
+        justify: Literal["right", "left"] = "right" if name in right else "left"
+        grid.add_column(name, justify=justify, no_wrap=name not in fold, overflow="fold")
     return grid
 
 
@@ -228,39 +198,27 @@ def print_verdict(context: "Context") -> None:
 
 def print_trace(context: "Context", most: int | None = None) -> None:
     """Print the five phases and the candidates; at most `most` that were dropped for one reason."""
-    print_table(build_phase_table(context))
-    print_table(build_candidate_table(context, most))
+    print_table(_phase_table(context))
+    print_table(_candidate_table(context, most))
 
 
-def build_phase_table(context: "Context") -> "Table":
-    """Return a table of each phase's time, numbers of passages and settings."""
+def _phase_table(context: "Context") -> "Table":
     trace = context.trace
     title = f"phases: {trace.ms:.1f} ms, of which {trace.embed_ms:.1f} embedded the query ({trace.embedder})"
-    grid = table(title, "phase", "ms", "in", "out", "decided by", right=("ms", "in", "out"), fold=("decided by",))
+    grid = table(title, "phase", "ms", "in", "out", "settings", right=("ms", "in", "out"), fold=("settings",))
     for phase in trace.phases:
         decision = f"skipped: {phase.skipped}" if phase.skipped else _format_settings(phase.settings)
-        grid.add_row(
-            phase.name,
-            f"{phase.ms:.1f}",
-            str(phase.received),
-            str(phase.returned),
-            decision,
-            style="dim" if phase.skipped else None,
-        )
+        counts = str(phase.received), str(phase.returned)
+        grid.add_row(phase.name, f"{phase.ms:.1f}", *counts, decision, style="dim" if phase.skipped else None)
     return grid
 
 
-def build_candidate_table(context: "Context", most: int | None = None) -> "Table":
-    """Return a table of each candidate's fate and its reason; narrow terminals leave tokens and fates out.
-
-    Args:
-        context: the result of a retrieval.
-        most: how many dropped candidates are shown per reason; None for all.
-    """
+def _candidate_table(context: "Context", most: int | None) -> "Table":
+    """Return a table of each candidate's fate and its reason; narrow terminals leave tokens and fates out."""
     candidates = context.trace.candidates
     names = dict.fromkeys(name for candidate in candidates for name in candidate.scores)
     scores = sorted(names, key=lambda name: SCORES.index(name) if name in SCORES else len(SCORES))
-    more = ["tokens", "fate"] if stdout_console().width >= NARROW_WIDTH else []
+    more = ["tokens", "fate"] if get_console().width >= NARROW_WIDTH else []
     grid = table(
         f"candidates: {len(candidates)}",
         *("rank", "id", "origin", *scores, *more, "reason"),

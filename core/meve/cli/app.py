@@ -9,12 +9,12 @@ from meve._version import __version__
 from meve.cli._error_handling import escape_unencodable_output, handle_errors
 from meve.cli._render import write
 from meve.cli.ask import ask
-from meve.cli.bench import bench
-from meve.cli.calibrate import calibrate
+from meve.cli.bench import bench_app
+from meve.cli.calibrate import calibrate_command
 from meve.cli.demo import demo
 from meve.cli.index import index
 from meve.cli.info import info
-from meve.cli.memory import memory
+from meve.cli.memory import memory_app
 from meve.cli.train_verifier import train_verifier
 
 app = typer.Typer(
@@ -26,10 +26,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (index, ask, calibrate, train_verifier, info, demo):
-    app.command()(handle_errors(command))
-app.add_typer(bench)
-app.add_typer(memory)
+app.command("index")(handle_errors(index))
+app.command("ask")(handle_errors(ask))
+app.command("calibrate")(handle_errors(calibrate_command))
+app.command("train-verifier")(handle_errors(train_verifier))
+app.command("info")(handle_errors(info))
+app.command("demo")(handle_errors(demo))
+app.add_typer(bench_app)
+app.add_typer(memory_app)
 
 
 def _version(wanted: bool) -> None:

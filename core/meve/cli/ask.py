@@ -12,9 +12,6 @@ from meve.errors import ConfigurationError
 from meve.pipeline.config import Mode, Overrides, Packing, RetrieverConfig, Sources
 from meve.types import LexicalKind
 
-SETTINGS = frozenset(Overrides.__annotations__)
-"""The options that are retrieval settings."""
-
 
 def _one_of(kind: object) -> str:
     return "|".join(get_args(kind))
@@ -22,9 +19,9 @@ def _one_of(kind: object) -> str:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    index: Annotated[Path, typer.Option("--index", help="The index's folder.", metavar="DIR")],
+    index: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
     trace: Annotated[
-        bool, typer.Option("--trace", help="Show the five phases and what became of every candidate.")
+        bool, typer.Option("--trace", help="Show the five phases and the reason for each candidate.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     where: Annotated[
@@ -35,50 +32,59 @@ def ask(
             metavar="KEY=VALUE",
         ),
     ] = None,
-    candidates: Annotated[int | None, typer.Option(help="Phase 1: number of candidates.")] = None,
-    sources: Annotated[str | None, typer.Option(help="Phase 1: indexes to search.", metavar=_one_of(Sources))] = None,
-    threshold: Annotated[float | None, typer.Option(help="Phase 2: least probability of a verified passage.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Phase 1: maximum number of candidates per source.")] = None,
+    sources: Annotated[
+        str | None, typer.Option(help="Phase 1: search by vectors, keywords or both.", metavar=_one_of(Sources))
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Phase 2: minimum probability of a verified passage.")] = None,
     exact: Annotated[
-        bool | None, typer.Option("--exact/--quick", help="Phase 2: quick skips candidates that can't be kept.")
+        bool | None,
+        typer.Option("--exact/--no-exact", help="Phase 2: score all candidates, or skip those likely to fail."),
     ] = None,
-    hops: Annotated[int | None, typer.Option(help="Phase 2: 2 searches again with verified passages.")] = None,
-    evidence: Annotated[int | None, typer.Option(help="Phase 2: passages that a further hop starts from.")] = None,
-    evidence_words: Annotated[int | None, typer.Option(help="Phase 2: words of each of them that are read.")] = None,
-    follow_k: Annotated[int | None, typer.Option(help="Phase 2: candidates for each of them.")] = None,
+    hops: Annotated[
+        int | None, typer.Option(help="Phase 2: number of searches; later ones add verified passages to the question.")
+    ] = None,
+    evidence: Annotated[int | None, typer.Option(help="Later searches: number of verified passages to add.")] = None,
+    evidence_words: Annotated[int | None, typer.Option(help="Later searches: number of words of each.")] = None,
+    follow_k: Annotated[int | None, typer.Option(help="Later searches: maximum number of candidates for each.")] = None,
     min_verified: Annotated[
-        int | None, typer.Option(help="Phase 3: runs below this number of verified passages.")
+        int | None, typer.Option(help="Phase 3: run the fallback below this number of verified passages.")
     ] = None,
-    fallback_k: Annotated[int | None, typer.Option(help="Phase 3: most fallback passages.")] = None,
+    fallback_k: Annotated[int | None, typer.Option(help="Phase 3: maximum number of fallback passages.")] = None,
     fallback_floor: Annotated[
-        float | None, typer.Option(help="Phase 3: least probability of a fallback passage.")
+        float | None, typer.Option(help="Phase 3: minimum probability of a fallback passage.")
     ] = None,
-    lexical: Annotated[str | None, typer.Option(help="Phase 3: keyword index.", metavar=_one_of(LexicalKind))] = None,
-    redundancy: Annotated[float | None, typer.Option(help="Phase 4: largest cosine with a better passage.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Phase 5: token budget of the context.")] = None,
+    lexical: Annotated[
+        str | None, typer.Option(help="Phases 1 and 3: keyword index.", metavar=_one_of(LexicalKind))
+    ] = None,
+    redundancy: Annotated[float | None, typer.Option(help="Phase 4: maximum cosine with a better passage.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Phase 5: maximum number of tokens of the context.")] = None,
     packing: Annotated[
         str | None,
         typer.Option(help="Phase 5: whole passages, or only their relevant sentences.", metavar=_one_of(Packing)),
     ] = None,
     sentence_threshold: Annotated[
-        float | None, typer.Option(help="Phase 5: least probability of a kept sentence.")
+        float | None, typer.Option(help="Phase 5: minimum probability of a sentence.")
     ] = None,
     sufficiency_threshold: Annotated[
-        float | None, typer.Option(help="Least estimate of a sufficient context, with an estimator.")
+        float | None, typer.Option(help="Minimum estimate of a sufficient context.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Phase 5: most passages of the context.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Phase 5: maximum number of passages.")] = None,
     separator: Annotated[str | None, typer.Option(help="Phase 5: text between passages; \\n is a new line.")] = None,
     citations: Annotated[
         bool | None, typer.Option("--citations/--no-citations", help="Phase 5: number the passages.")
     ] = None,
-    tokens: Annotated[str | None, typer.Option(help="Phase 5: tokenizer that counts the budget.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="Phase 5: name of the tokenizer.")] = None,
     mode: Annotated[str | None, typer.Option(help="Phases to run.", metavar=_one_of(Mode))] = None,
 ) -> None:
     """Print the verified context for a question.
 
-    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts read "sufficient"
-    from --json. Settings default to those saved with the index.
+    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts can read
+    "sufficient" from --json. Settings default to those saved with the index.
     """
-    overrides = {name: value for name, value in locals().items() if name in SETTINGS and value is not None}
+    overrides = {
+        name: value for name, value in locals().items() if name in Overrides.__annotations__ and value is not None
+    }
     if separator is not None:
         overrides["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t")
     from meve.pipeline.pipeline import check_query

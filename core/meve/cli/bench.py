@@ -27,54 +27,39 @@ _Options = TypeVar("_Options", bound="RetrievalOptions")
 HOME = Path("meve-bench")
 """The default folder for results."""
 
-bench = typer.Typer(
+bench_app = typer.Typer(
     name="bench",
-    help="Measure quality, speed and memory. Compare results with earlier ones.",
+    help="Measure quality, speed and memory, and compare the results with earlier ones.",
     invoke_without_command=True,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Data = Annotated[
-    Path | None,
-    typer.Option("--data", envvar="MEVE_DATA", help="The folder with a folder for each set.", metavar="DIR"),
+    Path | None, typer.Option(envvar="MEVE_DATA", help="The folder with a subfolder for each data set.", metavar="DIR")
 ]
-To = Annotated[
-    Path | None,
-    typer.Option("--to", help=f"The folder for results; {HOME}/EXPERIMENT by default.", metavar="DIR"),
+To = Annotated[Path | None, typer.Option(help=f"The folder for results; {HOME}/EXPERIMENT by default.", metavar="DIR")]
+Cache = Annotated[Path, typer.Option(help="The folder that caches embeddings.", metavar="DIR")]
+Questions = Annotated[int, typer.Option(min=1, help="Number of questions per set, drawn at random.")]
+Full = Annotated[bool, typer.Option("--full", help="Ask all questions of each set.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random samples and intervals.")]
+EmbedderName = Annotated[str | None, typer.Option(help="A model's name or folder.", metavar="NAME")]
+VerifierName = Annotated[str | None, typer.Option(help="A cross-encoder, or 'cosine'.", metavar="NAME")]
+Peers = Annotated[
+    list[str] | None,
+    typer.Option("--peer", help="Another system to measure too; may be repeated.", metavar="MODULE:FUNC"),
 ]
-ResumableTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--to",
-        help=f"The folder for results, where a run is resumed; {HOME}/EXPERIMENT by default.",
-        metavar="DIR",
-    ),
-]
-Cache = Annotated[Path, typer.Option("--cache", help="The folder that caches embeddings.", metavar="DIR")]
-Questions = Annotated[int, typer.Option("--questions", min=1, help="Questions a set, drawn with the seed.")]
-Full = Annotated[bool, typer.Option("--full", help="Ask every question of every set.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the intervals.")]
-EmbedderName = Annotated[str | None, typer.Option("--embedder", help="A model's name or folder.", metavar="NAME")]
-VerifierName = Annotated[str | None, typer.Option("--verifier", help="A cross-encoder, or 'cosine'.", metavar="NAME")]
-Compare = Annotated[
-    Path | None, typer.Option("--compare", help="Compare with these earlier results.", metavar="OLD.json")
-]
+Compare = Annotated[Path | None, typer.Option(help="Compare with these earlier results.", metavar="OLD.json")]
 
 
-@bench.callback()
+@bench_app.callback()
 def _group(
     context: typer.Context,
-    compare: Annotated[
-        Path | None,
-        typer.Option("--compare", help="Compare these results with --new.", metavar="OLD.json"),
-    ] = None,
+    compare: Annotated[Path | None, typer.Option(help="Compare these results with --new.", metavar="OLD.json")] = None,
     new: Annotated[
-        Path | None,
-        typer.Option("--new", help=f"The newer results; those in {HOME}/EXPERIMENT by default.", metavar="NEW.json"),
+        Path | None, typer.Option(help=f"The newer results; those in {HOME}/EXPERIMENT by default.", metavar="NEW.json")
     ] = None,
 ) -> None:
-    """Measure retrieval."""
     if context.invoked_subcommand is not None:
         if compare is not None or new is not None:
             command = context.invoked_subcommand
@@ -95,32 +80,26 @@ def _compare(old: Path, new: Path | None) -> None:
 
 def quality(
     data: Data = None,
-    to: ResumableTo = None,
+    to: To = None,
     cache: Cache = HOME / "cache",
     sets: Annotated[
-        str | None, typer.Option("--sets", help="Comma-separated names; all public sets by default.", metavar="A,B")
+        str | None, typer.Option(help="Comma-separated names; all public sets by default.", metavar="A,B")
     ] = None,
-    peers: Annotated[
-        list[str] | None,
-        typer.Option("--peer", help="Another retriever to measure too; may be repeated.", metavar="MODULE:FUNC"),
-    ] = None,
+    peers: Peers = None,
     questions: Questions = 150,
-    peer_questions: Annotated[int, typer.Option("--peer-questions", min=1, help="Questions a set for peers.")] = 60,
+    peer_questions: Annotated[int, typer.Option(min=1, help="Number of questions per set for peers.")] = 60,
     peer_weights: Annotated[
-        str | None,
-        typer.Option("--peer-weights", help="The verifier for peers that load it themselves.", metavar="NAME"),
+        str | None, typer.Option(help="The verifier for peers that load it themselves.", metavar="NAME")
     ] = None,
     full: Full = False,
     seed: Seed = 42,
     embedder: EmbedderName = None,
     verifier: VerifierName = None,
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="The tokenizer that counts the budget.", metavar="NAME")
-    ] = None,
+    tokens: Annotated[str | None, typer.Option(help="The tokenizer that counts the budget.", metavar="NAME")] = None,
     curves: Annotated[bool, typer.Option(help="Also measure recall against tokens.")] = True,
     compare: Compare = None,
 ) -> None:
-    """Measure recall, precision and tokens on public sets. Compares baselines, ablations and peers."""
+    """Measure recall, precision and tokens on public sets. Resumes an interrupted run."""
     require_for_bench("quality", embedder=embedder, verifier=verifier)
     from meve.evaluation.datasets import SETS
     from meve.evaluation.experiments.quality import QualityOptions, run_quality
@@ -142,23 +121,21 @@ def quality(
         tokens=tokens,
         curves=curves,
     )
-    _run(run_quality, options, compare)
+    _measure_retrieval(run_quality, options, compare)
 
 
 def paper(
     data: Data = None,
-    to: ResumableTo = None,
+    to: To = None,
     cache: Cache = HOME / "cache",
-    questions: Annotated[
-        int, typer.Option("--questions", min=1, help="Questions of HotpotQA; all 50 on Wikipedia are asked.")
-    ] = 150,
+    questions: Annotated[int, typer.Option(min=1, help="Questions of HotpotQA; all 50 on Wikipedia are asked.")] = 150,
     full: Full = False,
     seed: Seed = 42,
     embedder: EmbedderName = None,
     verifier: VerifierName = None,
     compare: Compare = None,
 ) -> None:
-    """Repeat the MeVe paper's tables and figures. Shows them beside the published ones."""
+    """Repeat the MeVe paper's tables and figures. Resumes an interrupted run."""
     require_for_bench("paper", embedder=embedder, verifier=verifier)
     from meve.evaluation.experiments._experiment import RetrievalOptions
     from meve.evaluation.experiments.paper import run_paper
@@ -176,17 +153,17 @@ def paper(
         embedder=embedder,
         verifier=verifier,
     )
-    _run(run_paper, options, compare)
+    _measure_retrieval(run_paper, options, compare)
 
 
 def speed(
-    to: ResumableTo = None,
+    to: To = None,
     sizes: Annotated[
-        str, typer.Option("--sizes", help="Comma-separated numbers of passages.", metavar="N,N")
+        str, typer.Option(help="Comma-separated numbers of passages.", metavar="N,N")
     ] = "10000,30000,100000",
-    ivf: Annotated[str, typer.Option("--ivf", help="Sizes for an inverted file.", metavar="N,N")] = "",
+    ivf: Annotated[str, typer.Option(help="Sizes for an inverted file.", metavar="N,N")] = "",
 ) -> None:
-    """Measure the five phases without models. Varies the corpus size, and measures memory too."""
+    """Measure latency and memory use by corpus size. Uses no models, and resumes an interrupted run."""
     require_for_bench("speed")
     from meve.evaluation.experiments.retrieval_speed import SpeedOptions, run_speed
     from meve.evaluation.report.speed_report import format_report, write
@@ -201,38 +178,35 @@ def speed(
 def memory(
     to: To = None,
     only: Annotated[
-        str | None, typer.Option("--only", help="Comma-separated experiments; all by default.", metavar="A,B")
+        str | None, typer.Option(help="Comma-separated experiments; all by default.", metavar="A,B")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few cases and wide intervals, for a quick check.")] = False,
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure what memory promises. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
+    """Measure governed memory. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
 
     names = tuple(EXPERIMENTS) if only is None else _names(only)
     options = MemoryBenchOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
-    _run_memory(run_memory, options, to)
+    _measure_memory(run_memory, options, to)
 
 
 def memory_recall(
     data: Data = None,
     to: To = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Measure the memory with the verifier too: seconds a question.")
+        bool, typer.Option("--verify", help="Also measure the memory with the verifier: seconds per question.")
     ] = False,
     held_out: Annotated[
         bool, typer.Option("--held-out", help="Also measure weights chosen on other conversations: minutes.")
     ] = False,
-    peers: Annotated[
-        list[str] | None,
-        typer.Option("--peer", help="Another memory to measure too; may be repeated.", metavar="MODULE:FUNC"),
-    ] = None,
+    peers: Peers = None,
     seed: Seed = 42,
 ) -> None:
-    """Measure recall of LoCoMo's evidence. Compares with BM25, vectors, both fused, and peers."""
+    """Measure recall of governed memory on LoCoMo. Compares it with BM25, vectors, both fused, and peers."""
     require_for_bench("memory-recall")
     from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
 
@@ -244,7 +218,7 @@ def memory_recall(
         peers=tuple(dict.fromkeys(peers or ())),
         seed=seed,
     )
-    _run_memory(run_memory_recall, options, to)
+    _measure_memory(run_memory_recall, options, to)
 
 
 def memory_speed(
@@ -254,30 +228,30 @@ def memory_speed(
         bool, typer.Option("--large", help="Also measure a file of 1,000,000 memories: 3 GB, minutes.")
     ] = False,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where to create the files; a temporary folder by default.")
+        Path | None, typer.Option(help="Where to create the files; a temporary folder by default.")
     ] = None,
     seed: Seed = 42,
 ) -> None:
-    """Measure recalls and adds with 10,000 memories of a user. With --large, also 1,000,000 memories in a file."""
+    """Measure latency of searches and adds. The memory holds 10,000 records of a user."""
     require_for_bench("memory-speed")
     from meve.evaluation.experiments.memory.memory_speed import MemorySpeedOptions, run_memory_speed
 
     options = MemorySpeedOptions(data=_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
-    _run_memory(run_memory_speed, options, to)
+    _measure_memory(run_memory_speed, options, to)
 
 
 def dialogue_speed(
     data: Data = None,
     to: To = None,
-    turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of the dialogue.")] = 50_000,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of the dialogue.")] = 50_000,
     seed: Seed = 42,
 ) -> None:
-    """Measure questions to one long dialogue. Times the first one, which reads all turns, and later ones."""
+    """Measure latency of questions to a long dialogue. The first question reads all turns."""
     require_for_bench("dialogue-speed")
     from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 
     options = DialogueSpeedOptions(data=_data_folder(data, ("irc",)), turns=turns, seed=seed)
-    _run_memory(run_dialogue_speed, options, to)
+    _measure_memory(run_dialogue_speed, options, to)
 
 
 def small_context(
@@ -285,24 +259,19 @@ def small_context(
     to: To = None,
     questions: Questions = 150,
     full: Full = False,
-    aside: Annotated[
-        int, typer.Option("--aside", min=0, help="Skip 2Wiki's first questions, to choose settings on others.")
-    ] = 0,
-    chat: Annotated[float, typer.Option("--chat", min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
+    aside: Annotated[int, typer.Option(min=0, help="Skip 2Wiki's first questions, to choose settings on others.")] = 0,
+    chat: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
     seed: Seed = 42,
     embedder: EmbedderName = None,
     entities: Annotated[
         str | None,
-        typer.Option(
-            "--entities", help="Entity detector: patterns, dates, spacy-rules, or a spaCy model.", metavar="NAME"
-        ),
+        typer.Option(help="Entity detector: patterns, dates, spacy-rules, or a spaCy model.", metavar="NAME"),
     ] = None,
     reader: Annotated[
-        str | None,
-        typer.Option("--reader", help="A function from question and context to an answer.", metavar="MODULE:FUNC"),
+        str | None, typer.Option(help="A function from question and context to an answer.", metavar="MODULE:FUNC")
     ] = None,
 ) -> None:
-    """Repeat the query-aware memory paper's tables. Shows what a small window holds of a long dialogue."""
+    """Repeat the query-aware memory paper's tables, on small context windows."""
     require_for_bench("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small_context.experiment import SmallContextBenchOptions, run_small_context
 
@@ -311,7 +280,7 @@ def small_context(
         data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside,
         chat=chat, seed=seed, embedder=embedder, entities=entities, reader=reader,
     )  # fmt: skip
-    _run_memory(run_small_context, options, to)
+    _measure_memory(run_small_context, options, to)
 
 
 def _add_working_directory(functions: object) -> None:
@@ -342,7 +311,7 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"sizes must be comma-separated whole numbers, got {text!r}") from cause
 
 
-def _run_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: _T, to: Path | None) -> None:
+def _measure_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: _T, to: Path | None) -> None:
     from meve.evaluation.report import memory_report, small_context_report
 
     with progress_bar() as advance:
@@ -352,7 +321,9 @@ def _run_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: 
     print_line(f"report: {report.write(results, to or HOME / results.experiment, _command())}")
 
 
-def _run(run: Callable[[_Options, "StageProgress"], "Results"], options: _Options, compare: Path | None) -> None:
+def _measure_retrieval(
+    run: Callable[[_Options, "StageProgress"], "Results"], options: _Options, compare: Path | None
+) -> None:
     from meve.evaluation.report import write
     from meve.evaluation.results import Results
 
@@ -368,4 +339,4 @@ def _run(run: Callable[[_Options, "StageProgress"], "Results"], options: _Option
 
 
 for _experiment in (quality, paper, speed, memory, memory_recall, memory_speed, small_context, dialogue_speed):
-    bench.command()(handle_errors(_experiment))
+    bench_app.command()(handle_errors(_experiment))

@@ -1,6 +1,7 @@
 """`meve calibrate`: fits a verifier's probabilities to labelled pairs."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -18,27 +19,24 @@ CALIBRATION_FILE = "calibration.json"
 """The file in a cross-encoder's folder with its calibration."""
 
 
-def calibrate(
+def calibrate_command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
     ],
-    index: Annotated[
-        Path | None, typer.Option("--index", help="The index whose verifier to calibrate.", metavar="DIR")
-    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Calibrate the verifier of this index.", metavar="DIR")] = None,
     verifier: Annotated[
-        str | None, typer.Option("--verifier", help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
+        str | None, typer.Option(help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
     ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to",
             help=f"Without an index: the file for the calibration; by default {CALIBRATION_FILE} in the verifier's "
             "folder, which is loaded with the model.",
             metavar="FILE",
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="Isotonic needs 1,000 pairs or more.", metavar="platt|isotonic")
+        str, typer.Option(help="The kind of curve to fit; isotonic needs 1,000 pairs.", metavar="platt|isotonic")
     ] = "platt",
     target_recall: Annotated[
         float | None, typer.Option(help="Choose the threshold that keeps this share of the relevant passages.")
@@ -60,13 +58,9 @@ def calibrate(
 
     labelled = read_pairs(pairs)
     with progress_bar() as advance:
-        options: dict[str, Any] = {
-            "pairs": labelled,
-            "method": method,
-            "precision": target_precision,
-            "recall": target_recall,
-            "progress": lambda done, total: advance("scoring pairs", done, total),
-        }
+        options: dict[str, Any] = {"pairs": labelled, "method": method}
+        options |= {"precision": target_precision, "recall": target_recall}
+        options["progress"] = partial(advance, "scoring pairs")
         if index is not None:
             retriever = Retriever.load(index)
             report = retriever.calibrate(**options)
@@ -88,11 +82,11 @@ def _output_file(verifier: str | None, to: Path | None) -> Path:
 
 
 def _calibrate_file(path: Path, verifier: str, **options: Any) -> "CalibrationReport":  # noqa: ANN401 - of `calibrate`
-    from meve.calibration import fitting
+    from meve.calibration.fitting import calibrate
     from meve.components.verifiers import load_verifier
 
     model = load_verifier(verifier)
-    report = fitting.calibrate(model, **options)
+    report = calibrate(model, **options)
     data = {"verifier": model.name, "threshold": report.threshold, "calibration": report.calibration.to_dict()}
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -106,16 +100,12 @@ def _calibrate_file(path: Path, verifier: str, **options: Any) -> "CalibrationRe
 def print_calibration(report: "CalibrationReport") -> None:
     """Print the threshold, and the calibration error before and after."""
     grid = table(f"calibration on {report.pairs} pairs", "measure", "value", right=("value",))
-    rows = {
-        "threshold": report.threshold,
-        "precision at the threshold": report.precision,
-        "recall at the threshold": report.recall,
-        "calibration error before": report.error_before,
-        "calibration error after": report.error_after,
-        "AUC (which no calibration changes)": report.auc,
-    }
-    for name, value in rows.items():
-        grid.add_row(name, f"{value:.4f}")
+    grid.add_row("threshold", f"{report.threshold:.4f}")
+    grid.add_row("precision at the threshold", f"{report.precision:.4f}")
+    grid.add_row("recall at the threshold", f"{report.recall:.4f}")
+    grid.add_row("calibration error before", f"{report.error_before:.4f}")
+    grid.add_row("calibration error after", f"{report.error_after:.4f}")
+    grid.add_row("AUC (not changed by calibration)", f"{report.auc:.4f}")
     print_table(grid)
     if not report.error_after < report.error_before:
         print_message("warning", "on held-out pairs it is no better than the old calibration: label more pairs")

@@ -1,20 +1,30 @@
 """`meve demo`: runs the five phases on the Python language reference."""
 
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._render import print_line, print_rule, print_table, print_trace, print_verdict, progress_bar, table, write
+from meve.cli._render import (
+    print_line,
+    print_separator,
+    print_table,
+    print_trace,
+    print_verdict,
+    progress_bar,
+    table,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meve.cli.language_reference import Question
+    from meve.cli.language_reference import DemoQuestion
     from meve.pipeline.context import Context
 
-MAX_SHOWN = 3
+MAX_DROPPED = 3
 """The most candidates dropped for one reason that are shown."""
 
 
@@ -22,7 +32,6 @@ def demo(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to",
             help="Keep the index in this folder: a new one, or an earlier demo's, which is reused. By default, a "
             "temporary folder that is deleted at the end.",
             metavar="DIR",
@@ -38,19 +47,16 @@ def demo(
     Takes some seconds with the built-in models, without network and keys. Writes only the index (2 MB). With
     --to DIR the index is kept, for "meve ask … --index DIR".
     """
-    if to is not None:
-        _run(to)
-        return
     with TemporaryDirectory(prefix="meve-demo-") as folder:
-        _run(Path(folder) / "index")
+        _show_demo(to or Path(folder) / "index")
 
 
-def _run(folder: Path) -> None:
+def _show_demo(folder: Path) -> None:
     from meve.cli.language_reference import EDITION, QUESTIONS, open_demo_index
 
     print_line(f"Indexing the language reference of {EDITION} …", "bold")
     with progress_bar() as advance:
-        retriever = open_demo_index(folder, lambda done, total: advance("embedding passages", done, total))
+        retriever = open_demo_index(folder, partial(advance, "embedding passages"))
     print_line(f"{len(retriever)} passages, embedder {retriever.embedder.name}, verifier {retriever.verifier.name}\n")
     contexts = [retriever.retrieve(question.text) for question in QUESTIONS]
     for number, (question, context) in enumerate(zip(QUESTIONS, contexts, strict=True), start=1):
@@ -58,25 +64,25 @@ def _run(folder: Path) -> None:
     print_summary(QUESTIONS, contexts)
 
 
-def print_answer(number: int, question: "Question", context: "Context") -> None:
+def print_answer(number: int, question: "DemoQuestion", context: "Context") -> None:
     """Print a question with its context, its verdict and its trace."""
-    print_rule(f"question {number}", "cyan")
+    print_separator(f"question {number}", "cyan")
     print_line(question.text, "bold cyan")
     print_line("")
     if context.sufficient:
-        print_rule("context for the prompt")
+        print_separator("context for the prompt")
         write(f"{context.text}\n")
-        print_rule()
+        print_separator()
     else:
         print_line(explain_abstention(question, context), "bold yellow")
         print_line("")
     print_verdict(context)
     print_line("")
-    print_trace(context, most=MAX_SHOWN)
+    print_trace(context, most=MAX_DROPPED)
     print_line("")
 
 
-def explain_abstention(question: "Question", context: "Context") -> str:
+def explain_abstention(question: "DemoQuestion", context: "Context") -> str:
     """Return a message for a question without a verified context."""
     message = "No verified context: an application should say that it doesn't know."
     if not question.answerable:
@@ -89,7 +95,7 @@ def explain_abstention(question: "Question", context: "Context") -> str:
     return message
 
 
-def print_summary(questions: "Sequence[Question]", contexts: "Sequence[Context]") -> None:
+def print_summary(questions: "Sequence[DemoQuestion]", contexts: "Sequence[Context]") -> None:
     """Print a table of all questions with their results."""
     grid = table(
         "summary", "question", "verified", "tokens", "ms", "sufficient", right=("verified", "tokens", "ms"),

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meve.cli._render import UNPRINTABLE, print_line, print_message, print_table, progress_bar, stderr_console, table
+from meve.cli._render import UNPRINTABLE, get_console, print_line, print_message, print_table, progress_bar, table
 from meve.errors import ConfigurationError
 from meve.retrieval._snapshot import MANIFEST, check_index_folder, read_manifest
 
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from meve.components.dense import DenseKind
-    from meve.ingest import Chunking, IngestReport, SkippedFile
+    from meve.ingest import IngestReport, SkippedFile
     from meve.retrieval.retriever import Retriever
 
-MAX_SHOWN = 3
+MAX_SKIPPED = 3
 """The maximum number of skipped files listed for one kind and reason."""
 
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
-    to: Annotated[Path, typer.Option("--to", help="The index's folder.", metavar="DIR")],
+    to: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
     chunk_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens of a passage; 200, or as in the last run.", show_default=False)
+        int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)
     ] = None,
     chunk_overlap: Annotated[
-        int | None, typer.Option(help="Tokens shared by neighbours; 0, or as in the last run.", show_default=False)
+        int | None,
+        typer.Option(help="Tokens shared by adjacent passages; 0, or as in the last run.", show_default=False),
     ] = None,
     embedder: Annotated[
         str | None,
@@ -43,42 +44,38 @@ def index(
         str | None,
         typer.Option(help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf"),
     ] = None,
-    max_bytes: Annotated[int, typer.Option(help="Skip larger files.")] = 20_000_000,
+    max_bytes: Annotated[int, typer.Option(help="Skip files with more bytes.")] = 20_000_000,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every skipped file.")] = False,
 ) -> None:
     """Create or update an index.
 
-    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only what changed. Unreadable
-    files are skipped, and some of each kind are listed. The exit status is 0 unless the index is empty.
+    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only changed files. Unreadable
+    files are skipped and listed. The exit status is 0 unless the index is empty.
     """
-    from meve.ingest import Chunking, find_files, ingest
+    from meve.ingest import Chunking, find_files, ingest, last_chunking
 
     find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
     check_index_folder(to)
     retriever = _open_index(to, embedder, verifier, dense)
     before = dict(retriever.extra)
+    last = last_chunking(retriever)
+    chunking = Chunking(
+        tokens=last.tokens if chunk_tokens is None else chunk_tokens,
+        overlap=last.overlap if chunk_overlap is None else chunk_overlap,
+    )
     with progress_bar() as advance:
         report = ingest(
-            path,
-            retriever,
-            chunking=_choose_chunking(retriever, chunk_tokens, chunk_overlap),
-            max_bytes=max_bytes,
-            exclude=[to],
-            progress=lambda stage, done, total: advance(
-                f"{stage} {'files' if stage == 'reading' else 'passages'}", done, total
-            ),
-        )
-    if not report.changed and retriever.extra == before and _names_same_models(retriever, to):
-        print_report(report, retriever, to, kept=True, verbose=verbose)
-        return
-    retriever.save(to)
-    print_report(report, retriever, to, verbose=verbose)
+            path, retriever, chunking=chunking, max_bytes=max_bytes, exclude=[to],
+            progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
+        )  # fmt: skip
+    kept = not report.changed and retriever.extra == before and _names_same_models(retriever, to)
+    if not kept:
+        retriever.save(to)
+    print_report(report, retriever, to, kept=kept, verbose=verbose)
 
 
 def _open_index(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
-    from typing import cast
-
     from meve.retrieval.retriever import Retriever
 
     if (to / MANIFEST).exists():
@@ -98,68 +95,35 @@ def _names_same_models(retriever: "Retriever", to: Path) -> bool:
     return all(manifest.get(part, {}).get("name") == name for part, name in models.items())
 
 
-def _choose_chunking(retriever: "Retriever", tokens: int | None, overlap: int | None) -> "Chunking | None":
-    from meve.ingest import Chunking, last_chunking
-
-    if tokens is None and overlap is None:
-        return None
-    last = last_chunking(retriever)
-    return Chunking(
-        tokens=last.tokens if tokens is None else tokens, overlap=last.overlap if overlap is None else overlap
-    )
-
-
-def print_report(
-    report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool = False, verbose: bool = False
-) -> None:
-    """Print what was indexed, and which files were skipped and why.
-
-    Args:
-        report: the report of the run.
-        retriever: the index.
-        to: the index's folder.
-        kept: whether the index is unchanged.
-        verbose: whether every skipped file is named.
-    """
-    console = stderr_console()
+def print_report(report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool, verbose: bool) -> None:
+    """Print what was indexed, and which files were skipped and why; `kept` says that the index is unchanged."""
+    console = get_console(stderr=True)
     for warning in report.warnings:
         print_message("warning", warning)
     if report.skipped:
-        print_table(build_skipped_table(report.skipped, most=None if verbose else MAX_SHOWN), to=console)
-    gone, skipped_files = len(report.removed), len(report.skipped)
-    files = f"{len(report.read)} read, {report.unchanged} unchanged, {gone} gone, {skipped_files} skipped"
-    passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in all"
-    print_line(f"files: {files}", to=console)
+        print_table(_skipped_table(report.skipped, most=None if verbose else MAX_SKIPPED), to=console)
+    files = f"{len(report.read)} read, {report.unchanged} unchanged, {len(report.removed)} removed"
+    passages = f"{report.passages_added} added, {report.passages_removed} removed, {len(retriever)} in total"
+    print_line(f"files: {files}, {len(report.skipped)} skipped", to=console)
     print_line(f"passages: {passages}", to=console)
     print_line(f"index: {to}{' (nothing changed)' if kept else ''}", to=console)
 
 
-def build_skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "Table":
-    """Return a table of the skipped files, grouped by kind and reason.
-
-    Args:
-        skipped: the files with their reasons.
-        most: how many files are listed for one kind and reason; None for all.
-    """
+def _skipped_table(skipped: "Sequence[SkippedFile]", most: int | None) -> "Table":
+    """Return a table of the skipped files; at most `most` of the same suffix and reason."""
     groups: dict[tuple[str, str], list[SkippedFile]] = {}
     for each in skipped:
         suffix = PurePosixPath(each.path).suffix.lower().translate(UNPRINTABLE)
         groups.setdefault((suffix, _general_reason(each.reason)), []).append(each)
-    named = {group: len(files) if most is None else most for group, files in groups.items()}
-    cut = any(len(files) > named[group] for group, files in groups.items())
-    title = "skipped (--verbose names all)" if cut else "skipped"
+    is_complete = most is None or all(len(files) <= most for files in groups.values())
+    title = "skipped" if is_complete else "skipped (--verbose names all)"
     grid = table(title, "file", "reason", "passages kept", right=("passages kept",), fold=("file", "reason"))
-    for group, files in groups.items():
-        for each in files[: named[group]]:
+    for (suffix, reason), files in groups.items():
+        for each in files[:most]:
             grid.add_row(each.path.translate(UNPRINTABLE), each.reason.translate(UNPRINTABLE), str(each.kept or ""))
-        if more := files[named[group] :]:
-            suffix, reason = group
-            grid.add_row(
-                f"… {len(more):,} more {suffix}".rstrip(),
-                reason,
-                str(sum(each.kept for each in more) or ""),
-                style="dim",
-            )
+        if more := [] if most is None else files[most:]:
+            kept = sum(each.kept for each in more)
+            grid.add_row(f"… {len(more):,} more {suffix}".rstrip(), reason, str(kept or ""), style="dim")
     return grid
 
 

@@ -14,15 +14,12 @@ def info(
     index: Annotated[Path, typer.Argument(metavar="DIR", help="The index's folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Print what an index holds.
-
-    Counts, models, formats, settings and sizes on disk. No model is loaded.
-    """
+    """Print the contents, models, settings and sizes of an index."""
     about = describe(index)
     if as_json:
         write_json(about)
         return
-    grid = table(str(index), "what", "value", fold=("value",))
+    grid = table(str(index), "property", "value", fold=("value",))
     for name, value in about.items():
         if isinstance(value, dict):
             for key, each in value.items():
@@ -54,7 +51,7 @@ def describe(path: Path) -> dict[str, Any]:
         "config": manifest.get("config"),
         "bytes": {**sizes, "total": sum(sizes.values())},
         "format": manifest["format"],
-        "meve": manifest.get("meve"),
+        "meve_version": manifest.get("meve"),
         "created": manifest.get("created"),
     }
 
@@ -64,7 +61,7 @@ def _read_source_record(extra: Path) -> dict[str, Any]:
 
     try:
         record = json.loads(extra.read_text(encoding="utf-8"))[KEY]
-        return {"files": len(record["sources"]), "from": record["root"], "cut": record["settings"]}
+        return {"files": len(record["sources"]), "folder": record["root"], "chunking": record["settings"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"files": None}  # passages that were added by code, or a save in progress
 

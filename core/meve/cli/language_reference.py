@@ -13,7 +13,7 @@ from meve.types import Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class DemoQuestion:
     """A question of the demo."""
 
     text: str
@@ -22,11 +22,11 @@ class Question:
 
 
 QUESTIONS = (
-    Question(text="What happens if no except clause matches the exception?", answerable=True),
-    Question(text="When does the else clause of a for loop run?", answerable=True),
-    Question(text="When are default argument values of a function evaluated?", answerable=True),
-    Question(text="How are chained comparisons evaluated?", answerable=True),
-    Question(text="At what temperature does water boil on top of a high mountain?", answerable=False),
+    DemoQuestion(text="What happens if no except clause matches the exception?", answerable=True),
+    DemoQuestion(text="When does the else clause of a for loop run?", answerable=True),
+    DemoQuestion(text="When are default argument values of a function evaluated?", answerable=True),
+    DemoQuestion(text="How are chained comparisons evaluated?", answerable=True),
+    DemoQuestion(text="At what temperature does water boil on top of a high mountain?", answerable=False),
 )
 
 EDITION = f"python {sys.version_info.major}.{sys.version_info.minor}"

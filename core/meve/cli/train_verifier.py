@@ -17,23 +17,20 @@ def train_verifier(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
     ],
-    to: Annotated[Path, typer.Option("--to", help="The folder for the model, where a run is resumed.", metavar="DIR")],
+    to: Annotated[Path, typer.Option(help="The folder for the model, where a run is resumed.", metavar="DIR")],
     base: Annotated[
         str | None,
-        typer.Option("--base", help="The model to fine-tune; the bundled all-MiniLM-L6-v2 by default.", metavar="NAME"),
+        typer.Option(help="The model to fine-tune; the bundled all-MiniLM-L6-v2 by default.", metavar="NAME"),
     ] = None,
     replaces: Annotated[
-        str | None,
-        typer.Option("--replaces", help="The verifier to compare with; the built-in one by default.", metavar="NAME"),
+        str | None, typer.Option(help="The verifier to compare with; the built-in one by default.", metavar="NAME")
     ] = None,
-    negatives: Annotated[
-        int, typer.Option("--negatives", min=0, help="Irrelevant passages a query; missing ones are mined.")
-    ] = 3,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the pairs.")] = 2,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Pairs a training step.")] = 32,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", help="The highest learning rate.")] = 5e-5,
-    max_length: Annotated[int, typer.Option("--max-length", min=16, help="Most tokens of a pair.")] = 256,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order, the split and the intervals.")] = 42,
+    negatives: Annotated[int, typer.Option(min=0, help="Irrelevant passages per query; missing ones are mined.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the pairs.")] = 2,
+    batch_size: Annotated[int, typer.Option(min=1, help="Pairs per training step.")] = 32,
+    learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 5e-5,
+    max_length: Annotated[int, typer.Option(min=16, help="Maximum number of tokens of a pair.")] = 256,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the order, the split and the intervals.")] = 42,
 ) -> None:
     """Train a cross-encoder on labelled pairs.
 

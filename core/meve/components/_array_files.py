@@ -1,16 +1,15 @@
 """Index files: named arrays and a header of plain data, in NumPy's checksummed `.npz` format."""
 
 import json
-import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from meve.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, MeveError, StorageError
+from meve.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, StorageError, wrap_errors
 
 FORMAT = 1
 """The version of the file layout; readers refuse other versions."""
@@ -57,12 +56,6 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-@contextmanager
-def report_corruption(path: Path) -> Iterator[None]:
+def report_corruption(path: Path) -> AbstractContextManager[None]:
     """Raise any error of the block as an `IndexCorruptError` that names the file; errors of MeVe pass unchanged."""
-    try:
-        yield
-    except MeveError:
-        raise
-    except (Exception, zipfile.BadZipFile) as cause:
-        raise IndexCorruptError(f"{path} is damaged or not an index ({type(cause).__name__}: {cause})") from cause
+    return wrap_errors(IndexCorruptError, f"{path} is damaged or not an index: reading it")

@@ -1,19 +1,19 @@
 """Loads the sufficiency estimator and the prior that ship with the bundled verifier and hold for it alone."""
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from meve.components.sufficiency import SufficiencyEstimator
 from meve.components.verification_prior import FittedPrior
-from meve.components.verifiers import SHIPPED
-from meve.components.verifiers._shipped import shipped_folder
+from meve.components.verifiers import SHIPPED_VERIFIER
+from meve.components.verifiers._shipped import VERIFIER_FOLDER
 from meve.components.verifiers.cross_encoder import load_calibration_file
-from meve.errors import ModelError, wrap_errors
 from meve.ports import Embedder, Estimator, Prior, Verifier
 
 SUFFICIENCY, PRIOR = "sufficiency.json", "prior.json"
+
+_read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPrior.load)
 
 
 def find_shipped_estimator(verifier: Verifier) -> Estimator | None:
@@ -31,9 +31,7 @@ def load_estimator(name: str, calibration: Mapping[str, Any]) -> SufficiencyEsti
     Raises:
         ModelError: the installed file can't be read.
     """
-    if not _as_shipped(name, calibration):
-        return None
-    return SufficiencyEstimator.from_dict(_read(SUFFICIENCY))
+    return _read_estimator(VERIFIER_FOLDER / SUFFICIENCY) if _is_as_shipped(name, calibration) else None
 
 
 def find_shipped_prior(embedder: Embedder, verifier: Verifier) -> Prior | None:
@@ -42,25 +40,17 @@ def find_shipped_prior(embedder: Embedder, verifier: Verifier) -> Prior | None:
     Raises:
         ModelError: the installed file can't be read.
     """
-    if not _as_shipped(verifier.name, verifier.calibration.to_dict()):
+    if not _is_as_shipped(verifier.name, verifier.calibration.to_dict()):
         return None
-    prior = FittedPrior.from_dict(_read(PRIOR))
+    prior = _read_prior(VERIFIER_FOLDER / PRIOR)
     return prior if prior.embedder == embedder.name else None
 
 
-def _as_shipped(name: str, calibration: Mapping[str, Any]) -> bool:
-    return name == SHIPPED and calibration == _calibration()
+def _is_as_shipped(name: str, calibration: Mapping[str, Any]) -> bool:
+    return name == SHIPPED_VERIFIER and calibration == _read_calibration()
 
 
 @cache
-def _calibration() -> dict[str, Any] | None:
-    calibration = load_calibration_file(shipped_folder())
-    return calibration.to_dict() if calibration is not None else None
-
-
-@cache
-def _read(name: str) -> dict[str, Any]:
-    file = shipped_folder() / name
-    with wrap_errors(ModelError, f"reading {file}"):
-        read: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return read
+def _read_calibration() -> dict[str, Any] | None:
+    calibration = load_calibration_file(VERIFIER_FOLDER)
+    return None if calibration is None else calibration.to_dict()

@@ -1,14 +1,14 @@
 """A fitted estimate of whether a context can carry an answer, from verifier scores and word coverage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.lexical.analyzers import content_words
-from meve.errors import CalibrationError, ConfigurationError, missing_extra
+from meve.components.logistic import LogisticEstimate, fit_logistic
+from meve.errors import CalibrationError
 from meve.types import ContextPassage
 
 EDGE = 1e-3
@@ -53,29 +53,18 @@ def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SufficiencyEstimator:
-    """A logistic estimate, sigmoid(weights · features + intercept), valid only for the verifier it was fitted with."""
+class SufficiencyEstimator(LogisticEstimate):
+    """A logistic estimate of whether a context suffices."""
 
-    name: str
-    verifier: str
-    """The name of the verifier whose probabilities it was fitted on."""
-    weights: Mapping[str, float]
-    """One weight for each of `FEATURES`."""
-    intercept: float
+    kind = "sufficiency estimate"
+    features = FEATURES
+    limit = "threshold"
+
     threshold: float = 0.5
     """The estimate in [0, 1] from which a context counts as sufficient."""
-    fitted_on: str = ""
     contexts: int = 0
     measured: Mapping[str, float] = field(default_factory=dict)
     """Balanced accuracy on contexts held out of the fit, by data set."""
-
-    def __post_init__(self) -> None:
-        values = [*self.weights.values(), self.intercept]
-        if set(self.weights) != set(FEATURES) or not np.isfinite(values).all() or not 0 <= self.threshold <= 1:
-            raise ConfigurationError(
-                f"the sufficiency estimate {self.name!r} needs a finite weight for each of {', '.join(FEATURES)}, and "
-                f"a threshold from 0 to 1, got {sorted(self.weights)} and {self.threshold}; fit it again"
-            )
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
         """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
@@ -85,22 +74,6 @@ class SufficiencyEstimator:
         return float(
             1 / (1 + np.exp(-(sum(self.weights[name] * features[name] for name in FEATURES) + self.intercept)))
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, JSON-ready."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ConfigurationError: values are missing, unknown or invalid.
-        """
-        try:
-            return cls(**data)
-        except (TypeError, AttributeError) as cause:  # for example weights as a list
-            raise ConfigurationError(f"a sufficiency estimate with {sorted(data)} can't be read: {cause}") from cause
 
 
 def fit_sufficiency(
@@ -127,36 +100,19 @@ def fit_sufficiency(
         CalibrationError: too few contexts that aren't empty, or too few of one kind.
         MissingExtraError: scikit-learn isn't installed.
     """
-    pairs = [
-        (extract_context_features(q, passages), y)
-        for (q, passages), y in zip(contexts, sufficient, strict=True)
-        if passages
-    ]
-    y = np.array([label for _, label in pairs], dtype=np.bool_)
+    filled = [bool(passages) for _, passages in contexts]
+    features = [extract_context_features(question, passages) for question, passages in contexts if passages]
+    y = np.asarray(sufficient, dtype=np.bool_)[filled]
     if len(y) < FEWEST or min(y.sum(), (~y).sum()) < FEWEST // 4:
         raise CalibrationError(
             f"got {len(y)} contexts, {int(y.sum())} of them sufficient: label {FEWEST} or more, a quarter of each kind"
         )
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as cause:
-        raise missing_extra("scikit-learn", "models", "fitting a sufficiency estimate") from cause
-    x = np.array([[features[each] for each in FEATURES] for features, _ in pairs])
-    mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
-    model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced").fit((x - mean) / spread, y)
-    weights = model.coef_[0] / spread
-    intercept = float(model.intercept_[0] - weights @ mean)
-    p = np.zeros(len(sufficient))
-    p[[bool(passages) for _, passages in contexts]] = 1 / (1 + np.exp(-(x @ weights + intercept)))
-    return SufficiencyEstimator(
-        name=name,
-        verifier=verifier,
-        weights=dict(zip(FEATURES, map(float, weights), strict=True)),
-        intercept=intercept,
-        threshold=choose_balanced_threshold(p, sufficient),
-        fitted_on=fitted_on,
-        contexts=len(y),
+    weights, intercept = fit_logistic(features, y.tolist())
+    fitted = SufficiencyEstimator(
+        name=name, verifier=verifier, weights=weights, intercept=intercept, fitted_on=fitted_on, contexts=len(y)
     )
+    estimates = [fitted.estimate(question, passages) for question, passages in contexts]
+    return replace(fitted, threshold=choose_balanced_threshold(np.array(estimates), sufficient))
 
 
 def _logit(p: float) -> float:

@@ -1,14 +1,13 @@
 """A fitted prior: estimates before verification which candidates have no chance of being verified."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from meve._formulas import cosines, sigmoid
 from meve.components.lexical.analyzers import content_words
-from meve.errors import ConfigurationError
+from meve.components.logistic import LogisticEstimate
 from meve.types import Candidate, FloatArray, Query
 
 FEATURES = ("cosine", "nearest", "lexical", "coverage")
@@ -34,30 +33,20 @@ def extract_candidate_features(query: Query, candidates: Sequence[Candidate]) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPrior:
-    """A logistic prior, sigmoid(weights · features + intercept), valid only for its embedder and verifier."""
+class FittedPrior(LogisticEstimate):
+    """A logistic prior, valid only for the embedder and the verifier it was fitted with."""
 
-    name: str
+    kind = "prior"
+    features = FEATURES
+    limit = "least"
+
     embedder: str
-    verifier: str
-    weights: Mapping[str, float]
-    """One weight for each of `FEATURES`."""
-    intercept: float
     least: float
     """The probability in [0, 1] below which a candidate need not be scored."""
-    fitted_on: str = ""
     lost: float = 0.0
     """The share of verifiable candidates that lay below `least`, on questions held out of the fit."""
     saved: float = 0.0
     """The share of all candidates that lay below `least`."""
-
-    def __post_init__(self) -> None:
-        values = [*self.weights.values(), self.intercept]
-        if set(self.weights) != set(FEATURES) or not np.isfinite(values).all() or not 0 <= self.least <= 1:
-            raise ConfigurationError(
-                f"the prior {self.name!r} needs a finite weight for each of {', '.join(FEATURES)}, and `least` "
-                f"from 0 to 1, got {sorted(self.weights)} and {self.least}; fit it again"
-            )
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return the probability that each candidate would be verified, shape (n,), in the order given."""
@@ -65,22 +54,6 @@ class FittedPrior:
             return np.zeros(0, dtype=np.float32)
         weights = np.array([self.weights[name] for name in FEATURES])
         return sigmoid(extract_candidate_features(query, candidates) @ weights + self.intercept)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, JSON-ready."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ConfigurationError: values are missing, unknown or invalid.
-        """
-        try:
-            return cls(**data)
-        except (TypeError, AttributeError) as cause:  # for example weights as a list
-            raise ConfigurationError(f"a prior with {sorted(data)} can't be read: {cause}") from cause
 
 
 def _share(values: FloatArray) -> FloatArray:

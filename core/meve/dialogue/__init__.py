@@ -2,6 +2,7 @@
 
 from meve.conversation import Turn
 from meve.dialogue._cache import DialogueCache
+from meve.dialogue._components import DialogueOptions
 from meve.dialogue._turn_passages import TurnPassage
 from meve.dialogue.dialogue import Dialogue
 from meve.dialogue.result import SmallContext, SmallTrace
@@ -9,6 +10,6 @@ from meve.dialogue.sessions import DialogueSessions
 from meve.dialogue.small_context import SmallContextOptions, build_small_context
 
 __all__ = [
-    "Dialogue", "DialogueCache", "DialogueSessions", "SmallContext", "SmallContextOptions", "SmallTrace", "Turn",
-    "TurnPassage", "build_small_context",
+    "Dialogue", "DialogueCache", "DialogueOptions", "DialogueSessions", "SmallContext", "SmallContextOptions",
+    "SmallTrace", "Turn", "TurnPassage", "build_small_context",
 ]  # fmt: skip

@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Iterable
+from typing import Unpack
 
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
-from meve.dialogue._components import EntityOptions
+from meve.dialogue._components import DialogueOptions
 from meve.dialogue.dialogue import Dialogue
 from meve.errors import ConfigurationError
-from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder
 
 
 class DialogueCache:
@@ -16,26 +15,17 @@ class DialogueCache:
 
     Args:
         max_dialogues: how many are kept, at least 1; the least recently used one is dropped first.
-        embedder: as in `Dialogue.from_turns`.
-        entities: as in `Dialogue.from_turns`.
-        tokens: as in `Dialogue.from_turns`.
+        options: the components, see `DialogueOptions`; loaded once for all dialogues.
 
     Raises:
         ConfigurationError: `max_dialogues` is below 1.
     """
 
-    def __init__(
-        self,
-        max_dialogues: int = 16,
-        *,
-        embedder: Embedder | str | None = None,
-        entities: EntityOptions | None = None,
-        tokens: TokenCounterLike | None = None,
-    ) -> None:
+    def __init__(self, max_dialogues: int = 16, **options: Unpack[DialogueOptions]) -> None:
         if isinstance(max_dialogues, bool) or not isinstance(max_dialogues, int) or max_dialogues < 1:
             raise ConfigurationError(f"max_dialogues must be a whole number of at least 1, got {max_dialogues!r}")
         self._max_dialogues = max_dialogues
-        self._empty = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
+        self._empty = Dialogue(**options)
         self._dialogues: list[Dialogue] = []
         """The most recently used one first."""
         self._lock = threading.Lock()

@@ -1,17 +1,24 @@
 """The embedder, entity detector and token counter that dialogues share, loaded on first use."""
 
 import threading
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypedDict
 
 from meve.components.embedders import resolve_embedder
-from meve.components.entities import resolve_entities
+from meve.components.entities import EntityDetectorLike, resolve_entities
 from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, EntityDetector, TokenCounter
 
-EntityOptions: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
-"""A detector, the name of one, or a list of both."""
+
+class DialogueOptions(TypedDict, total=False):
+    """The keyword arguments that choose a dialogue's components; None or absent means the default."""
+
+    embedder: Embedder | str | None
+    """As in `meve.Retriever`; by default the built-in one."""
+    entities: EntityDetectorLike | None
+    """The entity detector, see `meve.components.entities.resolve_entities`; by default patterns."""
+    tokens: TokenCounterLike | None
+    """The token counter, as in `meve.Retriever`."""
 
 
 class LoadedComponents(NamedTuple):
@@ -26,9 +33,9 @@ class DialogueComponents:
     """Loads components by their names, once. Safe to share between threads."""
 
     def __init__(
-        self, embedder: Embedder | str | None, entities: EntityOptions | None, tokens: TokenCounterLike | None
+        self, embedder: Embedder | str | None, entities: EntityDetectorLike | None, tokens: TokenCounterLike | None
     ) -> None:
-        self._names = (embedder, entities, tokens)
+        self._names = embedder, entities, tokens
         self._loaded: LoadedComponents | None = None
         self._lock = threading.Lock()
 

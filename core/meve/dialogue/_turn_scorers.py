@@ -60,16 +60,13 @@ class HybridScorer:
         names = [exclude_words(self.names_of(candidate.passage), self.speaker_words) for candidate in candidates]
         name_words = [join_names(turn_names) for turn_names in names]
         weights, query_names = _weigh_words(name_words), self.query_names - self.speaker_words
-        word_shares = self._score_words(candidates)
+        words = [self.words_of(candidate.passage) for candidate in candidates]
+        word_shares = _shares(self.query_words - self.speaker_words, words, _weigh_words(words))
         scores = cosines + NAME_WEIGHT * _shares(query_names, name_words, weights) + WORD_WEIGHT * word_shares**2
         best = np.argsort(-scores, kind="stable")[:EVIDENCE_TURNS].tolist()
         evidence = [n for n in best if cosines[n] >= self.threshold]
         ties = _score_ties(scores, evidence, names, name_words, query_names, weights)
         return np.asarray(scores + TIE_WEIGHT * ties, dtype=np.float32)
-
-    def _score_words(self, candidates: Sequence[Candidate]) -> FloatArray:
-        words = [self.words_of(candidate.passage) for candidate in candidates]
-        return _shares(self.query_words - self.speaker_words, words, _weigh_words(words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve._vectors import validate_vectors
+from meve.components.entities import EntityDetectorLike
 from meve.conversation.importance import TurnWindow, find_windows, is_anchor, mask_windows
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
-from meve.dialogue._components import DialogueComponents, EntityOptions, LoadedComponents
+from meve.dialogue._components import DialogueComponents, DialogueOptions, LoadedComponents
 from meve.dialogue._name_index import NameIndex, NameWords, extract_names
 from meve.dialogue._turn_passages import TurnPassage, split_turn
 from meve.errors import ConfigurationError, ModelError, ValidationError, wrap_errors
@@ -72,14 +73,14 @@ class Dialogue:
     """An ordered list of turns that can be searched. Safe to share between threads; turns can be added at any time.
 
     Nothing is computed before the first question. Entities and vectors are computed once for each turn; turns that are
-    added meanwhile count for the next question. The arguments are those of `from_turns`.
+    added meanwhile count for the next question. `DialogueOptions` describes the arguments.
     """
 
     def __init__(
         self,
         *,
         embedder: Embedder | str | None = None,
-        entities: EntityOptions | None = None,
+        entities: EntityDetectorLike | None = None,
         tokens: TokenCounterLike | None = None,
     ) -> None:
         self._components = DialogueComponents(embedder, entities, tokens)
@@ -98,27 +99,18 @@ class Dialogue:
         self._adding, self._reading = threading.Lock(), threading.RLock()
 
     @classmethod
-    def from_turns(
-        cls,
-        turns: Iterable[TurnRecord],
-        *,
-        embedder: Embedder | str | None = None,
-        entities: EntityOptions | None = None,
-        tokens: TokenCounterLike | None = None,
-    ) -> Self:
+    def from_turns(cls, turns: Iterable[TurnRecord], **options: Unpack[DialogueOptions]) -> Self:
         """Create a dialogue of these turns.
 
         Args:
             turns: in order. Each is a mapping with `text` (or `content`) and optionally `speaker` (or `role`) and
                 `time`; a pair (speaker, text); or a text.
-            embedder: as in `meve.Retriever`; None for the built-in one.
-            entities: entity detector; None for patterns, see `meve.components.entities.resolve_entities`.
-            tokens: token counter, as in `meve.Retriever`.
+            options: the components, see `DialogueOptions`.
 
         Raises:
             ValidationError: a turn in an unknown format; the message gives its position.
         """
-        dialogue = cls(embedder=embedder, entities=entities, tokens=tokens)
+        dialogue = cls(**options)
         dialogue.extend(turns)
         return dialogue
 

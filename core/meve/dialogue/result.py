@@ -1,7 +1,6 @@
 """A small context and its trace: priorities, anchors, windows, and what was dropped and why."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -99,6 +98,7 @@ def assemble_context(
     scores = {c.id: _score(c) for c in candidates}
     late = {passage.id: passage.turn for passage in crowded if passage.id not in ranks}
     dropped = [c for c in candidates if c.fate == "dropped" and c.reason != "shown_already" and c.id not in late]
+    listed = {*scores, *late, *(passage.id for passage in text.recent)}
     over = sum(c.reason == "over_budget" for c in dropped)
     trace = SmallTrace(
         **{f.name: getattr(context.trace, f.name) for f in fields(Trace) if f.name != "candidates"},
@@ -107,7 +107,7 @@ def assemble_context(
         anchors=tuple(np.flatnonzero(snapshot.anchors).tolist()),
         windows=tuple(windows),
         outside=int((~inside).sum()),
-        unlisted=_count_unlisted(snapshot, inside, {*scores, *late, *(passage.id for passage in text.recent)}),
+        unlisted=int(inside.sum()) - sum(bool(inside[row]) for row in map(snapshot.row, listed)),
         blank=len(snapshot.turns) - int(np.count_nonzero(np.diff(snapshot.owners, prepend=-1))),
         priorities=_priorities(text, len(late), over),
         dropped=(
@@ -137,10 +137,6 @@ def _settle(candidate: CandidateTrace, ranks: dict[str, int], squeezed: Sequence
     if candidate.id in squeezed:
         return replace(candidate, fate="dropped", phase="budget", reason="over_budget", rank=None)
     return candidate
-
-
-def _count_unlisted(snapshot: DialogueSnapshot, inside: npt.NDArray[np.bool_], listed: AbstractSet[str]) -> int:
-    return int(inside.sum()) - sum(bool(inside[row]) for row in map(snapshot.row, listed))
 
 
 def _score(candidate: CandidateTrace) -> float | None:

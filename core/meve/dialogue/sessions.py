@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Iterable
+from typing import Unpack
 
 from meve.conversation.turn import TurnRecord
-from meve.dialogue._components import EntityOptions, LoadedComponents
+from meve.dialogue._components import DialogueOptions, LoadedComponents
 from meve.dialogue.dialogue import Dialogue
 from meve.errors import ConfigurationError
-from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder
 
 
 class DialogueSessions:
@@ -17,26 +16,17 @@ class DialogueSessions:
     Args:
         max_turns: number of turns that are kept in all sessions together, at least 1. Beyond it the least recently used
             sessions are dropped, and of a single session its older half.
-        embedder: as in `Dialogue.from_turns`, loaded once for all sessions.
-        entities: as in `Dialogue.from_turns`.
-        tokens: as in `Dialogue.from_turns`.
+        options: the components, see `DialogueOptions`; loaded once for all sessions.
 
     Raises:
         ConfigurationError: `max_turns` is below 1.
     """
 
-    def __init__(
-        self,
-        max_turns: int = 100_000,
-        *,
-        embedder: Embedder | str | None = None,
-        entities: EntityOptions | None = None,
-        tokens: TokenCounterLike | None = None,
-    ) -> None:
+    def __init__(self, max_turns: int = 100_000, **options: Unpack[DialogueOptions]) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
             raise ConfigurationError(f"max_turns must be a whole number of at least 1, got {max_turns!r}")
         self._max_turns = max_turns
-        self._empty = Dialogue(embedder=embedder, entities=entities, tokens=tokens)
+        self._empty = Dialogue(**options)
         self._dialogues: dict[str, Dialogue] = {}
         """By session, the least recently used one first."""
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from typing import Literal
 from meve.errors import EvaluationError
 from meve.evaluation.measures import MEASURES
 from meve.evaluation.results import Cell, Results, compare_cells
-from meve.evaluation.statistics import MIN_QUESTIONS, Interval
+from meve.evaluation.statistics import MIN_QUESTIONS
 
 ALL_MEASURES = "all of them"
 """The measure name of a change where a system or a set is gone."""
@@ -37,17 +37,12 @@ class MeasureChange:
         return self.kind in ("worse", "gone", "failing")
 
 
-def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = False) -> list[MeasureChange]:
+def find_changes(old: Results, new: Results) -> list[MeasureChange]:
     """Return every change that is larger than its interval, drops first.
 
     Over the same questions, the interval of the paired difference must exclude zero. Over different questions, the two
     intervals must not overlap, which is less sensitive. A system or set that the new run lacks is one change.
-
-    Args:
-        old: the earlier results.
-        new: the later results.
-        seed: seed of the bootstrap.
-        timings: whether milliseconds, which depend on the machine, are compared.
+    Milliseconds depend on the machine and aren't compared.
 
     Raises:
         EvaluationError: the results are of different experiments, or of different data under the same name.
@@ -62,10 +57,10 @@ def find_changes(old: Results, new: Results, *, seed: int = 0, timings: bool = F
     ]
     other_tokens = old.settings.get("tokens") != new.settings.get("tokens")
     for cell in old.cells:
-        skipped = (not timings and cell.measure.endswith(" ms")) or (other_tokens and cell.measure == "tokens")
+        skipped = cell.measure.endswith(" ms") or (other_tokens and cell.measure == "tokens")
         if skipped or (cell.set, cell.system) not in measured:
             continue
-        change = _cell_change(cell, new_cells.get((cell.set, cell.system, cell.measure)), seed)
+        change = _cell_change(cell, new_cells.get((cell.set, cell.system, cell.measure)))
         if change is not None:
             changes.append(change)
     known = {(f.set, f.system, f.question) for f in old.failures}
@@ -107,11 +102,12 @@ def changed_settings(old: Results, new: Results) -> list[str]:
     return sorted(name for name in known if old.settings[name] != new.settings[name])
 
 
-def _cell_change(old: Cell, new: Cell | None, seed: int) -> MeasureChange | None:
+def _cell_change(old: Cell, new: Cell | None) -> MeasureChange | None:
     change = partial(MeasureChange, set=old.set, system=old.system, measure=old.measure, old=old.interval.value)
     if new is None:
         return change(new=None, kind="gone")
-    paired = _paired_difference(old, new, seed)
+    same = (old.values.keys(), old.parts.keys()) == (new.values.keys(), new.parts.keys())
+    paired = compare_cells(old, new, sorted(old.values or old.parts), seed=0) if same else None
     if paired is not None:
         low, high, is_change = paired.low, paired.high, paired.excludes_zero
     else:
@@ -123,9 +119,3 @@ def _cell_change(old: Cell, new: Cell | None, seed: int) -> MeasureChange | None
     better = MEASURES[old.measure].better if old.measure in MEASURES else "neither"
     kind: ChangeKind = "moved" if better == "neither" else "better" if (better == "higher") == up else "worse"
     return change(new=new.interval.value, kind=kind, low=low, high=high)
-
-
-def _paired_difference(old: Cell, new: Cell, seed: int) -> Interval | None:
-    """Return the difference over the same questions; None if the cells have different ones."""
-    same = (old.values.keys(), old.parts.keys()) == (new.values.keys(), new.parts.keys())
-    return compare_cells(old, new, sorted(old.values or old.parts), seed=seed) if same else None

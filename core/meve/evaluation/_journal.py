@@ -57,10 +57,6 @@ class Journal:
         self._file.flush()
         self._outcomes[(set_name, system, outcome.question_id)] = outcome
 
-    def __len__(self) -> int:
-        """Return the number of recorded outcomes."""
-        return len(self._outcomes)
-
     def _acquire_lock(self) -> IO[bytes]:
         """Return a locked file; the operating system releases the lock when the process ends."""
         file = (self.folder / LOCK).open("wb")

@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -22,7 +22,7 @@ from meve.evaluation.types import (
     SystemOutput,
 )
 from meve.ports import Verifier
-from meve.types import StageProgress
+from meve.types import Progress, StageProgress
 
 
 def sample_questions(questions: Sequence[Question], count: int | None, seed: int) -> list[Question]:
@@ -115,15 +115,8 @@ def build_system(factory: SystemFactory, passages: IndexedPassages) -> System:
 class _SetRunner:
     """Builds systems once for a set, or for each question where questions have passages of their own."""
 
-    def __init__(
-        self,
-        dataset: EvaluationSet,
-        components: SharedComponents,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self._dataset = dataset
-        self._components = components
-        self._progress = progress
+    def __init__(self, dataset: EvaluationSet, components: SharedComponents, progress: Progress | None) -> None:
+        self._dataset, self._components, self._progress = dataset, components, progress
         self._passages = {p.id: p for p in dataset.passages}
         self._pool: tuple[str, ...] | None = ()
         self._indexed: IndexedPassages | None = None

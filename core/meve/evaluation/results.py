@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from meve.errors import EvaluationError
 from meve.evaluation.measures import MEASURES, Contribution, JudgedQuestion, Measure, SetMeasure
@@ -15,6 +15,7 @@ from meve.evaluation.statistics import Interval, bootstrap_interval, mean_interv
 from meve.evaluation.types import parse_dataclass
 
 FORMAT = 2
+_T = TypeVar("_T")
 _VERSIONS = (
     "numpy",
     "faiss-cpu",
@@ -132,21 +133,30 @@ class Results:
         Raises:
             EvaluationError: the file is absent, damaged, or holds something else.
         """
-        try:
-            data = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as cause:
-            reason = cause.strerror if isinstance(cause, OSError) else cause
-            raise EvaluationError(f"{file} can't be read as results: {reason}") from cause
-        if isinstance(data, dict) and data.get("experiment") == "speed":
-            raise EvaluationError(f"{file} holds milliseconds, which depend on the machine: they can't be compared")
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise EvaluationError(
-                f"{file} holds no results of this version (format {FORMAT}): run the experiment again"
-            )
-        try:
-            return parse_dataclass(cls, data)
-        except ValueError as cause:
-            raise EvaluationError(f"{file} is damaged: {cause}") from cause
+        return load_results(cls, file, FORMAT)
+
+
+def load_results(kind: type[_T], file: Path, format_number: int) -> _T:
+    """Return results of a type from a JSON file.
+
+    Raises:
+        EvaluationError: the file is absent, damaged, or holds something else.
+    """
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as cause:
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        raise EvaluationError(f"{file} can't be read as results: {reason}") from cause
+    if isinstance(data, dict) and data.get("experiment") == "speed":
+        raise EvaluationError(f"{file} holds milliseconds, which depend on the machine: they can't be compared")
+    if not isinstance(data, dict) or data.get("format") != format_number:
+        raise EvaluationError(
+            f"{file} holds no results of this version (format {format_number}): run the experiment again"
+        )
+    try:
+        return parse_dataclass(kind, data)
+    except ValueError as cause:
+        raise EvaluationError(f"{file} is damaged: {cause}") from cause
 
 
 def _json(value: object) -> str:

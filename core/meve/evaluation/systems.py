@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias, TypeVar, Unpack
+from typing import Self, TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from meve.components.lexical.bm25 import Bm25Index
 from meve.evaluation.types import Evidence, SharedComponents, System, SystemOutput
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases import budget
+from meve.pipeline.phases.budget import budget
 from meve.retrieval.retriever import Retriever
-from meve.types import Candidate, Passage
+from meve.types import Candidate, Passage, Progress
 
 _Item = TypeVar("_Item", int, str)
 RRF_K = 60
@@ -29,20 +29,16 @@ def build_bm25(texts: Sequence[str]) -> Bm25Index:
     return index
 
 
+@dataclass(eq=False)
 class IndexedPassages:
     """Passages with the indexes that all systems share; `prepare` builds them."""
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        components: SharedComponents,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.passages = passages
-        self.components = components
-        self._progress = progress
+    passages: Sequence[Passage]
+    components: SharedComponents
+    progress: Progress | None = None
+    _token_counts: dict[str, int] = field(default_factory=dict)
 
-    def prepare(self) -> "IndexedPassages":
+    def prepare(self) -> Self:
         """Build all indexes and count each passage's tokens, so that neither is timed; returns self."""
         self._bm25  # noqa: B018 - built on first use
         self._token_counts.update((p.content, self.components.tokens.count(p.content)) for p in self.passages)
@@ -64,7 +60,7 @@ class IndexedPassages:
             embedder=components.embedder,
             verifier=components.verifier,
             tokens=components.tokens,
-            progress=self._progress,
+            progress=self.progress,
         )
 
     def search_keywords(self, question: str, k: int) -> list[str]:
@@ -73,18 +69,14 @@ class IndexedPassages:
         return [self.passages[row].id for row in rows.tolist()]
 
     @cached_property
-    def _token_counts(self) -> dict[str, int]:
-        return {}
-
-    @cached_property
     def _bm25(self) -> Bm25Index:
         return build_bm25([p.content for p in self.passages])
 
-    def with_config(self, config: RetrieverConfig) -> "IndexedPassages":
+    def with_config(self, config: RetrieverConfig) -> Self:
         """Return the same indexes with other settings."""
         other = copy(self)
         other.components = replace(self.components, config=config)
-        other.__dict__.update({name: getattr(self, name) for name in ("by_id", "_bm25", "_token_counts", "retriever")})
+        other.__dict__.update({name: getattr(self, name) for name in ("by_id", "_bm25", "retriever")})
         return other
 
     def fill_budget(self, ids: Sequence[str]) -> SystemOutput:

@@ -21,7 +21,7 @@ from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_text
+from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -84,9 +84,7 @@ class MemoryRuntime:
             AuditError: another key signs the audit log.
             ConfigurationError: a component is invalid, or the store was made with another embedder.
         """
-        unknown = options.keys() - MemoryOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"open() got an unexpected keyword argument {min(unknown)!r}")
+        check_keywords(options, MemoryOptions, "open")
         embedder = resolve_embedder(options.get("embedder"))
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
@@ -110,11 +108,7 @@ class MemoryRuntime:
         )
 
     def stored(self, record: MemoryRecord) -> StoredRecord:
-        """Return a record with its vector and tokens.
-
-        Raises:
-            ModelError: the embedder failed.
-        """
+        """Return a record with its vector and tokens."""
         return self.stored_all([record])[0]
 
     def stored_all(self, records: Sequence[MemoryRecord]) -> list[StoredRecord]:
@@ -139,12 +133,7 @@ class MemoryRuntime:
         ]
 
     def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,).
-
-        Raises:
-            QueryError: the query is longer than the model's window.
-            ModelError: the embedder failed.
-        """
+        """Return a query's vector, shape (d,)."""
         with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
             vector = self.embedder.embed_query(query)
         return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")

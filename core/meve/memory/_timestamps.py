@@ -18,6 +18,16 @@ def from_micros(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
 
+def micros_or_none(moment: datetime | None) -> int | None:
+    """Return the microseconds since 1970; None for no moment."""
+    return None if moment is None else to_micros(moment)
+
+
+def moment_or_none(value: int | None) -> datetime | None:
+    """Return the moment of microseconds since 1970; None for None."""
+    return None if value is None else from_micros(value)
+
+
 def check_moment(value: object, name: str) -> datetime:
     """Return a moment in UTC.
 

@@ -31,10 +31,11 @@ from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
+from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
-from meve.memory.stores.protocol import MemoryStore
+from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 
 
@@ -46,7 +47,7 @@ class GovernedMemory:
 
     def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
         self.file = file
-        """The absolute path of its file; None over a store of your own."""
+        """The absolute path of its file; None with a store of your own."""
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.audit = AuditLog(runtime.store, runtime.clock)
@@ -58,11 +59,11 @@ class GovernedMemory:
         recalls = RecallCache(runtime.policy.limits.recalls)
         self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
-        self.items = Items(runtime, self._searcher)
-        self.messages = Messages(runtime)
+        self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
+        self.messages = Messages(runtime, self._writer)
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
-        self._closed = False
+        self.closed = False
         self._sentences = SentenceHashes()
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
@@ -90,13 +91,11 @@ class GovernedMemory:
             AuditError: another key signs the audit log.
         """
         if (file is None) == (store is None):
-            raise ConfigurationError(
-                f"open() needs exactly one of file and store, got {'neither' if file is None else 'both'}"
-            )
+            raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
         backend = SqliteStore.open(file) if store is None and file is not None else store
         if backend is None or not hasattr(backend, "writing"):
             raise ConfigurationError(
-                f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; a path is the file"
+                f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; pass a path as file"
             )
         try:
             return cls(MemoryRuntime.open(backend, **options), file=None if file is None else Path(file).resolve())
@@ -159,10 +158,10 @@ class GovernedMemory:
         return self._searcher.search(checked)
 
     def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
-        """Move the scores of recalled memories by what the answer made of them: used, unused, contradicted.
+        """Raise or lower the scores of recalled memories that an answer used, didn't use, or contradicted.
 
-        While more searches run than the policy's `limits.busy`, this is deferred (`ReflectionResult.deferred`) to the
-        next call without such a load, to `maintain`, or to `close`.
+        If more searches are running than the policy's `limits.busy`, this is deferred (`ReflectionResult.deferred`). It
+        runs with the next call when fewer are running, with `maintain`, or with `close`.
 
         Args:
             recall: the result of `search`.
@@ -178,7 +177,7 @@ class GovernedMemory:
     ) -> MemoryRecord:
         """Change values of a record. Owner, id, source and creation stay.
 
-        A derived record, or one that others were merged into, expires no later than those.
+        A derived record expires no later than its origins; so does a record that others were merged into.
 
         Args:
             id: the record's id.
@@ -202,13 +201,13 @@ class GovernedMemory:
         return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
 
     def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase all records of a user but those on hold, which are listed; `dry_run` only lists them."""
+        """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them."""
         return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
     ) -> ErasureReport:
-        """Erase all records of a user's session, and those derived from them, but those on hold.
+        """Erase all records of a user's session and those derived from them, except those on hold.
 
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.
@@ -225,7 +224,7 @@ class GovernedMemory:
         return self._writer.delete(SHARED, id, reason)
 
     def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
-        """Let nothing change or erase a record, `forget_user` and expiry included, until `release`.
+        """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
 
         A record on hold is kept beyond its expiry, but no read returns it then.
 
@@ -270,28 +269,24 @@ class GovernedMemory:
         """
         user, now = user_key(user_id), self.clock.now()
         session = None if session_id is None else check_text(session_id, "session_id")
-        records = [stored.record for stored in self._runtime.store.all_records(user)]
-        listed = (
-            record
-            for record in records
-            if session in (None, record.session_id) and (include_archived or not record.archived)
-        )
-        return sorted((r for r in listed if not r.expired(now)), key=lambda r: r.id)
+        query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
+        records = [stored.record for stored in self._runtime.store.records(query)]
+        return sorted((r for r in records if not r.expired(now)), key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready: records, archived ones, opinions, and entries of the audit log.
+        """Return all data of a user, JSON-ready: active and archived records, scores of shared records, audit entries.
 
-        Expired and erased records aren't among them.
+        Expired and erased records aren't included.
         """
         return export_user(self._runtime, user_key(user_id), user_id)
 
     def explain(
         self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
     ) -> builtins.list[Explanation]:
-        """Return what is remembered about something, private records included, each with its entries of the audit log.
+        """Return the memories about a topic, private ones included, each with its entries of the audit log.
 
         Args:
-            about: what to look for.
+            about: the topic.
             user_id: whose memory.
             limit: the maximum number of records.
             include_archived: whether to return archived records, too.
@@ -301,7 +296,7 @@ class GovernedMemory:
         """
         query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=_NO_BUDGET,
+            max_tokens=1_000_000,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
@@ -317,15 +312,15 @@ class GovernedMemory:
         budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
-        """Return a prompt within a budget: facts from memory, older turns in brief, the last ones verbatim, the query.
+        """Return a prompt within a token budget: recalled facts, a summary of older turns, the last turns, the query.
 
         Args:
             query: the query.
             user_id: whose memory.
             history: the turns, oldest first: (role, text), {"role": …, "content": …}, or texts that alternate.
-            system: stands at the top; never cut.
+            system: the text at the top; never cut.
             max_tokens: the budget of the whole prompt.
-            budget: its shares; `max_tokens` overrides its own.
+            budget: how the tokens are divided; its own `max_tokens` is ignored.
             search: see `SearchOptions`; `max_tokens` follows from the budget.
 
         Raises:
@@ -346,10 +341,10 @@ class GovernedMemory:
 
         Args:
             user_id: whose records; None for everybody's.
-            dry_run: only report what would be done; deferred reflections are not reckoned with.
+            dry_run: only report what would be done, without running deferred reflections first.
 
         Raises:
-            ModelError: a component that compares or summarises failed; all else is done, for every user.
+            ModelError: a component that compares or summarises failed; everything else is done, for every user.
         """
         if not dry_run:
             self._reflector.run_deferred()
@@ -371,11 +366,6 @@ class GovernedMemory:
         """Return the size of the memory."""
         return self._runtime.store.counts()
 
-    @property
-    def closed(self) -> bool:
-        """Whether it is closed."""
-        return self._closed
-
     def close(self) -> None:
         """Stop background work, and close the store."""
         for each in self._background:
@@ -384,7 +374,7 @@ class GovernedMemory:
         try:
             self._reflector.run_deferred()
         finally:
-            self._closed = True
+            self.closed = True
             self._runtime.store.close()
 
     def __enter__(self) -> Self:
@@ -394,7 +384,3 @@ class GovernedMemory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close it."""
         self.close()
-
-
-_NO_BUDGET = 1_000_000
-"""A token budget above that of any recall."""

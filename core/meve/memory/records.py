@@ -22,7 +22,7 @@ SHARED = ""
 """The key of the space that every user recalls from; no user's key is empty."""
 
 ID_LENGTH = 512
-MOST_INT = 10**1_000
+_MAX_INT = 10**1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class MemoryRecord:
     """Rises with each change."""
 
     def expired(self, now: datetime) -> bool:
-        """Return whether its expiry has passed."""
+        """Return whether it has expired."""
         return has_passed(self.expires_at, now)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,8 +136,8 @@ def user_key(user_id: object) -> str:
             f"user_id must be a string or an int, got {user_id!r:.80}; for what all users share call add_shared"
         )
     if isinstance(user_id, int):
-        if abs(user_id) >= MOST_INT:
-            raise ValidationError("user_id is a number of over 1,000 digits: give a shorter one, or a string")
+        if abs(user_id) >= _MAX_INT:
+            raise ValidationError("user_id must be an int of at most 1,000 digits, or a string: shorten it")
         return "i:" + int.__repr__(user_id)  # of subclasses, too, whatever their own text is
     if not user_id.strip():
         raise ValidationError(f"user_id must not be blank, got {user_id!r:.40}")
@@ -207,18 +207,34 @@ def check_tags(tags: object) -> tuple[str, ...]:
     return tuple(sorted({check_text(tag, "a tag").strip().casefold() for tag in tags}))
 
 
-def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_metadata(metadata: object, name: str = "metadata") -> dict[str, Any]:
     """Return metadata as it comes back from JSON.
 
     Raises:
-        PassageError: JSON can't hold a value.
+        PassageError: it is no mapping from strings to values that JSON can hold.
     """
-    if metadata is None:
-        return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
-        raise PassageError(f"metadata must be a mapping from names to plain values, got {metadata!r:.80}")
+        raise PassageError(f"{name} must be a mapping from strings to JSON values, got {metadata!r:.80}")
     try:
         stored: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as cause:
-        raise PassageError(f"metadata must be JSON-plain, got {metadata!r:.120}: {cause}") from cause
+        raise PassageError(f"{name} must hold only JSON values, got {metadata!r:.120}: {cause}") from cause
     return stored
+
+
+def check_count(value: object, name: str) -> int:
+    """Return a whole number of 0 or more.
+
+    Raises:
+        ValidationError: it is anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
+    return value
+
+
+def check_keywords(options: Mapping[str, Any], known: type, function: str) -> None:
+    """Raise TypeError, as Python does, for an option that the typed dict `known` lacks."""
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")

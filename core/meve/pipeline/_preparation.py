@@ -25,35 +25,29 @@ def check_passages(passages: Sequence[Passage]) -> None:
         PassageError: an item that is no `Passage`, a blank text or id, or metadata that isn't JSON data.
     """
     for n, passage in enumerate(passages):
-        _check_passage(n, passage)
+        if not isinstance(passage, Passage):
+            raise PassageError(f"item {n} must be a Passage, got {type(passage).__name__}: use Passage(id=…, text=…)")
+        if problem := _find_problem(n, passage):
+            raise PassageError(f"{problem}; nothing was changed")
 
 
-def _check_passage(n: int, passage: object) -> None:
-    if not isinstance(passage, Passage):
-        raise PassageError(f"item {n} must be a Passage, got {type(passage).__name__}: use Passage(id=…, text=…)")
+def _find_problem(n: int, passage: Passage) -> str:
+    """Return what is wrong with a passage; empty if nothing is."""
     if not isinstance(passage.id, str) or not passage.id:
-        raise PassageError(f"the id of item {n} must be a non-empty string, got {passage.id!r}; nothing was changed")
+        return f"the id of item {n} must be a non-empty string, got {passage.id!r}"
     if not isinstance(passage.text, str) or not passage.text.strip():
-        raise PassageError(
-            f"the text of passage {passage.id!r} must not be blank: leave the passage out; nothing was changed"
-        )
+        return f"the text of passage {passage.id!r} must not be blank: leave the passage out"
     if not isinstance(passage.title, str):
-        raise PassageError(
-            f"the title of passage {passage.id!r} must be a string, got {passage.title!r}; nothing was changed"
-        )
+        return f"the title of passage {passage.id!r} must be a string, got {passage.title!r}"
     if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
-        raise PassageError(
-            f"the metadata of passage {passage.id!r} must map names to values, got {passage.metadata!r:.80}; "
-            "nothing was changed"
-        )
+        return f"the metadata of passage {passage.id!r} must map names to values, got {passage.metadata!r:.80}"
     try:
         f"{passage.id}{passage.content}".encode()
         if passage.metadata:
             json.dumps(dict(passage.metadata), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as cause:
-        raise PassageError(
-            f"passage {passage.id!r} must be valid JSON in UTF-8: {cause}; nothing was changed"
-        ) from cause
+        return f"passage {passage.id!r} must be valid JSON in UTF-8: {cause}"
+    return ""
 
 
 def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:

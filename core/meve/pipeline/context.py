@@ -1,6 +1,6 @@
 """Define the result of a retrieval: the text for the prompt, its passages and its trace."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from meve.pipeline.trace import Trace
@@ -27,25 +27,19 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data: query, text, passages and trace."""
-        return {
-            "query": self.query,
-            "text": self.text,
-            "tokens": self.tokens,
-            "max_tokens": self.max_tokens,
-            "sufficient": self.sufficient,
-            "sufficiency": self.sufficiency,
-            "passages": [
-                {
-                    "id": p.passage.id,
-                    "title": p.passage.title,
-                    "text": p.passage.text,
-                    "metadata": dict(p.passage.metadata),
-                    "score": p.score,
-                    "verified": p.verified,
-                    "origin": p.origin,
-                    "tokens": p.tokens,
-                }
-                for p in self.passages
-            ],
-            "trace": self.trace.to_dict(),
-        }
+        data = {field.name: getattr(self, field.name) for field in fields(Context)}
+        data["passages"] = [
+            {
+                "id": p.passage.id,
+                "title": p.passage.title,
+                "text": p.passage.text,
+                "metadata": dict(p.passage.metadata),
+                "score": p.score,
+                "verified": p.verified,
+                "origin": p.origin,
+                "tokens": p.tokens,
+            }
+            for p in self.passages
+        ]
+        data["trace"] = self.trace.to_dict()
+        return data

@@ -14,22 +14,14 @@ from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases import (
-    Composed,
-    budget,
-    cascade,
-    condense,
-    fallback,
-    follow,
-    prioritize,
-    reconsider,
-    retrieve,
-    score_candidates,
-    verify,
-)
-from meve.pipeline.phases.condense import SplitSentences
-from meve.pipeline.phases.follow import extend_query
-from meve.pipeline.phases.prioritize import Relate
+from meve.pipeline.phases.budget import Composed, budget
+from meve.pipeline.phases.cascade import cascade
+from meve.pipeline.phases.condense import SplitSentences, condense
+from meve.pipeline.phases.fallback import fallback, reconsider
+from meve.pipeline.phases.follow import extend_query, follow
+from meve.pipeline.phases.prioritize import Relate, prioritize
+from meve.pipeline.phases.retrieve import retrieve
+from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Passage, Query, Selection

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -251,12 +251,6 @@ class Corpus:
         if (scores[1:] == scores[:-1]).any():
             return sorted(hits, key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))[:k]
         return list(islice(hits, k))
-
-    @contextmanager
-    def reading(self) -> Iterator["Corpus"]:
-        """Lock the corpus against changes while the block runs."""
-        with self.lock.reading():
-            yield self
 
 
 def to_row_array(rows: Sequence[int]) -> RowArray:

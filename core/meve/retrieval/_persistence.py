@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from meve.components.verifiers import resolve_verifier
 from meve.errors import (
     IndexCorruptError,
     IndexMismatchError,
-    MeveError,
     ModelError,
     PassageError,
     ValidationError,
@@ -100,23 +100,14 @@ def load_corpus(
         StorageError: as `read_snapshot`.
         IndexCorruptError: files that contradict each other.
     """
-
-    def read(folder: Path, about: dict[str, Any]) -> SavedIndex:
-        try:
-            return _read(folder, about, dense, lexical)
-        except MeveError:
-            raise
-        except (KeyError, TypeError, ValueError) as cause:
-            raise IndexCorruptError(f"the index at {path} can't be read ({cause!r}): index the texts again") from cause
-
-    return read_snapshot(path, read)
+    return read_snapshot(path, partial(_read, dense, lexical))
 
 
 def _read(
-    folder: Path,
-    about: Mapping[str, Any],
     read_dense: Callable[[str, Path], DenseIndex],
     read_lexical: Callable[[str, Path], LexicalIndex],
+    folder: Path,
+    about: Mapping[str, Any],
 ) -> SavedIndex:
     kinds = {part: str(about[part]["kind"]) for part in ("dense", "lexical")}
     names = {part: f"{part}.{kind}" for part, kind in kinds.items()}

@@ -14,8 +14,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,7 +59,7 @@ def write_snapshot(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with FileLock(folder / ".lock", timeout=60):
             check_index_folder(folder)
             current = _current(folder)
             if replacing is not None and current not in (None, replacing):
@@ -80,6 +80,8 @@ def write_snapshot(
             return generation.name
     except MeveError:
         raise
+    except Timeout as cause:
+        raise IndexBusyError(f"another process is saving to {folder}: wait, and try again") from cause
     except (OSError, ValueError) as cause:
         raise StorageError(f"the index at {folder} can't be written: {cause}; its contents are kept") from cause
 
@@ -155,33 +157,16 @@ def read_snapshot(folder: str | Path, read: Callable[[Path, dict[str, Any]], T])
     while True:
         manifest = read_manifest(root)
         try:
-            return _read_generation(root, manifest, read)
-        except (StorageError, OSError) as fault:
+            generation = root / manifest["generation"]
+            for name, facts in manifest["files"].items():
+                _check_file(generation / name, facts)
+            return read(generation, manifest)
+        except (StorageError, OSError, KeyError, TypeError, ValueError) as fault:
             if read_manifest(root)["generation"] != manifest["generation"]:
                 continue
-            if isinstance(fault, StorageError):
+            if isinstance(fault, MeveError):
                 raise
-            raise IndexCorruptError(f"the index at {root} can't be read ({fault}): index the texts again") from fault
-
-
-def _read_generation(root: Path, manifest: dict[str, Any], read: Callable[[Path, dict[str, Any]], T]) -> T:
-    generation = root / manifest["generation"]
-    for name, facts in manifest["files"].items():
-        _check_file(generation / name, facts)
-    return read(generation, manifest)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    lock = FileLock(folder / ".lock", timeout=60)
-    try:
-        lock.acquire()
-    except Timeout as cause:
-        raise IndexBusyError(f"another process is saving to {folder}: wait, and try again") from cause
-    try:
-        yield
-    finally:
-        lock.release()
+            raise IndexCorruptError(f"the index at {root} can't be read ({fault!r}): index the texts again") from fault
 
 
 def _write_generation(

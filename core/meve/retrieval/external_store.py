@@ -1,8 +1,8 @@
 """Retrieve verified context from an external store, such as a vector database."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, Unpack
 
@@ -29,19 +29,15 @@ class ExternalStore(Protocol):
     @property
     def name(self) -> str:
         """The store's name in messages."""
-        ...
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store itself spells it."""
-        ...
 
     def nearest(self, query: str, k: int, where: Any) -> Sequence[tuple[Passage, float | None]]:  # noqa: ANN401
         """Return at most k passages that match the filter, best first, each with the store's score if it gives one."""
-        ...
 
     def fetch(self, ids: Sequence[str], where: Any) -> Sequence[Passage]:  # noqa: ANN401
         """Return those of these passages that the store still holds and the filter admits, in any order."""
-        ...
 
     def list_passages(self) -> Iterable[Passage]:
         """Return all passages.
@@ -49,11 +45,9 @@ class ExternalStore(Protocol):
         Raises:
             ConfigurationError: the store can't list them.
         """
-        ...
 
     def size(self) -> int | None:
         """Return the number of passages in the store; None if counting is costly."""
-        ...
 
 
 class StoreRetriever:
@@ -143,11 +137,9 @@ class StoreRetriever:
         """Empty the keyword index."""
         self._keywords.rebuild(lambda: ())
 
-    @contextmanager
-    def updating(self) -> Iterator[None]:
+    def updating(self) -> AbstractContextManager[None]:
         """Suspend the `StaleWarning` while the store and the keyword index change together."""
-        with self._keywords.updating():
-            yield
+        return self._keywords.updating()
 
     def retrieve(
         self,

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Never, Self, Unpack
 
 from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.lexical import lexical_class, make_lexical
-from meve.errors import EmptyCorpusError, StorageError, ValidationError
+from meve.errors import ConfigurationError, EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig
@@ -54,7 +54,18 @@ class Retriever:
     ('The sky is blue.', 4, True)
     """
 
-    def __init__(self, *, engine: Engine, corpus: Corpus, extra: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        *given: Never,
+        engine: Engine | None = None,
+        corpus: Corpus | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        if given or engine is None or corpus is None:
+            raise ConfigurationError(
+                "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty() or load(path), "
+                f"got Retriever{given!r:.80}"
+            )
         self.engine = engine
         self.extra: dict[str, Any] = dict(extra or {})
         self._corpus = corpus
@@ -184,17 +195,21 @@ class Retriever:
         check_where(where)
         if vector is not None:
             vector = validate_vectors(vector, (self.embedder.dimension,), "the question")
-        with self._corpus.reading() as corpus:
+        with self._corpus.lock.reading():
             engine = self.engine
             settings = engine.resolve_config(config, overrides)
-            if not len(corpus):
+            if not len(self._corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
             has_counts = engine.counter(settings) is engine.tokens
-            dense = DenseSource(corpus, counted=has_counts)
-            lexical = LexicalSource(corpus, _lexical_index(corpus, settings), counted=has_counts)
+            dense = DenseSource(self._corpus, counted=has_counts)
+            lexical = LexicalSource(self._corpus, self._lexical_index(settings), counted=has_counts)
             sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
             question = Query(text=query, vector=vector, where=where)
             return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
+
+    def _lexical_index(self, settings: RetrieverConfig) -> LexicalIndex:
+        kind = settings.lexical
+        return self._corpus.primary_lexical if kind is None else self._corpus.lexical(kind, lambda: make_lexical(kind))
 
     def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
         """Add passages, or texts that get generated ids; the next retrieval finds them.
@@ -232,8 +247,8 @@ class Retriever:
         """
         add, remove = _as_list("add", add), _as_list("remove", remove)
         check_passages(add)
-        with self._corpus.reading() as corpus:
-            corpus.check(add, remove)
+        with self._corpus.lock.reading():
+            self._corpus.check(add, remove)
         vectors = embed_texts([p.content for p in add], self.embedder, progress)
         counts = count_tokens([p.prompt_text for p in add], self.tokens)
         self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
@@ -244,13 +259,13 @@ class Retriever:
         Raises:
             UnknownIdError: no passage has that id.
         """
-        with self._corpus.reading() as corpus:
-            return corpus.get(passage_id)
+        with self._corpus.lock.reading():
+            return self._corpus.get(passage_id)
 
     def passages(self) -> list[Passage]:
         """Return every passage, in the order in which they were added."""
-        with self._corpus.reading() as corpus:
-            return list(corpus.passages())
+        with self._corpus.lock.reading():
+            return list(self._corpus.passages())
 
     def __contains__(self, passage_id: object) -> bool:
         return passage_id in self._corpus.rows
@@ -296,9 +311,11 @@ class Retriever:
         extra = self._merge_extra(extra)
         with self._saving:
             self._corpus.finish_removals()
-            with self._corpus.reading() as corpus:
+            with self._corpus.lock.reading():
                 replacing = self._generations.get(folder)
-                self._generations[folder] = save_corpus(folder, corpus, self.engine, extra=extra, replacing=replacing)
+                self._generations[folder] = save_corpus(
+                    folder, self._corpus, self.engine, extra=extra, replacing=replacing
+                )
             self.extra = extra
 
     def _merge_extra(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -359,11 +376,6 @@ class Retriever:
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
-
-
-def _lexical_index(corpus: Corpus, settings: RetrieverConfig) -> LexicalIndex:
-    kind = settings.lexical or corpus.lexical_kinds[0]
-    return corpus.lexical(kind, lambda: make_lexical(settings.lexical or "bm25"))
 
 
 def _resolved(path: str | Path) -> Path:

@@ -35,7 +35,7 @@ class _State:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-class InMemoryTransaction:
+class _DictTransaction:
     """Reads and writes of one state. See `meve.memory.stores.protocol`."""
 
     def __init__(self, state: _State) -> None:
@@ -43,25 +43,20 @@ class InMemoryTransaction:
         self._versions: dict[str, int] = {}
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
-        """Return the matching records, by row."""
         matches = sorted(self._matches(query), key=lambda stored: stored.row, reverse=query.newest_first)
         end = None if query.limit is None else query.offset + query.limit
         return list(islice(matches, query.offset, end))
 
     def count(self, query: RecordQuery) -> int:
-        """Return the number of matching records, whatever the limit and the offset."""
         return sum(1 for _ in self._matches(query))
 
     def version(self, user: str) -> int:
-        """Return the version of a user's records; 0 for an unknown user."""
         return self._user(user).version
 
     def removed_rows(self, user: str, since: int) -> list[int] | None:
-        """Return the rows that were removed or archived after a version."""
         return [row for row, version in self._user(user).removed.items() if version > since]
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
-        """Return fields of the matching records, each combination once."""
         rows: list[tuple[Any, ...]] = []
         for stored in self.records(query):
             row = tuple(stored.row if name == "row" else getattr(stored.record, name) for name in fields)
@@ -70,15 +65,12 @@ class InMemoryTransaction:
         return deepcopy(rows)
 
     def users(self) -> list[str]:
-        """Return the keys of all users that have a record, archived or not, sorted."""
         return sorted(key for key, user in self._state.users.items() if user.records)
 
     def opinions(self, user: str) -> dict[str, Opinion]:
-        """Return a user's opinions of shared records, by record id."""
         return dict(self._user(user).opinions)
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
-        """Return the matching entries of the audit log, oldest first."""
         for entry in self._state.entries:
             if (
                 query.user in (None, entry.user)
@@ -90,15 +82,12 @@ class InMemoryTransaction:
                 yield entry
 
     def head(self) -> SealedHead | None:
-        """Return the end of the audit log; None if it was never written."""
         return self._state.head
 
     def setting(self, name: str) -> str | None:
-        """Return the value of a setting; None if it isn't set."""
         return self._state.settings.get(name)
 
     def put(self, user: str, stored: StoredRecord) -> None:
-        """Write a record, in place of the one with its id."""
         owner, record = self._changed(user), stored.record
         before = owner.records.get(record.id)
         if before is None or (before.record.archived and record.kind != "message"):
@@ -112,7 +101,6 @@ class InMemoryTransaction:
         owner.changed[record.id] = owner.version
 
     def remove(self, user: str, record_id: str) -> bool:
-        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
         owner = self._changed(user)
         before = owner.records.pop(record_id, None)
         for each in self._state.users.values() if user == SHARED else ():
@@ -122,25 +110,21 @@ class InMemoryTransaction:
         return before is not None
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """Set `touched_at` of active records; the user's version stays."""
         for stored in self.records(RecordQuery(user=user, ids=record_ids)):
             touched = replace(stored, record=replace(stored.record, touched_at=at))
             self._user(user).records[stored.record.id] = touched
 
     def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
-        """Write a user's opinion of a shared record; None removes it."""
         opinions = self._changed(user).opinions
         opinions.pop(record_id, None)
         if opinion is not None:
             opinions[record_id] = opinion
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
-        """Add entries at the end of the audit log, and replace its head."""
         self._state.entries += entries
         self._state.head = head
 
     def put_setting(self, name: str, value: str) -> None:
-        """Write a setting."""
         self._state.settings[name] = value
 
     def _user(self, user: str) -> _User:
@@ -184,18 +168,18 @@ class DictMemoryStore:
         self.is_closed = False
 
     @contextmanager
-    def reading(self) -> Iterator[InMemoryTransaction]:
+    def reading(self) -> Iterator[_DictTransaction]:
         """Read one consistent state."""
         self._check_open()
-        yield InMemoryTransaction(self._state)
+        yield _DictTransaction(self._state)
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[InMemoryTransaction]:  # noqa: ARG002
+    def writing(self, *, durable: bool = True) -> Iterator[_DictTransaction]:  # noqa: ARG002
         """Replace the state when the block ends; keep the old state if the block raises."""
         with self._writers:
             self._check_open()
             state = deepcopy(self._state)
-            yield InMemoryTransaction(state)
+            yield _DictTransaction(state)
             self._state = state
 
     def scrub(self) -> bool:

@@ -203,7 +203,7 @@ class MemoryStoreContract:
             for user in (ALICE, BOB):
                 transaction.put_opinion(user, "s", opinion)
             transaction.put_opinion(ALICE, "t", opinion)
-            assert transaction.opinion(ALICE, "s") == opinion
+            assert transaction.opinions(ALICE)["s"] == opinion
         assert store.opinions(BOB) == {"s": opinion}
         erase(store, "s", user=SHARED)
         with store.writing() as transaction:

@@ -44,7 +44,7 @@ def dequantize_onnx(folder: str | Path, to: str | Path) -> Path:
     expected = 16 * layers + 5 + 4  # of each layer, of the embeddings, of pooler and classifier
     if len(weights) != expected:
         raise ModelError(
-            f"{source} must hold a graph that quantize_onnx wrote from a BERT with a classifier, of {expected} weights, "
+            f"{source} must hold a graph that quantize_onnx wrote from a BERT classifier, of {expected} weights, "
             f"got {len(weights)}: {', '.join(sorted(weights)[:5])}, …"
         )
     target.mkdir(parents=True, exist_ok=True)

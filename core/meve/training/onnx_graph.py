@@ -81,27 +81,27 @@ def quantize_embeddings(model: Any) -> None:  # noqa: ANN401
         for name, constant in (("zero", np.int64(0)), ("one", np.int64(1)), ("second_axis", np.array([1]))):
             graph.initializer.append(numpy_helper.from_array(np.asarray(constant, np.int64), f"meve_{name}"))
         nodes += [
-            helper.make_node("Shape", [words], ["meve_length"], name="meve_length", start=1, end=2),
-            helper.make_node("Squeeze", ["meve_length"], ["meve_tokens"], name="meve_tokens"),
-            helper.make_node("Range", ["meve_zero", "meve_tokens", "meve_one"], ["meve_places"], name="meve_places"),
+            _node("Shape", [words], "meve_length", start=1, end=2),
+            _node("Squeeze", ["meve_length"], "meve_tokens"),
+            _node("Range", ["meve_zero", "meve_tokens", "meve_one"], "meve_places"),
         ]
         for table, rows in ((word, words), (position, "meve_places")):
             values = numpy_helper.to_array(stored[table])
             scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, 1e-12).astype(np.float32)
             stored[table].CopyFrom(numpy_helper.from_array(np.round(values / scale).astype(np.int8), table))
             graph.initializer.append(numpy_helper.from_array(scale, f"{table}_scale"))
-            names = [f"{EXACT}{table}{end}" for end in ("_rows", "_scales", "_cast", "")]
+            gathered, scales, cast = (f"{EXACT}{table}{end}" for end in ("_rows", "_scales", "_cast"))
             nodes += [
-                helper.make_node("Gather", [table, rows], [names[0]], name=names[0]),
-                helper.make_node("Gather", [f"{table}_scale", rows], [names[1]], name=names[1]),
-                helper.make_node("Cast", [names[0]], [names[2]], name=names[2], to=TensorProto.FLOAT),
-                helper.make_node("Mul", [names[2], names[1]], [names[3]], name=names[3]),
+                _node("Gather", [table, rows], gathered),
+                _node("Gather", [f"{table}_scale", rows], scales),
+                _node("Cast", [gathered], cast, to=TensorProto.FLOAT),
+                _node("Mul", [cast, scales], f"{EXACT}{table}"),
             ]
         epsilon = next(a.f for a in node.attribute if a.name == "epsilon")
         normed = [f"{EXACT}{word}", "meve_rest", gamma, beta]
         nodes += [
             helper.make_node("Gather", [kind, kinds], ["meve_kinds"], name=f"{EXACT}kinds"),
-            helper.make_node("Add", ["meve_kinds", f"{EXACT}{position}"], ["meve_rest"], name="meve_rest"),
+            _node("Add", ["meve_kinds", f"{EXACT}{position}"], "meve_rest"),
             helper.make_node(
                 "SkipLayerNormalization", normed, [node.output[0]], "meve_normed", domain="com.microsoft",
                 epsilon=epsilon,
@@ -140,17 +140,10 @@ def split_outliers(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
             rest[few] = 0
             graph.initializer.append(numpy_helper.from_array(rest, f"{input_name}_is_rest"))
             graph.initializer.append(numpy_helper.from_array(few.astype(np.int64), f"{input_name}_are_few"))
+            picked = [input_name, f"{input_name}_are_few"]
             before = [
-                helper.make_node(
-                    "Mul", [input_name, f"{input_name}_is_rest"], [f"{input_name}_rest"], name=f"{input_name}_rest"
-                ),
-                helper.make_node(
-                    "Gather",
-                    [input_name, f"{input_name}_are_few"],
-                    [f"{input_name}_few"],
-                    name=f"{EXACT}{input_name}",
-                    axis=-1,
-                ),
+                _node("Mul", [input_name, f"{input_name}_is_rest"], f"{input_name}_rest"),
+                helper.make_node("Gather", picked, [f"{input_name}_few"], f"{EXACT}{input_name}", axis=-1),
             ]
         graph.initializer.append(numpy_helper.from_array(values[few], f"{weight.name}_few"))
         values = values.copy()
@@ -183,19 +176,14 @@ def scale_tokens(model: Any) -> None:  # noqa: ANN401
             scaled.add(input_name)
             top = f"{input_name}_top"
             before = [
-                helper.make_node("Abs", [input_name], [f"{input_name}_size"], name=f"{input_name}_size"),
-                helper.make_node(
-                    "ReduceMax", [f"{input_name}_size"], [f"{top}most"], name=f"{top}most", axes=[-1], keepdims=1
-                ),
-                helper.make_node("Max", [f"{top}most", "meve_least"], [top], name=top),  # a token may be all zeros
-                helper.make_node("Div", [input_name, top], [f"{input_name}_scaled"], name=f"{input_name}_scaled"),
+                _node("Abs", [input_name], f"{input_name}_size"),
+                _node("ReduceMax", [f"{input_name}_size"], f"{top}most", axes=[-1], keepdims=1),
+                _node("Max", [f"{top}most", "meve_least"], top),  # a token may be all zeros
+                _node("Div", [input_name, top], f"{input_name}_scaled"),
             ]
         node.input[0], node.output[0] = f"{input_name}_scaled", f"{output_name}_scaled"
-        return [
-            *before,
-            node,
-            helper.make_node("Mul", [*node.output, f"{input_name}_top"], [output_name], name=f"{output_name}_whole"),
-        ]
+        whole = helper.make_node("Mul", [*node.output, f"{input_name}_top"], [output_name], f"{output_name}_whole")
+        return [*before, node, whole]
 
     _each_product(graph, scale_product)
 
@@ -238,6 +226,13 @@ def _measure_activations(
             top = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
             largest[name] = np.maximum(largest[name], top) if name in largest else top
     return largest
+
+
+def _node(kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> Any:  # noqa: ANN401
+    """Return a node with one output of the node's name."""
+    from onnx import helper
+
+    return helper.make_node(kind, inputs, [name], name=name, **attributes)
 
 
 def _replace_nodes(graph: Any, nodes: Sequence[Any]) -> None:  # noqa: ANN401

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from meve.components._onnx_telemetry import disable_telemetry
 from meve.components.verifiers._onnx_export import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
-from meve.components._onnx_telemetry import disable_telemetry
+from meve.components.verifiers.cross_encoder import TextPairs
 from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.training.onnx_graph import EXACT, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
 
@@ -21,10 +22,9 @@ LEAST_AGREEMENT = 0.95
 
 OPSETS = range(15, 18)
 """The ONNX opset versions in which the inserted operators have the intended meaning."""
-Pairs = Sequence[tuple[str, str]]
 
 
-def quantize_onnx(folder: str | Path, to: str | Path, probes: Pairs = (), samples: Pairs = ()) -> float:
+def quantize_onnx(folder: str | Path, to: str | Path, probes: TextPairs = (), samples: TextPairs = ()) -> float:
     """Write the model with 8-bit weights to a folder that `CrossEncoderVerifier.from_name` reads.
 
     See `quantize_graph`. If the head uses the first token alone, the last layer is computed for that token only.
@@ -132,7 +132,7 @@ def _nodes_in_fp32(model: Any) -> list[str]:  # noqa: ANN401 - an onnx.ModelProt
     return [*marked, *heads, *(f"{name}_MatMul" for name in heads)]
 
 
-def _make_inputs(folder: Path, samples: Pairs) -> list[dict[str, Any]]:
+def _make_inputs(folder: Path, samples: TextPairs) -> list[dict[str, Any]]:
     """Return the graph's inputs for the samples that fit its window."""
     runtime = OnnxRuntime.from_folder(folder)
     inputs = [runtime.build_inputs([pair]) for pair in samples]
@@ -172,7 +172,7 @@ def _is_exported(folder: Path) -> bool:
     return (folder / "onnx" / "model.onnx").is_file() or (folder / "model.onnx").is_file()
 
 
-def _agreement(whole: Path, small: Path, probes: Pairs) -> float:
+def _agreement(whole: Path, small: Path, probes: TextPairs) -> float:
     from scipy.stats import kendalltau
 
     a, b = (

@@ -113,12 +113,12 @@ def fine_tune(
     trainer: Any = Trainer(
         model=model,
         args=_arguments(to / CHECKPOINTS, config),
-        train_dataset=_OrderedPairs(pairs, order),
+        train_dataset=[pairs[n] for n in order],
         data_collator=lambda rows: _collate(rows, tokenizer, config.max_length),
         compute_loss_func=lambda outputs, labels, num_items_in_batch=None: (
             loss(outputs.logits.reshape(-1), labels) / (num_items_in_batch or len(labels))
         ),
-        callbacks=_callbacks(progress),
+        callbacks=[_progress_callback(progress)] if progress else [],
     )
     trainer.remove_callback(PrinterCallback)
     with wrap_errors(ModelError, f"training {base}"):
@@ -128,18 +128,6 @@ def fine_tune(
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(to)
     return to
-
-
-class _OrderedPairs:
-    def __init__(self, pairs: Sequence[LabelledPair], order: Sequence[int]) -> None:
-        self._pairs = pairs
-        self._order = order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, n: int) -> LabelledPair:
-        return self._pairs[self._order[n]]
 
 
 def _collate(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> dict[str, "torch.Tensor"]:  # noqa: ANN401
@@ -201,15 +189,14 @@ def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
     )
 
 
-def _callbacks(progress: Progress | None) -> list[Any]:
+def _progress_callback(progress: Progress) -> Any:  # noqa: ANN401 - transformers is imported on use
     from transformers import TrainerCallback
 
     class ProgressCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-            if progress:
-                progress(state.global_step, state.max_steps)
+            progress(state.global_step, state.max_steps)
 
-    return [ProgressCallback()]
+    return ProgressCallback()
 
 
 def _claim_folder(to: Path, base: str | Path, pairs: Sequence[LabelledPair], config: TrainingConfig) -> None:

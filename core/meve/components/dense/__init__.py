@@ -46,16 +46,11 @@ def dense_class(kind: str) -> "type[FaissIndex]":
     Raises:
         ConfigurationError: an unknown kind.
     """
-    if kind == "flat":
-        from meve.components.dense.flat import FlatIndex
+    from meve.components.dense.flat import FlatIndex
+    from meve.components.dense.hnsw import HnswIndex
+    from meve.components.dense.ivf import IvfIndex
 
-        return FlatIndex
-    if kind == "hnsw":
-        from meve.components.dense.hnsw import HnswIndex
-
-        return HnswIndex
-    if kind == "ivf":
-        from meve.components.dense.ivf import IvfIndex
-
-        return IvfIndex
+    for index in (FlatIndex, HnswIndex, IvfIndex):
+        if kind == index.kind:
+            return index
     raise ConfigurationError(f"dense index must be one of {', '.join(get_args(DenseKind))}, got {kind!r}")

@@ -54,6 +54,8 @@ class _IndexState:
 class FaissIndex(ABC):
     """The base of `DenseIndex` implementations over FAISS: vectors at positions 0, 1, 2, …, compared by inner product.
 
+    `meve.ports.DenseIndex` describes the arguments and errors of the methods.
+
     Several threads may search at once while nobody writes. Scores are always computed in the same way, so equal vectors
     have equal scores in every index, filtered or not.
 
@@ -67,7 +69,7 @@ class FaissIndex(ABC):
     def __init__(self, dimension: int) -> None:
         if dimension < 1:
             raise VectorError(f"dimension must be at least 1, got {dimension!r}")
-        self._dimension = dimension
+        self.dimension = dimension
         self._state = _IndexState(RowMap(), self._build(np.empty((0, dimension), dtype=np.float32)), 0)
 
     @property
@@ -78,23 +80,13 @@ class FaissIndex(ABC):
     def _index(self) -> Any:  # noqa: ANN401 - FAISS has no types
         return self._state.index
 
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return self._dimension
-
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, rows: RowArray, vectors: FloatArray) -> None:
-        """Add vectors (n, d) under new row keys (n,); the next search sees them.
-
-        Raises:
-            VectorError: wrong dimension or number of vectors, NaN or infinity; nothing is added.
-            DuplicateIdError: a row key exists already or is given twice; nothing is added.
-        """
+        """Add vectors (n, d) under new row keys (n,); the next search sees them."""
         keys = self._rows.check_new(rows)
-        new_vectors = _checked(vectors, (len(keys), self._dimension))
+        new_vectors = _checked(vectors, (len(keys), self.dimension))
         if not len(keys):
             return
         if not self._state.is_usable:
@@ -106,11 +98,7 @@ class FaissIndex(ABC):
         state.rows.append(keys)
 
     def remove(self, rows: RowArray) -> None:
-        """Remove these rows; the next search leaves them out.
-
-        Raises:
-            UnknownIdError: a row doesn't exist; nothing is removed.
-        """
+        """Remove these rows; the next search leaves them out."""
         self._rows.remove(rows)
         if self._rows.hole_count > DEAD_SHARE * self._rows.size:
             with suppress(MemoryError, RuntimeError):  # FAISS raises RuntimeError; the rebuild can wait
@@ -120,16 +108,8 @@ class FaissIndex(ABC):
         """Return the k rows with the largest inner product with `vector` (d,), best first; ties go to the smaller row.
 
         Returns min(k, number of rows) rows: where FAISS returns fewer, all vectors are compared.
-
-        Args:
-            vector: the query, shape (d,).
-            k: the maximum number of rows.
-            allowed: row keys to choose from, shape (n,); unknown keys are ignored.
-
-        Raises:
-            VectorError: wrong dimension, NaN or infinity.
         """
-        query = _checked(vector, (self._dimension,))
+        query = _checked(vector, (self.dimension,))
         mask = self._rows.mask(allowed)
         allowed_count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
         k = min(k, allowed_count)
@@ -144,39 +124,25 @@ class FaissIndex(ABC):
         return select_top(self._rows.rows[all_positions], self._score_rows(query, all_positions), k)
 
     def vectors(self, rows: RowArray) -> FloatArray:
-        """Return the stored vectors, float32 of shape (n, d), in the order given.
-
-        Raises:
-            UnknownIdError: a row doesn't exist.
-        """
+        """Return the stored vectors, float32 of shape (n, d), in the order given."""
         return self._get_vectors(self._rows.find(as_row_array(rows)))
 
     def save(self, path: Path) -> None:
-        """Write the FAISS index, the row keys and the tombstones to one new file.
-
-        Raises:
-            StorageError: the file can't be written.
-        """
+        """Write the FAISS index, the row keys and the tombstones to one new file."""
         state = self._state if self._state.is_usable else self._rebuild()
-        header = {"dimension": self._dimension, "options": self._options()}
+        header = {"dimension": self.dimension, "options": self._options()}
         index = faiss.serialize_index(state.index)
         write_arrays(path, self.kind, header, {"index": index, "rows": state.rows.rows, "alive": state.rows.alive})
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote.
-
-        Raises:
-            IndexNotFoundError: the file doesn't exist.
-            IndexCorruptError: the file is truncated, altered or not an index file.
-            IndexMismatchError: an index of another kind or format.
-        """
+        """Read what `save` wrote."""
         header, arrays = read_arrays(path, cls.kind)
         with report_corruption(path):
             index_object = cls(header["dimension"], **header["options"])
             index = faiss.deserialize_index(arrays["index"])
             index_object._state = _IndexState(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
-            if index.d != index_object._dimension or not index_object._state.is_usable:
+            if index.d != index_object.dimension or not index_object._state.is_usable:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and row keys don't match")
         return index_object
 
@@ -200,7 +166,7 @@ class FaissIndex(ABC):
         state = self._state
         vectors_view = state.vectors_view
         if vectors_view is None:
-            vectors_view = _flat_view(self._flat_index(), self._dimension)
+            vectors_view = _flat_view(self._flat_index(), self.dimension)
             if state.indexed_count >= 0:
                 state.vectors_view = vectors_view
         return vectors_view[positions]

@@ -25,7 +25,7 @@ class FlatIndex(FaissIndex):
     kind = "flat"
 
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
-        index = faiss.IndexFlatIP(self._dimension)
+        index = faiss.IndexFlatIP(self.dimension)
         index.add(vectors)
         return index
 

@@ -40,7 +40,7 @@ class HnswIndex(FaissIndex):
         super().__init__(dimension)
 
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
-        index = faiss.IndexHNSWFlat(self._dimension, self._m, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexHNSWFlat(self.dimension, self._m, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = self._ef_construction
         index.add(vectors)
         return index

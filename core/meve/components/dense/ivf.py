@@ -54,11 +54,11 @@ class IvfIndex(FaissIndex):
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
         count = len(vectors)
         if count < (TRAIN_FROM if self._lists is None else POINTS_PER_LIST * self._lists):
-            index = faiss.IndexFlatIP(self._dimension)
+            index = faiss.IndexFlatIP(self.dimension)
         else:
             lists = self._lists or min(int(4 * math.sqrt(count)), count // POINTS_PER_LIST)
-            quantizer = faiss.IndexFlatIP(self._dimension)
-            index = faiss.IndexIVFFlat(quantizer, self._dimension, lists, faiss.METRIC_INNER_PRODUCT)
+            quantizer = faiss.IndexFlatIP(self.dimension)
+            index = faiss.IndexIVFFlat(quantizer, self.dimension, lists, faiss.METRIC_INNER_PRODUCT)
             index.set_direct_map_type(faiss.DirectMap.Array)
             index.cp.max_points_per_centroid, index.cp.niter = SAMPLE_PER_LIST, ROUNDS
             index.train(vectors)

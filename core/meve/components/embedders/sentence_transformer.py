@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from meve._extras import require_imports
 from meve._formulas import normalize
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter
-from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, missing_extra, wrap_errors
+from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
 from meve.types import FloatArray, Similarity
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class SentenceTransformerEmbedder:
 
     A passage longer than the model's window is embedded in pieces; its vector is their mean, weighted by tokens, so
     nothing is truncated. Vectors have length 1, unless the model is made for the dot product.
+
+    `meve.ports.Embedder` describes the arguments and errors of the methods.
 
     Args:
         model: a loaded model.
@@ -59,18 +62,20 @@ class SentenceTransformerEmbedder:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
         self._model = model
-        self._name = name
+        self.name = name
         self._batch_size = batch_size
         self._lock = threading.Lock()
-        self._similarity = _similarity(model, name)
+        self.similarity = _similarity(model, name)
+        """`dot` for a model made for it, else `cosine`, with vectors of length 1."""
         self._query_prompt = _prompt(model, query_prompt, ("query",))
         self._passage_prompt = _prompt(model, passage_prompt, ("document", "passage", "corpus"))
         new = hasattr(model, "get_embedding_dimension")  # newer sentence-transformers renamed it
         dimension = model.get_embedding_dimension() if new else model.get_sentence_embedding_dimension()
         if not dimension:
             raise ModelError(f"the model {name!r} doesn't state the length of its vectors: use another model")
-        self._dimension = int(dimension)
-        self._window = _window(model)
+        self.dimension = int(dimension)
+        self.window = _window(model)
+        """The number of tokens the model reads at once, special ones and prompt included; None for no limit."""
         self._splitter = TextSplitter.from_tokenizer(model.tokenizer)
         self._room = self._passage_room()
 
@@ -100,73 +105,41 @@ class SentenceTransformerEmbedder:
             ModelNotFoundError: no such model on this machine or on the hub.
             ModelError: the model exists, but can't be loaded or used.
         """
-        try:
+        with require_imports(f"the embedder {name_or_path!r}", {"sentence_transformers": "models"}):
             from sentence_transformers import SentenceTransformer
-        except ImportError as cause:
-            raise missing_extra("sentence_transformers", "models", f"the embedder {name_or_path!r}") from cause
         with map_load_errors(name_or_path, CHOICES):
             model = SentenceTransformer(name_or_path, device=device, local_files_only=local_files_only)
         return cls(
             model, name=name_or_path, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size
         )
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return self._dimension
-
-    @property
-    def similarity(self) -> Similarity:
-        """`dot` for a model made for it, else `cosine`, with vectors of length 1."""
-        return self._similarity
-
-    @property
-    def window(self) -> int | None:
-        """The number of tokens the model reads at once, special ones and prompt included; None for no limit."""
-        return self._window
-
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,).
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
-            ModelError: the model failed.
-        """
+        """Return the vector of a query, shape (d,)."""
         if not isinstance(text, str):
             raise QueryError(f"the query must be text, got {type(text).__name__}")
-        if self._window is not None:
+        if self.window is not None:
             tokens = self._splitter.count(self._query_prompt + text) + self._splitter.count_special()
-            if tokens > self._window:
+            if tokens > self.window:
                 raise QueryError(
-                    f"the query has {tokens} tokens, with prompt and special ones, but {self._name} reads "
-                    f"{self._window}: shorten it, or use an embedder with a longer window"
+                    f"the query has {tokens} tokens, with prompt and special ones, but {self.name} reads "
+                    f"{self.window}: shorten it, or use an embedder with a longer window"
                 )
-        with self._lock, wrap_errors(ModelError, f"embedding a query with {self._name}"), _one_thread():
+        with self._lock, wrap_errors(ModelError, f"embedding a query with {self.name}"), _one_thread():
             vectors = self._model.encode_query(
                 [text], prompt=self._query_prompt, batch_size=1, show_progress_bar=False, convert_to_numpy=True
             )
         return np.asarray(self._checked(vectors)[0], dtype=np.float32)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none.
-
-        Raises:
-            PassageError: an entry isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
-            return np.zeros((0, self._dimension), dtype=np.float32)
+            return np.zeros((0, self.dimension), dtype=np.float32)
         pieces, weights, starts = list(texts), np.ones(len(texts), dtype=np.int64), list(range(len(texts)))
         if self._room is not None:
             pieces, weights, starts = self._splitter.split_many(texts, self._room)
-        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self._name}"):
+        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
             encoded = self._model.encode_document(
                 pieces,
                 prompt=self._passage_prompt,
@@ -178,30 +151,30 @@ class SentenceTransformerEmbedder:
         if len(pieces) == len(texts):
             return vectors
         means = np.add.reduceat(vectors * weights[:, None], starts) / np.add.reduceat(weights, starts)[:, None]
-        return normalize(means) if self._similarity == "cosine" else np.asarray(means, dtype=np.float32)
+        return normalize(means) if self.similarity == "cosine" else np.asarray(means, dtype=np.float32)
 
     def _passage_room(self) -> int | None:
         """Return how many tokens of a passage fit; one is spared for a prompt, which may merge with the text."""
-        if self._window is None:
+        if self.window is None:
             return None
         taken = self._splitter.count_special()
         if self._passage_prompt:
             taken += self._splitter.count(self._passage_prompt) + 1
-        if self._window - taken < 1:
+        if self.window - taken < 1:
             raise ConfigurationError(
-                f"the passage prompt leaves no room: it and special tokens take {taken} of the {self._window} tokens "
-                f"that {self._name} reads; give a shorter passage_prompt"
+                f"the passage prompt leaves no room: it and special tokens take {taken} of the {self.window} tokens "
+                f"that {self.name} reads; give a shorter passage_prompt"
             )
-        return self._window - taken
+        return self.window - taken
 
     def _checked(self, encoded: object) -> FloatArray:
         vectors = np.asarray(encoded, dtype=np.float32)
-        if vectors.ndim != 2 or vectors.shape[1] != self._dimension or not np.isfinite(vectors).all():
+        if vectors.ndim != 2 or vectors.shape[1] != self.dimension or not np.isfinite(vectors).all():
             raise ModelError(
-                f"{self._name} returned vectors of shape {vectors.shape}, or with NaN or infinity; "
-                f"expected finite vectors of length {self._dimension}: check the model's files and its device"
+                f"{self.name} returned vectors of shape {vectors.shape}, or with NaN or infinity; "
+                f"expected finite vectors of length {self.dimension}: check the model's files and its device"
             )
-        return normalize(vectors) if self._similarity == "cosine" else vectors
+        return normalize(vectors) if self.similarity == "cosine" else vectors
 
 
 @contextmanager

@@ -19,8 +19,10 @@ from meve.types import FloatArray, Similarity
 if TYPE_CHECKING:
     from model2vec import StaticModel
 
-SHIPPED = "meve-static-1"
+SHIPPED_EMBEDDER = "meve-static-1"
 """The name of the embedder that ships: all-MiniLM-L6-v2, distilled to one vector per token."""
+EMBEDDER_FOLDER = Path(__file__).parent / SHIPPED_EMBEDDER
+"""The folder of the embedder that ships: its vectors, tokenizer and model card."""
 KIND = "model2vec"
 """The model type in such a model's config.json."""
 
@@ -32,6 +34,8 @@ class StaticEmbedder:
 
     Fast, without torch, for texts of any length. Word order is ignored: a sentence and its words shuffled have the same
     vector. A text without known tokens has a zero vector, and so similarity 0 to everything.
+
+    `meve.ports.Embedder` describes the arguments and errors of the methods.
 
     Args:
         model: a loaded `model2vec.StaticModel`.
@@ -47,7 +51,8 @@ class StaticEmbedder:
         if not name.strip():
             raise ConfigurationError("name must not be empty: give the model's name or folder")
         self._model = model
-        self._name = name
+        self.name = name
+        self.dimension = int(model.dim)
         self._lock = threading.Lock()  # encoding changes the shared tokenizer's limits
 
     @classmethod
@@ -79,37 +84,17 @@ class StaticEmbedder:
         Raises:
             ModelError: its files are damaged.
         """
-        return cls.from_folder(shipped_folder(), name=SHIPPED)
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def dimension(self) -> int:
-        """The length d of a vector."""
-        return int(self._model.dim)
+        return cls.from_folder(EMBEDDER_FOLDER, name=SHIPPED_EMBEDDER)
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,), of length 1 or zero.
-
-        Raises:
-            QueryError: the query isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vector of a query, shape (d,), of length 1 or zero."""
         if not isinstance(text, str):
             raise QueryError(f"the query must be text, got {type(text).__name__}")
         vector: FloatArray = self._encode([text])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of passages, shape (n, d), rows of length 1 or zero, in the order given.
-
-        Raises:
-            PassageError: an entry isn't text.
-            ModelError: the model failed.
-        """
+        """Return the vectors of passages, shape (n, d), rows of length 1 or zero, in the order given."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
@@ -117,7 +102,7 @@ class StaticEmbedder:
         return self._encode(list(texts))
 
     def _encode(self, texts: list[str]) -> FloatArray:
-        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self._name!r}"):
+        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self.name!r}"):
             vectors = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
         return normalize(np.asarray(vectors, dtype=np.float32))
@@ -126,8 +111,3 @@ class StaticEmbedder:
 def is_static_model(folder: Path) -> bool:
     """Return whether a folder holds a model saved by model2vec."""
     return read_json(folder / "config.json").get("model_type") == KIND
-
-
-def shipped_folder() -> Path:
-    """Return the folder of the embedder that ships: its vectors, tokenizer and model card."""
-    return Path(__file__).parent / SHIPPED

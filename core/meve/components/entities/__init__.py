@@ -1,20 +1,22 @@
 """Entity detectors: built-in patterns, a date parser, spaCy's rules or models, or several combined."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from meve._extras import Needs
+from meve.components._component_check import check_component
 from meve.errors import ConfigurationError
+from meve.ports import EntityDetector
 
-if TYPE_CHECKING:
-    from meve._extras import Needs
-    from meve.ports import EntityDetector
+__all__ = ["EntityDetectorLike", "entities_needs", "resolve_entities"]
 
-__all__ = ["entities_needs", "resolve_entities"]
+EntityDetectorLike: TypeAlias = EntityDetector | str | Sequence[EntityDetector | str]
+"""An entity detector, its name, or a list of both, whose results are combined."""
 
 NAMED = ("patterns", "dates", "spacy-rules")
 
 
-def resolve_entities(spec: "EntityDetector | str | Sequence[EntityDetector | str] | None" = None) -> "EntityDetector":
+def resolve_entities(spec: EntityDetectorLike | None = None) -> EntityDetector:
     """Return the entity detector for a setting.
 
     Args:
@@ -29,36 +31,28 @@ def resolve_entities(spec: "EntityDetector | str | Sequence[EntityDetector | str
     """
     if spec is None:
         spec = "patterns"
-    if isinstance(spec, str):
-        return _named(spec)
-    if isinstance(spec, Sequence):
+    if isinstance(spec, Sequence) and not isinstance(spec, str):
         from meve.components.entities.composite import CompositeEntities
 
         return CompositeEntities([resolve_entities(each) for each in spec])
-    if isinstance(spec, type) or not all(hasattr(spec, part) for part in ("name", "detect")):
-        raise ConfigurationError(
-            f"entities must be a detector's name or an object with name and detect, got {spec!r:.80}"
-        )
-    return spec
-
-
-def _named(name: str) -> "EntityDetector":
-    if not name.strip():
+    if not isinstance(spec, str):
+        return check_component(spec, "entities", EntityDetector)
+    if not spec.strip():
         raise ConfigurationError(f"entities must not be empty: give {', '.join(NAMED)}, or a spaCy model's name")
-    if name == "patterns":
+    if spec == "patterns":
         from meve.components.entities.patterns import PatternEntities
 
         return PatternEntities()
-    if name == "dates":
+    if spec == "dates":
         from meve.components.entities.dates import DateEntities
 
         return DateEntities()
     from meve.components.entities.spacy import SpacyEntities
 
-    return SpacyEntities.from_rules() if name == "spacy-rules" else SpacyEntities.from_name(name)
+    return SpacyEntities.from_rules() if spec == "spacy-rules" else SpacyEntities.from_name(spec)
 
 
-def entities_needs(name: str | None) -> "Needs":
+def entities_needs(name: str | None) -> Needs:
     """Return the packages that `resolve_entities` requires for a name.
 
     >>> entities_needs(None), entities_needs("dates"), entities_needs("spacy-rules")

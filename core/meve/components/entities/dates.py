@@ -3,8 +3,9 @@
 import threading
 from collections.abc import Sequence
 
+from meve._extras import require_imports
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
-from meve.errors import ModelError, missing_extra, wrap_errors
+from meve.errors import ModelError, wrap_errors
 from meve.types import Entity
 
 _AMBIGUOUS = frozenset("may march mar sun sat mon second now".split())  # noqa: SIM905 - eight words, one line
@@ -25,10 +26,8 @@ class DateEntities:
     name = "dates"
 
     def __init__(self, languages: Sequence[str] | None = ("en",)) -> None:
-        try:
+        with require_imports("finding dates in many languages", {"dateparser": "dates"}):
             from dateparser.search import search_dates
-        except ImportError as cause:
-            raise missing_extra("dateparser", "dates", "finding dates in many languages") from cause
         self._search = search_dates
         self._languages = None if languages is None else list(languages)
         self._lock = threading.Lock()

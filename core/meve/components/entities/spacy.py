@@ -7,8 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from meve._extras import require_imports
 from meve.components._model_errors import map_load_errors
-from meve.errors import ConfigurationError, ModelError, missing_extra, wrap_errors
+from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.types import Entity
 
 KINDS: Mapping[str, str] = {
@@ -116,8 +117,6 @@ class SpacyEntities:
 
 
 def _spacy() -> Any:  # noqa: ANN401 - spaCy's
-    try:
+    with require_imports("finding entities with spaCy", {"spacy": "spacy"}):
         import spacy
-    except ImportError as cause:
-        raise missing_extra("spacy", "spacy", "finding entities with spaCy") from cause
     return spacy

@@ -29,12 +29,10 @@ def lexical_class(kind: str) -> "type[Bm25Index] | type[RankBm25Index]":
     Raises:
         ConfigurationError: an unknown kind.
     """
-    if kind == "bm25":
-        from meve.components.lexical.bm25 import Bm25Index
+    from meve.components.lexical.bm25 import Bm25Index
+    from meve.components.lexical.rank_bm25 import RankBm25Index
 
-        return Bm25Index
-    if kind == "rank_bm25":
-        from meve.components.lexical.rank_bm25 import RankBm25Index
-
-        return RankBm25Index
+    for index in (Bm25Index, RankBm25Index):
+        if kind == index.kind:
+            return index
     raise ConfigurationError(f"lexical index must be one of {', '.join(get_args(LexicalKind))}, got {kind!r}")

@@ -36,6 +36,8 @@ class Bm25Index:
     instead. `content_words` leaves such words out. For 200 questions of HotpotQA over the same words, this index
     returns 99 % of rank_bm25's ten best; with the paper's white space tokens, stop words included, 85 %.
 
+    `meve.ports.LexicalIndex` describes the arguments and errors of the methods.
+
     A million passages of 40 words take about 1 GiB while the index is built, texts included (`benchmarks/bm25.py`).
 
     Args:
@@ -68,12 +70,7 @@ class Bm25Index:
         return len(self._state.rows)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
-        """Add texts under new row keys; the next search sees them.
-
-        Raises:
-            DuplicateIdError: a row key exists already or is given twice; nothing is added.
-            PassageError: the numbers of texts and rows differ, or an entry isn't text; nothing is added.
-        """
+        """Add texts under new row keys; the next search sees them."""
         state = self._state
         keys = state.rows.check_new(rows)
         check_texts(len(keys), texts)
@@ -96,11 +93,7 @@ class Bm25Index:
         state.rows.publish(first)
 
     def remove(self, rows: RowArray) -> None:
-        """Remove these rows; the next search and its statistics leave them out.
-
-        Raises:
-            UnknownIdError: a row doesn't exist; nothing is removed.
-        """
+        """Remove these rows; the next search and its statistics leave them out."""
         state = self._state
         state.norms = None
         state.rows.remove(rows)
@@ -109,13 +102,7 @@ class Bm25Index:
                 self._state = self._compact()
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row.
-
-        Args:
-            text: the query.
-            k: the maximum number of rows.
-            allowed: row keys to choose from, shape (n,); the statistics remain those of all texts.
-        """
+        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row."""
         terms, _ = self._query_terms(text)
         if not terms or k <= 0:
             return select_top(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
@@ -142,11 +129,7 @@ class Bm25Index:
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)
 
     def save(self, path: Path) -> None:
-        """Write the index to one new file, without removed texts and their words.
-
-        Raises:
-            StorageError: the file can't be written.
-        """
+        """Write the index to one new file, without removed texts and their words."""
         block, vocabulary = self._live_postings()
         rows, lengths = self._live_rows()
         encoded = [word.encode("utf-8", "surrogatepass") for word in vocabulary]
@@ -168,8 +151,6 @@ class Bm25Index:
         """Read what `save` wrote; a custom analyzer must be passed in.
 
         Raises:
-            IndexNotFoundError: the file doesn't exist.
-            IndexCorruptError: the file is truncated, altered or not an index file.
             IndexMismatchError: an index of another kind, format or analyzer.
             ConfigurationError: built with a custom analyzer, and none is given.
         """

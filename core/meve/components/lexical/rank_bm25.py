@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from meve._extras import require_imports
 from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
 from meve.components._row_map import check_known_rows, check_new_rows, select_top
 from meve.components.lexical.analyzers import Analyzer, analyzer_name, resolve_analyzer, whitespace
 from meve.components.lexical.bm25 import check_texts
-from meve.errors import IndexCorruptError, missing_extra
+from meve.errors import IndexCorruptError
 from meve.types import FloatArray, RowArray
 
 
@@ -22,6 +23,8 @@ class RankBm25Index:
     BM25Okapi can't add or remove texts, so it is rebuilt before the first search after a change. Scores can be 0 or
     negative; only texts that share a word with the query are returned. An interrupted change takes effect fully or not
     at all.
+
+    `meve.ports.LexicalIndex` describes the arguments and errors of the methods.
 
     Args:
         analyzer: splits texts and queries into words.
@@ -35,10 +38,8 @@ class RankBm25Index:
     kind: ClassVar[str] = "rank_bm25"
 
     def __init__(self, *, analyzer: Analyzer = whitespace) -> None:
-        try:
+        with require_imports("the paper's BM25", {"rank_bm25": "reference"}):
             from rank_bm25 import BM25Okapi
-        except ImportError:
-            raise missing_extra("rank_bm25", "reference", "the paper's BM25") from None
         self._engine = BM25Okapi
         self._analyzer = analyzer
         self._texts: dict[int, list[str]] = {}
@@ -49,12 +50,7 @@ class RankBm25Index:
         return len(self._texts)
 
     def add(self, rows: RowArray, texts: Sequence[str]) -> None:
-        """Add texts under new row keys; the next search rebuilds the engine and sees them.
-
-        Raises:
-            DuplicateIdError: a row key exists already or is given twice; nothing is added.
-            PassageError: the numbers of texts and rows differ, or an entry isn't text; nothing is added.
-        """
+        """Add texts under new row keys; the next search rebuilds the engine and sees them."""
         keys = check_new_rows(rows, self._texts)
         check_texts(len(keys), texts)
         analysed = [list(self._analyzer(text)) for text in texts]
@@ -62,23 +58,13 @@ class RankBm25Index:
         self._texts = {**self._texts, **dict(zip(keys.tolist(), analysed, strict=True))}
 
     def remove(self, rows: RowArray) -> None:
-        """Remove these rows; the next search leaves them out.
-
-        Raises:
-            UnknownIdError: a row doesn't exist; nothing is removed.
-        """
+        """Remove these rows; the next search leaves them out."""
         gone = set(check_known_rows(rows, self._texts).tolist())
         self._built = None
         self._texts = {row: text for row, text in self._texts.items() if row not in gone}
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
-        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row.
-
-        Args:
-            text: the query.
-            k: the maximum number of rows.
-            allowed: row keys to choose from, shape (n,); the statistics remain those of all texts.
-        """
+        """Return at most k rows that share a word with `text`, best first; ties go to the smaller row."""
         terms = list(self._analyzer(text))
         rows, engine = self._get_engine()
         if engine is None or not terms:
@@ -91,11 +77,7 @@ class RankBm25Index:
         return select_top(rows[shares], scores[shares], k)
 
     def save(self, path: Path) -> None:
-        """Write the index to one new file.
-
-        Raises:
-            StorageError: the file can't be written.
-        """
+        """Write the index to one new file."""
         analysed = json.dumps(list(self._texts.values())).encode()
         arrays: Arrays = {
             "rows": np.array(list(self._texts), dtype=np.int64),
@@ -108,8 +90,6 @@ class RankBm25Index:
         """Read what `save` wrote; a custom analyzer must be passed in.
 
         Raises:
-            IndexNotFoundError: the file doesn't exist.
-            IndexCorruptError: the file is truncated, altered or not an index file.
             IndexMismatchError: an index of another kind, format or analyzer.
             ConfigurationError: built with a custom analyzer, and none is given.
         """

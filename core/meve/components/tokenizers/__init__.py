@@ -22,12 +22,8 @@ def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | Non
         TokenizerUnavailableError: no such tokenizer, or its table isn't on this machine.
         ConfigurationError: another value.
     """
-    if spec is None:
-        from meve.components.tokenizers.huggingface import load_minilm_tokens
-
-        return load_minilm_tokens()
-    if isinstance(spec, str | Path):
-        return _named(spec)
+    if spec is None or isinstance(spec, str | Path):
+        return _load_by_name(spec)
     if all(hasattr(spec, part) for part in ("name", "count", "count_many")):
         return cast(TokenCounter, spec)
     if callable(spec):
@@ -37,13 +33,13 @@ def resolve_tokens(spec: "TokenCounter | str | Path | Callable[[str], int] | Non
     raise ConfigurationError(f"tokens must be a tokenizer's name or path, a function, a counter or None, got {spec!r}")
 
 
-def _named(spec: str | Path) -> TokenCounter:
+def _load_by_name(spec: str | Path | None) -> TokenCounter:
     from meve.components.tokenizers.huggingface import MINILM, HuggingFaceTokens, load_minilm_tokens
     from meve.components.tokenizers.tiktoken import TiktokenTokens, find_encoding
 
-    name = str(spec)
-    if name == MINILM:
+    if spec is None or spec == MINILM:
         return load_minilm_tokens()
+    name = str(spec)
     if isinstance(spec, str) and (encoding := find_encoding(name)):
         return TiktokenTokens(encoding)
     if isinstance(spec, Path) or name.endswith(".json") or Path(name).exists():

@@ -19,12 +19,7 @@ class FunctionTokens:
 
     def __init__(self, function: Callable[[str], int], name: str | None = None) -> None:
         self._function = function
-        self._name = name or str(getattr(function, "__qualname__", type(function).__qualname__))
-
-    @property
-    def name(self) -> str:
-        """The tokenizer's name."""
-        return self._name
+        self.name = name or str(getattr(function, "__qualname__", type(function).__qualname__))
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text.
@@ -35,7 +30,7 @@ class FunctionTokens:
         count = self._function(text)
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
             raise TokenizerUnavailableError(
-                f"token counter {self._name!r} must return a whole number of at least 0, got {count!r}"
+                f"token counter {self.name!r} must return a whole number of at least 0, got {count!r}"
             )
         return int(count)
 

@@ -33,7 +33,7 @@ class HuggingFaceTokens:
         own.no_truncation()
         self._tokenizer = own
         self.adds_up = _splits_at_spaces(json.loads(own.to_str()))
-        self._name = name
+        self.name = name
 
     @classmethod
     def from_file(cls, path: str | Path, name: str | None = None) -> Self:
@@ -73,11 +73,6 @@ class HuggingFaceTokens:
                 f"no tokenizer found for model {name!r} ({cause}): give the path of its tokenizer.json, a tiktoken "
                 "encoding, a function that counts, or None for the WordPiece that ships"
             ) from cause
-
-    @property
-    def name(self) -> str:
-        """The tokenizer's name."""
-        return self._name
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""

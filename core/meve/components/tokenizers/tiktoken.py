@@ -28,6 +28,7 @@ class TiktokenTokens:
         import tiktoken
         from tiktoken import registry
 
+        self.name = encoding
         known = tiktoken.list_encoding_names()
         if encoding not in known:
             raise TokenizerUnavailableError(f"tiktoken has no encoding {encoding!r}: choose one of {', '.join(known)}")
@@ -41,11 +42,6 @@ class TiktokenTokens:
             raise TokenizerUnavailableError(
                 f"tiktoken couldn't load encoding {encoding!r} ({type(cause).__name__}: {cause}); {_ADVICE}"
             ) from cause
-
-    @property
-    def name(self) -> str:
-        """The encoding's name."""
-        return self._encoding.name
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""

@@ -1,21 +1,16 @@
 """Verifiers estimate whether a passage answers a query. Importing this package loads no model and no framework."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from meve.errors import ConfigurationError
+from meve._extras import Needs
+from meve.components._component_check import check_component
+from meve.ports import Embedder, Verifier
 
-if TYPE_CHECKING:
-    from meve._extras import Needs
-    from meve.ports import Embedder, Verifier
-
-SHIPPED = "meve-verifier-1"
+SHIPPED_VERIFIER = "meve-verifier-1"
 """The name of the verifier that ships."""
 
-_NEEDED = ("name", "calibration", "raw_scores", "score", "with_calibration")
 
-
-def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") -> "Verifier":
+def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Verifier:
     """Return the verifier for a setting.
 
     Args:
@@ -31,26 +26,24 @@ def resolve_verifier(verifier: "Verifier | str | None", embedder: "Embedder") ->
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
-    if verifier is None or (isinstance(verifier, str) and verifier == SHIPPED):
+    if verifier is None:
+        verifier = SHIPPED_VERIFIER
+    if not isinstance(verifier, str):
+        return check_component(verifier, "verifier", Verifier)
+    if verifier == SHIPPED_VERIFIER:
         from meve.components.verifiers._shipped import load_shipped_verifier
 
         return load_shipped_verifier()
-    if isinstance(verifier, str) and verifier == "cosine":
+    if verifier == "cosine":
         from meve.components.verifiers.cosine import CosineVerifier
 
         return CosineVerifier.for_minilm(embedder)
-    if isinstance(verifier, str):
-        from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+    from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 
-        return CrossEncoderVerifier.from_name(verifier, backend="onnx" if _only_onnx(Path(verifier)) else "torch")
-    missing = [name for name in _NEEDED if not hasattr(verifier, name)]
-    if missing or isinstance(verifier, type):
-        lack = "is a class, not an object" if isinstance(verifier, type) else f"lacks {', '.join(missing)}"
-        raise ConfigurationError(f"verifier {verifier!r} {lack}: see meve.ports.Verifier, or give a model's name")
-    return verifier
+    return CrossEncoderVerifier.from_name(verifier, backend="onnx" if _only_onnx(Path(verifier)) else "torch")
 
 
-def load_verifier(verifier: str | None = None) -> "Verifier":
+def load_verifier(verifier: str | None = None) -> Verifier:
     """Load a verifier for use by itself: `load_verifier().score("query", ["passage", "another"])`.
 
     Args:
@@ -67,13 +60,13 @@ def load_verifier(verifier: str | None = None) -> "Verifier":
     return resolve_verifier(verifier, resolve_embedder("minilm" if verifier == "cosine" else None))
 
 
-def verifier_needs(name: str | None) -> "Needs":
+def verifier_needs(name: str | None) -> Needs:
     """Return the packages that `resolve_verifier` requires for a name, without those of its embedder.
 
     >>> verifier_needs(None), verifier_needs("cosine"), verifier_needs("a/model")
     ({}, {}, {'sentence_transformers': 'models'})
     """
-    if name is None or name in (SHIPPED, "cosine") or _only_onnx(Path(name)):
+    if name is None or name in (SHIPPED_VERIFIER, "cosine") or _only_onnx(Path(name)):
         return {}
     return {"sentence_transformers": "models"}
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meve._extras import require_imports
 from meve.components._model_errors import map_load_errors
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier
-from meve.errors import ModelError, ModelNotFoundError, missing_extra, wrap_errors
+from meve.errors import ModelError, ModelNotFoundError, wrap_errors
 
 if TYPE_CHECKING:
     import torch
@@ -46,12 +47,10 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: not a classifier with one label, the export failed, or the graph's scores differ.
     """
-    try:
+    with require_imports("exporting a model to ONNX", dict.fromkeys(("onnx", "torch", "transformers"), "onnx")):
         import onnx  # noqa: F401  torch writes the file through it
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-    except ImportError as cause:
-        raise missing_extra(str(cause.name), "onnx", "exporting a model to ONNX") from cause
     name, target = str(folder), Path(to)
     with map_load_errors(name, CHOICES):
         config = AutoConfig.from_pretrained(name)

@@ -6,15 +6,13 @@ Its README.md states its training and its measured quality.
 from functools import cache
 from pathlib import Path
 
-from meve.components.verifiers import SHIPPED
+from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier, load_calibration_file
 from meve.errors import CalibrationError
 
-
-def shipped_folder() -> Path:
-    """Return the folder of the bundled verifier: graph, tokenizer, configuration, calibration and model card."""
-    return Path(__file__).parent / SHIPPED
+VERIFIER_FOLDER = Path(__file__).parent / SHIPPED_VERIFIER
+"""The folder of the bundled verifier: graph, tokenizer, configuration, calibration and model card."""
 
 
 def load_shipped_verifier(*, threads: int | None = None) -> CrossEncoderVerifier:
@@ -31,14 +29,13 @@ def load_shipped_verifier(*, threads: int | None = None) -> CrossEncoderVerifier
         CalibrationError: the calibration is missing.
         ConfigurationError: `threads` is below 1.
     """
-    folder = shipped_folder()
-    calibration = load_calibration_file(folder)
+    calibration = load_calibration_file(VERIFIER_FOLDER)
     if calibration is None:
-        raise CalibrationError(f"{folder} holds no calibration.json: pip install --force-reinstall meve")
-    return CrossEncoderVerifier(_runtime(folder, threads), name=SHIPPED, calibration=calibration, batch_size=1)
+        raise CalibrationError(f"{VERIFIER_FOLDER} holds no calibration.json: pip install --force-reinstall meve")
+    runtime = _load_runtime(VERIFIER_FOLDER, threads)
+    return CrossEncoderVerifier(runtime, name=SHIPPED_VERIFIER, calibration=calibration, batch_size=1)
 
 
 @cache
-def _runtime(folder: Path, threads: int | None) -> OnnxRuntime:
-    """Load the model once per process."""
+def _load_runtime(folder: Path, threads: int | None) -> OnnxRuntime:
     return OnnxRuntime.from_folder(folder, threads=threads)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from meve._extras import require_imports
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter, find_window
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, missing_extra, wrap_errors
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
 from meve.types import FloatArray
 
 if TYPE_CHECKING:
@@ -61,11 +62,9 @@ class TorchRuntime:
             ModelError: not a classifier with one label, or the model can't be loaded.
             ConfigurationError: `max_length` is out of range.
         """
-        try:
+        with require_imports(f"the verifier {name!r}", {"sentence_transformers": "models"}):
             from sentence_transformers import CrossEncoder
             from transformers import AutoConfig
-        except ImportError as cause:
-            raise missing_extra("sentence_transformers", "models", f"the verifier {name!r}") from cause
         folder = Path(name)
         if folder.is_dir() and not any((folder / file).is_file() for file in _TOKENIZER_FILES):
             raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")

@@ -24,6 +24,8 @@ class CosineVerifier:
     With vectors stored in an index, scoring costs almost nothing. It measures topical similarity, not whether the
     passage answers the query; a cross-encoder is more accurate.
 
+    `meve.ports.Verifier` describes the arguments and errors of the methods.
+
     Args:
         embedder: makes the vectors.
         calibration: maps cosines of this embedder to probabilities; another embedder's doesn't apply.
@@ -32,8 +34,8 @@ class CosineVerifier:
     name = "cosine"
 
     def __init__(self, embedder: Embedder, calibration: Calibration) -> None:
-        self._embedder = embedder
-        self._calibration = calibration
+        self.embedder = embedder
+        self.calibration = calibration
 
     @classmethod
     def for_minilm(cls, embedder: Embedder) -> Self:
@@ -49,36 +51,14 @@ class CosineVerifier:
             )
         return cls(embedder, load_shipped_calibration())
 
-    @property
-    def calibration(self) -> Calibration:
-        """The map from cosines to probabilities."""
-        return self._calibration
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder whose vectors are compared."""
-        return self._embedder
-
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return cosines in [-1, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the embedder's window.
-            PassageError: a passage isn't text.
-            ModelError: the embedder failed.
-        """
-        vectors = self._embedder.embed_passages(passages)
-        return _cosine(self._embedder.embed_query(query), vectors)
+        """Return cosines in [-1, 1], shape (n,), in the order given."""
+        vectors = self.embedder.embed_passages(passages)
+        return _cosine(self.embedder.embed_query(query), vectors)
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or exceeds the embedder's window.
-            PassageError: a passage isn't text.
-            ModelError: the embedder failed.
-        """
-        return self._calibration.apply(self.raw_scores(query, passages))
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given."""
+        return self.calibration.apply(self.raw_scores(query, passages))
 
     def score_vectors(self, query: FloatArray, passages: FloatArray) -> FloatArray:
         """Return calibrated probabilities, shape (n,), from a query vector (d,) and passage vectors (n, d).
@@ -86,12 +66,12 @@ class CosineVerifier:
         Raises:
             VectorError: the shapes don't match.
         """
-        return self._calibration.apply(_cosine(query, passages))
+        return self.calibration.apply(_cosine(query, passages))
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return a verifier with the same embedder and another calibration."""
         other = copy.copy(self)
-        other._calibration = calibration
+        other.calibration = calibration
         return other
 
 

@@ -33,16 +33,13 @@ class Runtime(Protocol):
     @property
     def window(self) -> int:
         """The number of tokens the model reads at once, special ones included."""
-        ...
 
     @property
     def splitter(self) -> TextSplitter:
         """The model's tokenizer, for counting and splitting."""
-        ...
 
     def logits(self, batches: Sequence[TextPairs]) -> list[FloatArray]:
         """Return the model's logits for each batch of n (query, passage), shape (n,); every pair fits the window."""
-        ...
 
 
 class CrossEncoderVerifier:
@@ -74,8 +71,8 @@ class CrossEncoderVerifier:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
         self._runtime = runtime
-        self._name = name
-        self._calibration: Calibration = PlattCalibration() if calibration is None else calibration
+        self.name = name
+        self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
         self._cache = ScoreCache(cache_size)
 
@@ -146,16 +143,6 @@ class CrossEncoderVerifier:
         return cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def calibration(self) -> Calibration:
-        """The map from logits to probabilities."""
-        return self._calibration
-
-    @property
     def window(self) -> int:
         """The number of tokens of query, passage and special ones the model reads at once."""
         return self._runtime.window
@@ -195,24 +182,18 @@ class CrossEncoderVerifier:
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
-                f"{self._name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
             )
         return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32)
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return calibrated probabilities in [0, 1], shape (n,), in the order given.
-
-        Raises:
-            QueryError: the query isn't text, or leaves less than half of the window for the passage.
-            PassageError: a passage isn't text.
-            ModelError: the model failed, or returned NaN.
-        """
-        return self._calibration.apply(self.raw_scores(query, passages))
+        """Return calibrated probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""
+        return self.calibration.apply(self.raw_scores(query, passages))
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return a verifier with the same loaded model and another calibration."""
         other = copy.copy(self)
-        other._calibration = calibration
+        other.calibration = calibration
         return other
 
     def with_cache(self, size: int) -> Self:
@@ -230,7 +211,7 @@ class CrossEncoderVerifier:
         if room < max(1, int(_LEAST_SHARE * window) - splitter.count_special(pair=True)):
             raise QueryError(
                 f"the query has {tokens} tokens and leaves {max(room, 0)} for a passage, of the {window} that "
-                f"{self._name} reads: shorten it to about {int((1 - _LEAST_SHARE) * window)} tokens, "
+                f"{self.name} reads: shorten it to about {int((1 - _LEAST_SHARE) * window)} tokens, "
                 "or use a verifier with a longer window"
             )
         return room

@@ -68,7 +68,9 @@ def _claims(file: Path, sentences_by_id: Mapping[str, tuple[str, ...]]) -> Itera
     for key, row in index_rows(read_rows(file)).items():
         evidence = row.rows("evidence")
         labels = dict.fromkeys(_label(each) for each in evidence)
-        sentences = dict.fromkeys(sentence for each in evidence for sentence in _sentences(each, sentences_by_id))
+        sentences = dict.fromkeys(
+            sentence for each in evidence for sentence in _evidence_sentences(each, sentences_by_id)
+        )
         yield (
             row,
             Question(
@@ -89,7 +91,7 @@ def _label(evidence: Row) -> str:
     return label
 
 
-def _sentences(evidence: Row, sentences_by_id: Mapping[str, tuple[str, ...]]) -> Iterator[GoldSentence]:
+def _evidence_sentences(evidence: Row, sentences_by_id: Mapping[str, tuple[str, ...]]) -> Iterator[GoldSentence]:
     doc = evidence.text("doc_id")
     if doc not in sentences_by_id:
         raise evidence.field_error("doc_id", f"names {doc!r}, which isn't among the passages")

@@ -53,18 +53,18 @@ def read_qa(name: str, root: Path) -> EvaluationSet:
     rows = read_rows(folder / "passages.jsonl.gz")
     if layout.more_passages:
         rows = chain(rows, read_rows(folder / layout.more_passages))
-    return build_set(name, read_passages(rows), _questions(folder / "questions.jsonl", layout))
+    return build_set(name, read_passages(rows), _qa_questions(folder / "questions.jsonl", layout))
 
 
-def _questions(file: Path, layout: _Layout) -> Iterator[tuple[Row, Question]]:
-    for key, row in index_rows(read_rows(file)).items():
+def _qa_questions(file: Path, layout: _Layout) -> Iterator[tuple[Row, Question]]:
+    for row in index_rows(read_rows(file)).values():
         yield (
             row,
             Question(
-                id=key,
+                id=row.text("id"),
                 text=row.text("question"),
                 gold=dict.fromkeys(row.texts("gold_passage_ids"), 1),
-                sentences=_sentences(row) if layout.sentences else (),
+                sentences=read_gold_sentences(row) if layout.sentences else (),
                 answers=unique_answers([row.text("answer")], row.texts(layout.aliases) if layout.aliases else ()),
                 answerable=row.flag(layout.answerable) if layout.answerable else True,
                 pool=row.texts("context_passage_ids") if layout.has_pools else None,
@@ -73,7 +73,8 @@ def _questions(file: Path, layout: _Layout) -> Iterator[tuple[Row, Question]]:
         )
 
 
-def _sentences(row: Row) -> tuple[GoldSentence, ...]:
+def read_gold_sentences(row: Row) -> tuple[GoldSentence, ...]:
+    """Return the sentences of a row's `gold_sentences`."""
     return tuple(
         GoldSentence(passage_id=each.text("passage_id"), text=each.text("text")) for each in row.rows("gold_sentences")
     )

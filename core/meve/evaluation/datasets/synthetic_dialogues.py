@@ -10,6 +10,7 @@ from meve.dialogue import Turn
 from meve.errors import DatasetError
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
+from meve.evaluation.datasets.qa import read_gold_sentences
 from meve.evaluation.types import GoldSentence, Question
 
 SPEAKERS = ("Ann", "Ben")
@@ -79,12 +80,12 @@ def read_small_talk(root: Path) -> list[str]:
 
 
 def _wiki_question(row: Row) -> Question:
-    gold = [(each.text("passage_id"), each.text("text")) for each in row.rows("gold_sentences")]
+    sentences = read_gold_sentences(row)
     return Question(
         id=row.text("id"),
         text=row.text("question"),
-        gold={passage: 1 for passage, _ in gold},
-        sentences=tuple(GoldSentence(passage_id=passage, text=text) for passage, text in gold),
+        gold={sentence.passage_id: 1 for sentence in sentences},
+        sentences=sentences,
         answers=(row.text("answer"),),
         kind=row.text("type"),
     )
@@ -93,7 +94,7 @@ def _wiki_question(row: Row) -> Question:
 def _wiki_dialogue(
     question: Question, row: Row, passages: Mapping[str, Row], messages: Sequence[str], rng: Random, share: float
 ) -> DialogueQuestion:
-    paragraphs = [_sentences(passages[i]) for i in row.texts("context_passage_ids") if i in passages]
+    paragraphs = [_paragraph_sentences(passages[i]) for i in row.texts("context_passage_ids") if i in passages]
     rng.shuffle(paragraphs)
     facts = sum(map(len, paragraphs))
     chat = -(-int(facts * share * 1_000) // int((1 - share) * 1_000)) if share else 0
@@ -113,9 +114,9 @@ def _wiki_dialogue(
     return DialogueQuestion(question=question, dialogue=question.id, turns=turns, chat=len(turns) - facts)
 
 
-def _sentences(row: Row) -> list[str]:
+def _paragraph_sentences(row: Row) -> list[str]:
     text, starts = row.text("text"), [*row.numbers("sent_starts"), None]
-    sentences = [text[start:end].strip() for start, end in pairwise(starts)]
+    sentences = (text[start:end].strip() for start, end in pairwise(starts))
     return [sentence for sentence in sentences if sentence]
 
 

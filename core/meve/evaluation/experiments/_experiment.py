@@ -10,7 +10,7 @@ from typing import Any
 
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import SHIPPED, resolve_verifier
+from meve.components.verifiers import SHIPPED_VERIFIER, resolve_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation._comparison import check_comparable
 from meve.evaluation._journal import Journal
@@ -83,7 +83,7 @@ def load_components(
         embedder=cached,
         verifier=model,
         tokens=resolve_tokens(tokens),
-        verifier_model=peer_weights or (None if model.name in ("cosine", SHIPPED) else model.name),
+        verifier_model=peer_weights or (None if model.name in ("cosine", SHIPPED_VERIFIER) else model.name),
         config=config,
     )
 

@@ -92,8 +92,8 @@ def _load_points(file: Path) -> list[CurvePoint]:
 
 def _values(question: Question, outcome: QuestionOutcome) -> tuple[float, ...]:
     """Return recall, completeness, tokens, and whether the system raised."""
-    recall, complete = passage_recall(question, outcome) or 0.0, has_all_gold(question, outcome) or 0.0
-    return recall, complete, float(outcome.output.tokens), float(bool(outcome.error))
+    tokens, raised = float(outcome.output.tokens), float(bool(outcome.error))
+    return passage_recall(question, outcome), has_all_gold(question, outcome), tokens, raised
 
 
 def _system(indexed: IndexedPassages, setting: Setting) -> Callable[[str], SystemOutput]:

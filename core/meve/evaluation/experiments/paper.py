@@ -70,11 +70,7 @@ def run_paper(options: RetrievalOptions, progress: StageProgress = lambda *_: No
 
 
 def describe_stand_ins(results: Results, name: str | None = None) -> list[str]:
-    """Return a line for each model or data set that replaces the paper's, for one of its sets or for both.
-
-    === core/meve/evaluation/experiments/small_context/paper_values.py::(LIMIT, SPENT)
-    The paper's token limit, and the tokens that its method used, which are a second limit here.
-    """
+    """Return a line for each model or data set that replaces the paper's, for one of its sets or for both."""
     lines = []
     if name != "hotpotqa":
         lines += [

@@ -45,10 +45,6 @@ class SetMeasure(_Description):
     counts: Callable[[Contribution], bool] = bool
     """Returns whether a question counts towards n; by default, whether its contribution isn't empty."""
 
-    def value(self, judged: Sequence[JudgedQuestion]) -> float | None:
-        """Return the measure of these questions; None where it doesn't apply."""
-        return self.total([self.contribution(question, outcome) for question, outcome in judged])
-
     def count(self, contributions: Sequence[Contribution]) -> int:
         """Return how many questions count towards n."""
         return sum(map(self.counts, contributions))
@@ -58,14 +54,10 @@ AnyMeasure: TypeAlias = Measure | SetMeasure
 
 
 def each(
-    one: Callable[[Question, QuestionOutcome], float | None],
+    one: Callable[[Question, QuestionOutcome], float], applies: Callable[[Question], bool] = lambda _: True
 ) -> Callable[[Sequence[JudgedQuestion]], list[float | None]]:
-    """Return a measure's `values` function from a function of one question."""
-
-    def values(judged: Sequence[JudgedQuestion]) -> list[float | None]:
-        return [one(question, outcome) for question, outcome in judged]
-
-    return values
+    """Return a measure's `values` from a function of one question, and one that says to which questions it applies."""
+    return lambda judged: [one(question, outcome) if applies(question) else None for question, outcome in judged]
 
 
 def has_gold(question: Question) -> bool:

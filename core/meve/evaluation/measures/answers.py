@@ -78,31 +78,25 @@ def share_of_words(answers: Sequence[str], text: str) -> float:
     return max(len(words & known) / len(words) for words in (set(normalize_answer(a).split()) for a in answers))
 
 
-def has_answer(question: Question, outcome: QuestionOutcome) -> float | None:
-    """Return 1 if the words of an accepted answer stand in the prompt in a row, otherwise 0.
-
-    None for yes-or-no questions, unanswerable ones, and questions without an accepted answer.
-    """
-    answers = searchable_answers(question.answers)
-    if not answers or not question.answerable:
-        return None
-    text = normalize_answer(outcome.output.text)
-    return float(any(contains_answer(text, answer) for answer in answers))
+def has_searchable_answer(question: Question) -> bool:
+    """Return whether the question is answerable, and some accepted answer can be searched for; not for yes and no."""
+    return question.answerable and bool(searchable_answers(question.answers))
 
 
-def token_recall(question: Question, outcome: QuestionOutcome) -> float | None:
-    """Return the largest share of an accepted answer's distinct words in the prompt; None where `has_answer` is."""
-    answers = searchable_answers(question.answers)
-    return share_of_words(answers, outcome.output.text) if answers and question.answerable else None
+def has_misleading_answer(question: Question) -> bool:
+    """Return whether a wrong answer is known that has words."""
+    return any(map(normalize_answer, question.misleading))
 
 
-def has_wrong_answer(question: Question, outcome: QuestionOutcome) -> float | None:
-    """Return 1 if the words of a known wrong answer stand in the prompt in a row, otherwise 0; None without one."""
-    wrong = [answer for answer in question.misleading if normalize_answer(answer)]
-    if not wrong:
-        return None
-    text = normalize_answer(outcome.output.text)
-    return float(any(contains_answer(text, answer) for answer in wrong))
+def contains_any(text: str, answers: Sequence[str]) -> float:
+    """Return 1 if the words of one of the answers stand in a text in a row, otherwise 0."""
+    normalized = normalize_answer(text)
+    return float(any(contains_answer(normalized, answer) for answer in answers))
+
+
+def token_recall(question: Question, outcome: QuestionOutcome) -> float:
+    """Return the largest share of an accepted answer's distinct words in the prompt."""
+    return share_of_words(searchable_answers(question.answers), outcome.output.text)
 
 
 def shared_keywords(question: Question, outcome: QuestionOutcome) -> float:
@@ -125,13 +119,16 @@ MEASURES = (
         meaning="share of the questions whose answer's words stand in the prompt in a row",
         source="Karpukhin et al., Dense Passage Retrieval (2020), section 5; answers compared as Rajpurkar et al., "
         "SQuAD (2016), section 6.1",
-        values=each(has_answer),
+        values=each(
+            lambda question, outcome: contains_any(outcome.output.text, searchable_answers(question.answers)),
+            has_searchable_answer,
+        ),
     ),
     Measure(
         name="context token recall",
         meaning="share of the answer's words that are in the prompt; no reader has answered",
         source="token recall of the query-aware memory paper, which takes it of a generated answer",
-        values=each(token_recall),
+        values=each(token_recall, has_searchable_answer),
     ),
     Measure(
         name="wrong answer in context",
@@ -139,7 +136,9 @@ MEASURES = (
         source="the counterfactual passages of Chen et al., Benchmarking Large Language Models in Retrieval-Augmented "
         "Generation (2024), section 3; here of the prompt, no reader having answered",
         better="lower",
-        values=each(has_wrong_answer),
+        values=each(
+            lambda question, outcome: contains_any(outcome.output.text, question.misleading), has_misleading_answer
+        ),
     ),
 )
 PROXIES = (

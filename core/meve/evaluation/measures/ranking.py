@@ -7,10 +7,8 @@ from meve.errors import missing_extra
 from meve.evaluation.measures._measure import JudgedQuestion, Measure, has_gold
 
 
-def _ranking_values(
-    name: str, select: Callable[[Any], Any]
-) -> Callable[[Sequence[JudgedQuestion]], list[float | None]]:
-    """Return a measure's `values` by ir-measures; a question with an empty ranking gets 0."""
+def _ranking_measure(name: str, meaning: str, source: str, select: Callable[[Any], Any]) -> Measure:
+    """Return a measure by ir-measures; a question with an empty ranking gets 0."""
 
     def values(judged: Sequence[JudgedQuestion]) -> list[float | None]:
         try:
@@ -25,15 +23,11 @@ def _ranking_values(
         by_id = {m.query_id: float(m.value) for m in ir_measures.iter_calc([select(ir_measures)], qrels, run)}
         return [by_id.get(str(n), 0.0) if has_gold(question) else None for n, (question, _) in enumerate(judged)]
 
-    return values
+    return Measure(name=name, meaning=meaning, source=source, values=values)
 
 
 def _rank_scores(ranked: Sequence[str]) -> dict[str, float]:
     return {passage_id: float(len(ranked) - rank) for rank, passage_id in reversed(list(enumerate(ranked)))}
-
-
-def _ranking_measure(name: str, meaning: str, source: str, select: Callable[[Any], Any]) -> Measure:
-    return Measure(name=name, meaning=meaning, source=source, values=_ranking_values(name, select))
 
 
 _MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), section 8.4"

@@ -47,9 +47,22 @@ def format_report(results: Results, command: str, pictures: Sequence[Path]) -> s
     for name in results.sets:
         parts += _set(results, name)
     parts.append(_equal_tokens(results))
-    parts += [f"![{p.stem.replace('-', ' ')}]({p.name})" for p in pictures]
-    parts += [_oddities(results), _failures(results), _meanings(results)]
+    return join_parts([*parts, *format_pictures(pictures), _oddities(results), _failures(results), _meanings(results)])
+
+
+def join_parts(parts: Sequence[str]) -> str:
+    """Return a report of these parts; empty ones are left out."""
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def format_pictures(files: Sequence[Path]) -> list[str]:
+    """Return the line of Markdown that shows each picture."""
+    return [f"![{file.stem.replace('-', ' ')}]({file.name})" for file in files]
+
+
+def format_versions(versions: Mapping[str, str]) -> str:
+    """Return names and versions as text."""
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -81,13 +94,12 @@ def short_name(system: str) -> str:
 
 def _about(results: Results, command: str) -> str:
     settings = results.settings
-    versions = ", ".join(f"{name} {version}" for name, version in settings["versions"].items())
     config = ", ".join(f"{name} {value}" for name, value in settings["config"].items() if value is not None)
     return (
         f"    {command}\n\n"
         f"Embedder {settings['embedder']}, verifier {settings['verifier']} (weights {settings['weights']}), tokens of "
         f"{settings['tokens']}, seed {settings['seed']}; {settings['cores']} cores, threads {settings['threads']}. "
-        f"Configuration: {config.replace(chr(10), chr(92) + 'n')}. {versions}.\n\n"
+        f"Configuration: {config.replace(chr(10), chr(92) + 'n')}. {format_versions(settings['versions'])}.\n\n"
         "In brackets: 95 % intervals by the bootstrap over questions. A star marks a paired difference to "
         f"`{_against(results)}` whose interval excludes zero; of so many comparisons, one in twenty does by chance. A "
         "question without a result counts as zero, and so does one for which a system raised, which flatters the "

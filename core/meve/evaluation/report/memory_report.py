@@ -18,7 +18,7 @@ from meve.evaluation.experiments.memory import (
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.small_context import dialogue_speed
 from meve.evaluation.report import write_report
-from meve.evaluation.report.markdown import format_table
+from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
 from meve.evaluation.report.plots import prepare_matplotlib, save_figure
 
 OVER_TIME_PICTURE, SIZE_PICTURE = "memory-over-time.svg", "memory-prompt-size.svg"
@@ -46,9 +46,9 @@ DESCRIPTIONS = {
 def format_report(results: MemoryResults, command: str, pictures: Sequence[Path] = ()) -> str:
     """Return the report as Markdown."""
     title = results.experiment.replace("-", " ").capitalize()
-    parts = [f"# {title}", f"    {command}", _about(results), *format_sections(results)]
-    parts += [f"![{p.stem.replace('-', ' ')}]({p.name})" for p in pictures]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return join_parts(
+        [f"# {title}", f"    {command}", _about(results), *format_sections(results), *format_pictures(pictures)]
+    )
 
 
 def format_sections(results: MemoryResults) -> list[str]:
@@ -62,7 +62,7 @@ def format_sections(results: MemoryResults) -> list[str]:
 
 def _about(results: MemoryResults) -> str:
     settings = dict(results.settings)
-    versions = ", ".join(f"{name} {version}" for name, version in settings.pop("versions").items())
+    versions = format_versions(settings.pop("versions"))
     intervals = "Each figure has its 95 % interval and the number of cases"
     if "sizes" not in settings:
         values = "; ".join(f"{name}: {value}" for name, value in settings.items())

@@ -19,7 +19,7 @@ from meve.evaluation.experiments.small_context.strategies import (
     TRUNCATION,
 )  # fmt: skip
 from meve.evaluation.report import write_report
-from meve.evaluation.report.markdown import format_table
+from meve.evaluation.report.markdown import format_table, format_versions, join_parts
 from meve.evaluation.report.memory_report import format_sections
 from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 
@@ -51,7 +51,7 @@ def format_report(results: MemoryResults, command: str, pictures: Sequence[Path]
     parts += [format_table(*paper_table(results, n)) for n in (1, 2)]
     parts += [f"![thresholds]({picture.name})" for picture in pictures]
     parts += format_sections(results)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return join_parts(parts)
 
 
 def paper_table(results: MemoryResults, number: int) -> tuple[list[str], list[list[str]]]:
@@ -93,7 +93,6 @@ def _about(results: MemoryResults) -> str:
     turns = "; ".join(
         f"{name}: {t['turns']:.0f} turns, {t['chit-chat']:.0f} of them chit-chat" for name, t in s["turns"].items()
     )
-    versions = ", ".join(f"{name} {version}" for name, version in s["versions"].items())
     return (
         "2WikiMultihopQA: the ten paragraphs of each question, one sentence a turn, among messages of a public chat "
         f"room of Ubuntu's users (IRC), {s['chat']:.0%} of the turns. LoCoMo: whole conversations, unchanged. Mean "
@@ -105,7 +104,7 @@ def _about(results: MemoryResults) -> str:
         f"headings included. "
         f"Embedder {s['embedder']}; entities by {s['entities']}; tokens by {s['tokens']}; reader "
         f"{s['reader'] or 'none'}. A star marks a paired difference to `both`. "
-        f"{versions}."
+        f"{format_versions(s['versions'])}."
     )
 
 

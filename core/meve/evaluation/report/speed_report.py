@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from meve.evaluation.experiments.retrieval_speed import SpeedResult
-from meve.evaluation.report.markdown import format_table
+from meve.evaluation.report.markdown import format_table, format_versions, join_parts
 from meve.evaluation.report.plots import prepare_matplotlib, save_figure
 from meve.evaluation.results import collect_versions
 
@@ -50,7 +50,6 @@ def format_report(measured: Sequence[SpeedResult], command: str) -> str:
             for m in measured
         ],
     )
-    named = ", ".join(f"{name} {version}" for name, version in collect_versions().items())
     phases = [name for name in measured[0].ms if name != "all"]
     parts = format_table(
         ["index", "passages", *phases],
@@ -58,10 +57,9 @@ def format_report(measured: Sequence[SpeedResult], command: str) -> str:
     )
     note = (
         "The five phases without the models: all together, and p50 / p95 / p99 in ms of each. Synthetic passages "
-        f"and queries, seeds 42, 1 and 2. {named}."
+        f"and queries, seeds 42, 1 and 2. {format_versions(collect_versions())}."
     )
-    picture = f"![Speed against size]({PICTURE})"
-    return "\n\n".join(["# Speed", f"    {command}", note, sizes, parts, picture]) + "\n"
+    return join_parts(["# Speed", f"    {command}", note, sizes, parts, f"![Speed against size]({PICTURE})"])
 
 
 def _draw(measured: Sequence[SpeedResult], file: Path) -> None:

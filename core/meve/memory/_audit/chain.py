@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from meve.errors import AuditError
 from meve.memory.records import UserId, user_of
@@ -85,8 +85,7 @@ class AuditVerification:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
+class AuditRow(NamedTuple):
     """An entry as it is stored."""
 
     seq: int
@@ -113,12 +112,12 @@ class AuditChain:
 
     def __init__(self, key: bytes | None = None) -> None:
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-            raise AuditError("audit_key must be 16 bytes or more: give 32 random bytes")
+            raise AuditError("audit_key must be at least 16 bytes: give 32 random bytes")
         self._key = key
         self.keyed = key is not None
 
     def digest(self, before: bytes, entry: tuple[int, int, str, str, str, str, str]) -> bytes:
-        """Return the digest of an entry's fields, `detail` as JSON, and of the digest before; 32 bytes."""
+        """Return the digest of an entry's fields and of the digest before; 32 bytes."""
         return self._hash(before + _encode_entry(entry).encode())
 
     def seal(self, seq: int, digest: bytes) -> bytes:
@@ -137,21 +136,12 @@ class AuditChain:
     def verify(
         self, rows: Iterable[AuditRow], seq: int, digest: bytes, seal: bytes, kept: AuditHead | None
     ) -> AuditVerification:
-        """Check the log against its digests, its seal, and a head that was kept elsewhere.
-
-        Args:
-            rows: all entries, in order.
-            seq: position of the newest entry, as stored.
-            digest: digest of the newest entry, as stored.
-            seal: seal over both, as stored.
-            kept: what `head` returned earlier; None for nothing.
-        """
+        """Check all entries, in order, against their digests, the stored head, its seal, and a head kept elsewhere."""
         before, count, met = INITIAL_DIGEST, 0, kept is None or kept.seq == 0
         for row in rows:
             if row.seq != count + 1:
                 return self._fail(count, f"entry {count + 1} is missing: entry {row.seq} follows entry {count}")
-            fields = (row.seq, row.at, row.user, row.record, row.action, row.reason, row.detail)
-            if not hmac.compare_digest(self.digest(before, fields), row.digest):
+            if not hmac.compare_digest(self.digest(before, row[:-1]), row.digest):
                 return self._fail(count, f"entry {row.seq} was altered, or the entry before it")
             before, count = row.digest, row.seq
             if kept is not None and kept.seq == row.seq:
@@ -159,13 +149,9 @@ class AuditChain:
                 if not met:
                     return self._fail(count - 1, f"entry {row.seq} differs from the head that was kept")
         if count != seq or before != digest or not hmac.compare_digest(self.seal(seq, digest), seal):
-            return self._fail(
-                count, f"the log ends at entry {count}, its seal covers {seq} entries: the end is missing"
-            )
+            return self._fail(count, f"the log has {count} entries, and its seal covers {seq}: the end is missing")
         if not met:
-            return self._fail(
-                count, f"the log ends at entry {count}, before the head that was kept: the end is missing"
-            )
+            return self._fail(count, f"the log has {count} entries, fewer than the head that was kept covers")
         return AuditVerification(ok=True, events=count, keyed=self.keyed)
 
     def _fail(self, count: int, problem: str) -> AuditVerification:

@@ -128,7 +128,7 @@ class Reflector:
                     continue
                 if record.hold or record.archived:
                     continue
-                opinion = transaction.opinion(user, old.id) if key == SHARED else None
+                opinion = transaction.opinions(user).get(old.id) if key == SHARED else None
                 before = decay_reflection(record, runtime.policy, now, opinion)
                 after = adjust_score(before, verdict.outcome, runtime.policy.reflection)
                 scores[old.id] = (before, after)

@@ -15,7 +15,7 @@ from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
 from meve.memory._timestamps import ago
 from meve.memory.policy import Policy, PolicyClass, RecordSource
-from meve.memory.records import UserId, check_choice, check_tags, check_text, user_key
+from meve.memory.records import UserId, check_choice, check_count, check_keywords, check_tags, check_text, user_key
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.pipeline import check_query
 from meve.types import Passage
@@ -157,25 +157,15 @@ def make_query(
         ValidationError: a value is invalid.
         ConfigurationError: `limit` or `max_tokens` is invalid.
     """
-    unknown = options.keys() - SearchOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
+    check_keywords(options, SearchOptions, "search")
     check_query(query)
-    limits = RetrieverConfig(
-        limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512)
-    )  # it checks them
+    limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
     for name in ("include_private", "verify"):
         if not isinstance(options.get(name, False), bool):
             raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
     window = options.get("window")
-    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
-        raise ValidationError(f"window must be a number of turns, 0 or more, or None for all turns, got {window!r}")
-    sources, tags, session_id, within = (
-        options.get("sources"),
-        options.get("tags"),
-        options.get("session_id"),
-        options.get("within"),
-    )
+    sources, tags = options.get("sources"), options.get("tags")
+    session_id, within = options.get("session_id"), options.get("within")
     scope = Scope(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
@@ -193,7 +183,7 @@ def make_query(
         max_tokens=limits.max_tokens,
         verify=options.get("verify", False),
         seen=SeenContent.of(options.get("without", ()), cache),
-        window=window,
+        window=None if window is None else check_count(window, "window"),
     )
 
 

@@ -14,6 +14,7 @@ from meve.memory.records import (
     UserId,
     check_choice,
     check_id,
+    check_keywords,
     check_metadata,
     check_tags,
     check_text,
@@ -72,14 +73,8 @@ def make_record(
     tagger: Tagger,
     **options: Unpack[RecordOptions],
 ) -> MemoryRecord:
-    """Return a record that can be stored.
-
-    Raises:
-        ValidationError: a value is invalid.
-    """
-    unknown = options.keys() - RecordOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"add() got an unexpected keyword argument {min(unknown)!r}")
+    """Return a checked record with its class, expiry and tags."""
+    check_keywords(options, RecordOptions, "add")
     text = check_text(text, "text", policy.limits.text)
     source: RecordSource = check_choice(options.get("source", "chat_user"), "source", RecordSource)
     if source in _OTHER_METHODS:
@@ -87,7 +82,8 @@ def make_record(
     policy_class = options.get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = check_choice(chosen, "policy_class", PolicyClass)
-    record_id, session_id, tags = options.get("id"), options.get("session_id"), options.get("tags")
+    record_id, session_id = options.get("id"), options.get("session_id")
+    tags, metadata = options.get("tags"), options.get("metadata")
     return MemoryRecord(
         id=uuid.uuid4().hex if record_id is None else check_id(record_id),
         kind=kind_of(source),
@@ -99,6 +95,6 @@ def make_record(
         expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
-        metadata=check_metadata(options.get("metadata")),
+        metadata={} if metadata is None else check_metadata(metadata),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )

@@ -19,6 +19,7 @@ from meve.memory.records import (
     UserId,
     check_choice,
     check_id,
+    check_keywords,
     check_metadata,
     check_tags,
     check_text,
@@ -38,7 +39,7 @@ class UpdateOptions(TypedDict, total=False):
 
     text: str | None
     policy_class: PolicyClass | None
-    """Another class, which sets the expiry anew, too."""
+    """Another class; it also sets a new expiry."""
     tags: Iterable[str] | None
     metadata: Mapping[str, Any] | None
     ttl: timedelta | None
@@ -56,10 +57,10 @@ class ErasureReport:
     erased: tuple[str, ...]
     """Ids of the records that were erased."""
     held: Mapping[str, str]
-    """Ids of the records that stay, since they are on hold, and why they are."""
-    scrubbed: bool
-    """Whether no file holds a byte of them any more; False while others are reading, or the disk is full: each write
-    that follows tries again, and so does `maintain`."""
+    """Ids of the records that stay because they are on hold, with the reason for each hold."""
+    scrubbed: bool = True
+    """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
+    later write, and `maintain`, tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,7 @@ class RecordWriter:
         derived_from: Iterable[str] = (),
         **options: Unpack[RecordOptions],
     ) -> MemoryRecord:
-        """Write a new record.
-
-        Raises:
-            PolicyError: a record of this class may not be shared.
-            ValidationError: a value is invalid.
-            DuplicateIdError: the id is taken.
-            UnknownIdError: the user has no record of an id in `derived_from`.
-        """
+        """Write a new record. Raises what `GovernedMemory.add` and `add_shared` raise."""
         runtime, now = self.runtime, self.runtime.clock.now()
         origins = check_origins(derived_from)
         record = make_record(
@@ -109,30 +103,19 @@ class RecordWriter:
         return record
 
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
-        """Change values of a record; owner, id, source and creation stay.
-
-        Raises:
-            UnknownIdError: there is no such record.
-            HoldError: it is on hold.
-            ValidationError: a value is invalid, or the record has another version than `if_version`.
-        """
+        """Change values of a record. Raises what `GovernedMemory.update` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         changes = self._checked(options)
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
-        before = runtime.store.find(user, record_id)
-        if before is None or before.record.expired(now):
-            raise unknown(record_id)
+        before = _check_found(runtime.store.find(user, record_id), record_id, now)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
         fresh = runtime.stored(replace(before.record, text=changes["text"])) if "text" in changes else None
         with runtime.store.writing() as transaction:
-            stored = transaction.find(user, record_id)
-            if stored is None or stored.record.expired(now):
-                raise unknown(record_id)
-            if stored.record.hold:
-                raise held(stored.record)
+            stored = _check_found(transaction.find(user, record_id), record_id, now)
+            check_not_held(stored.record)
             _check_changes(stored.record, changes, options.get("if_version"))
             record = self._unarchive(transaction, user, stored.record, now)
             updated = replace(record, **changes, version=record.version + 1)
@@ -141,17 +124,15 @@ class RecordWriter:
             transaction.replace(user, replace(fresh or stored, record=updated))
             transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
             for each in limit_derived(transaction, user, updated) if "expires_at" in changes else ():
-                because = f"it lives no longer than {record_id}, which it was made from"
+                because = f"expires with {record_id}, which it is derived from"
                 transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"]))
         if changes.keys() & {"text", "metadata", "tags"}:
-            runtime.store.scrub()  # or what they were stays in the write-ahead log
+            runtime.store.scrub()  # the old values are still in the write-ahead log
         return updated
 
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
-        unknown_options = options.keys() - UpdateOptions.__annotations__.keys()
-        if unknown_options:
-            raise TypeError(f"update() got an unexpected keyword argument {min(unknown_options)!r}")
+        check_keywords(options, UpdateOptions, "update")
         checks = {
             "text": lambda value: check_text(value, "text", self.runtime.policy.limits.text),
             "policy_class": lambda value: check_choice(value, "policy_class", PolicyClass),
@@ -161,16 +142,13 @@ class RecordWriter:
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         changes = {name: check(given[name]) for name, check in checks.items() if name in given}
         if "text" in changes:
-            changes |= {"superseded_by": None, "flagged": ""}  # of the text before
+            changes |= {"superseded_by": None, "flagged": ""}  # they were about the old text
         return changes
 
     def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
         """Erase a record and those derived from it, unless they are on hold; with `dry_run` only list them.
 
         A record that was merged or summarised is part of another record: then that one is erased.
-
-        Raises:
-            UnknownIdError: there is no such record.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
@@ -178,30 +156,24 @@ class RecordWriter:
             records = transaction.with_derived(user, [record_id])
             if not records:
                 raise unknown(record_id)
-            erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-        return ErasureReport(
-            erased=erased, held=kept, scrubbed=runtime.store.scrub() if erased and not dry_run else True
-        )
+            report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
+        return report if dry_run else self.scrub(report)
 
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
     ) -> ErasureReport:
-        """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them.
-
-        Raises:
-            HoldError: a record that hasn't expired is on hold, with `all_or_none`; nothing is erased.
-        """
+        """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them."""
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
             records = transaction.all_records(user)
             records = records if session is None else of_session(records, session)
             for stored in records if all_or_none else ():
-                if stored.record.hold and not stored.record.expired(now):
-                    raise held(stored.record)
-            erased, kept = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
+                if not stored.record.expired(now):
+                    check_not_held(stored.record)
+            report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
             if session is None and not dry_run:
                 transaction.forget_user(user)
-        return ErasureReport(erased=erased, held=kept, scrubbed=True if dry_run else runtime.store.scrub())
+        return report if dry_run else replace(report, scrubbed=runtime.store.scrub())
 
     def erase(
         self,
@@ -212,27 +184,27 @@ class RecordWriter:
         now: datetime,
         *,
         dry_run: bool = False,
-    ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Erase records that aren't on hold. Return the erased ids, and the held ones with their reasons."""
+    ) -> ErasureReport:
+        """Erase the records that aren't on hold; their bytes stay in the files until `scrub`."""
         erased: list[str] = []
-        kept: dict[str, str] = {}
+        held: dict[str, str] = {}
         for record in (stored.record for stored in records):
             if record.hold:
-                kept[record.id] = record.hold
+                held[record.id] = record.hold
                 continue
             erased.append(record.id)
             event = self.runtime.event(user, record, "delete", reason, now)
             if not dry_run:
                 transaction.erase(user, record)
                 transaction.log(event)
-        return tuple(sorted(erased)), kept
+        return ErasureReport(erased=tuple(sorted(erased)), held=held)
+
+    def scrub(self, report: ErasureReport) -> ErasureReport:
+        """Overwrite erased records in all files, if there are any."""
+        return replace(report, scrubbed=self.runtime.store.scrub()) if report.erased else report
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
-        """Let nothing change or erase a record from now on; an empty `why` releases it.
-
-        Raises:
-            UnknownIdError: there is no such record, or it has expired and isn't on hold.
-        """
+        """Let nothing change or erase a record from now on; an empty `why` releases it."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
@@ -247,7 +219,7 @@ class RecordWriter:
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime
     ) -> MemoryRecord:
-        """Return an archived record as an active one, and log it; an archived message stays where it is."""
+        """Return an archived record as an active one, and log it; an archived message stays archived."""
         if not record.archived or record.kind == "message":
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
@@ -261,11 +233,18 @@ def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version:
         raise ValidationError(f"memory {record.id!r} has version {record.version}, not {if_version}: read it again")
 
 
-def held(record: MemoryRecord) -> HoldError:
-    """Return the error for a record on hold."""
-    return HoldError(f"memory {record.id!r} is on hold ({record.hold}): release it first")
+def _check_found(stored: StoredRecord | None, record_id: str, now: datetime) -> StoredRecord:
+    if stored is None or stored.record.expired(now):
+        raise unknown(record_id)
+    return stored
+
+
+def check_not_held(record: MemoryRecord) -> None:
+    """Raise HoldError if a record is on hold."""
+    if record.hold:
+        raise HoldError(f"memory {record.id!r} is on hold ({record.hold}): release it first")
 
 
 def unknown(record_id: object) -> UnknownIdError:
     """Return the error for an id that a user doesn't have."""
-    return UnknownIdError(f"no memory {record_id!r:.80} of this user: list() shows which there are")
+    return UnknownIdError(f"no memory {record_id!r:.80} of this user: list() returns all records")

@@ -1,4 +1,4 @@
-"""Put and delete items: one transaction for each batch, whoever owns the items, the audit log included."""
+"""Put and delete items of any users. Each batch and its entries in the audit log are one transaction."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport, RecordWriter, held
+from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
 from meve.memory.items.item import (
     Drop,
     Namespace,
@@ -38,11 +38,7 @@ class ItemWriter:
     writer: RecordWriter
 
     def draft(self, changes: Sequence[ItemChange]) -> "Drafts":
-        """Return the checked records of changes; of several changes of one key the last counts.
-
-        Raises:
-            ValidationError: a user, namespace, key, value or expiry is invalid.
-        """
+        """Return the checked records of changes. See `Items.prepare`."""
         now = self.runtime.clock.now()
         drafts: Drafts = {}
         for user_id, change in changes:
@@ -51,14 +47,7 @@ class ItemWriter:
         return drafts
 
     def write(self, drafts: "Drafts", reason: str) -> int:
-        """Write all drafts or none. Return the number of deleted keys.
-
-        Raises:
-            HoldError: one of the items is on hold.
-            DuplicateIdError: a record that is no item has the id of one.
-            ModelError: the embedder failed.
-            StorageError: the store can't be written.
-        """
+        """Write all drafts or none, and return the number of deleted keys. See `Items.write`."""
         runtime, now = self.runtime, self.runtime.clock.now()
         stored = iter(runtime.stored_all([record for record in drafts.values() if record is not None]))
         ready = [(user, record_id, None if r is None else next(stored)) for (user, record_id), r in drafts.items()]
@@ -72,7 +61,7 @@ class ItemWriter:
                     transaction.erase(user, before.record)
                     transaction.log(self._event(user, before.record, "delete", reason, now))
         if any(change.erased or change.overwritten for change in transaction.changes.values()):
-            runtime.store.scrub()  # or what lay there stays in the write-ahead log
+            runtime.store.scrub()  # the old values are still in the write-ahead log
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
@@ -97,9 +86,9 @@ class ItemWriter:
             items = [s for s in transaction.records(RecordQuery(user=user, kind="item")) if _under(s.record, prefix)]
             items.sort(key=lambda stored: stored.record.id)
             live = {s.record.id for s in items if not s.record.expired(now)}
-            erased, kept = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
-        scrubbed = runtime.store.scrub() if erased and not dry_run else True
-        return ErasureReport(erased=tuple(i for i in erased if i in live), held=kept, scrubbed=scrubbed)
+            report = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
+        report = report if dry_run else self.writer.scrub(report)
+        return replace(report, erased=tuple(i for i in report.erased if i in live))
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:
         policy = self.runtime.policy
@@ -124,9 +113,8 @@ class ItemWriter:
             return
         record = before.record
         if record.kind != "item" and (fresh is None or not record.expired(now)):
-            raise DuplicateIdError(f"memory {record.id!r:.120} is no item: change it by memory.update or memory.delete")
-        if record.hold:
-            raise held(record)
+            raise DuplicateIdError(f"memory {record.id!r:.120} is no item: call memory.update or memory.delete")
+        check_not_held(record)
 
     def _put(
         self,
@@ -157,13 +145,13 @@ Drafts: TypeAlias = dict[tuple[str, str], MemoryRecord | None]
 
 
 def extended(record: MemoryRecord, now: datetime) -> datetime | None:
-    """Return when an item that is read now expires."""
+    """Return the new expiry of an item after a read that refreshes it."""
     ttl = refresh_ttl(record)
     return record.expires_at if ttl is None else after(now, ttl) or record.expires_at
 
 
 def to_refresh(records: Iterable[MemoryRecord], now: datetime) -> list[str]:
-    """Return the ids of items whose expiry a read moves by a second or more."""
+    """Return the ids of items whose expiry a refreshing read extends by a second or more."""
     return [
         r.id
         for r in records

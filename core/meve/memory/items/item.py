@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from meve.errors import PassageError, ValidationError
+from meve.errors import ValidationError
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass
 from meve.memory.records import ID_LENGTH, MemoryRecord, check_metadata
@@ -129,14 +129,10 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
     Raises:
         PassageError: JSON can't hold the value.
     """
-    if not isinstance(put.value, Mapping):
-        raise PassageError(
-            f"the value of key {put.key!r:.80} must be a mapping from names to values, got {put.value!r:.80}"
-        )
     return {
         "namespace": list(put.namespace),
         "key": put.key,
-        "value": check_metadata(put.value),
+        "value": check_metadata(put.value, f"the value of key {put.key!r:.80}"),
         "updated": to_micros(now),
         "ttl": None if put.ttl is None else put.ttl.total_seconds(),
     }

@@ -10,26 +10,25 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
-from meve.errors import ValidationError
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport, RecordWriter
+from meve.memory._write.writer import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, UserId, user_key
+from meve.memory.records import MemoryRecord, UserId, check_count, user_key
 from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
 
 ValuePredicate: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Returns whether a value is wanted. It must not change the value, which is the stored one."""
+"""Returns whether a search may return an item with this value. It must not change the value."""
 
 _EVERY_CLASS = frozenset(get_args(PolicyClass))
-_MOST = 2**31
-"""A number above that of any user's items."""
-_WIDER = 4
-"""The factor by which more items are ranked when a filter left too few."""
+_MAX_COUNT = 2**31
+"""A number above that of any user's items; larger limits mean no limit."""
+_RANK_GROWTH = 4
+"""The factor by which more items are ranked when a filter leaves too few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,7 @@ class Items:
 
     _runtime: MemoryRuntime
     _searcher: Searcher
+    _writer: ItemWriter
 
     def put(
         self,
@@ -78,7 +78,7 @@ class Items:
             namespace=namespace, key=key, value=value, text=text, ttl=ttl, expires_at=expires_at,
             policy_class=policy_class,
         )  # fmt: skip
-        self.write([(user_id, put)], reason=reason)
+        self.write(self.prepare([(user_id, put)]), reason=reason)
 
     def delete(self, namespace: Namespace, key: str, *, user_id: UserId, reason: str = "on request") -> bool:
         """Erase the item under a key for good. Return whether there was one.
@@ -86,28 +86,21 @@ class Items:
         Raises:
             HoldError: the item is on hold.
         """
-        return bool(self.write([(user_id, Drop(namespace=namespace, key=key))], reason=reason))
+        return bool(self.write(self.prepare([(user_id, Drop(namespace=namespace, key=key))]), reason=reason))
 
-    def write(self, changes: Sequence[ItemChange], *, reason: str = "on request") -> int:
-        """Put and delete many items at once, of any users: all or none. Return the number of deleted keys.
-
-        Raises:
-            ValidationError, HoldError, ModelError, StorageError: as for `put`.
-        """
-        return self.store(self.check(changes), reason=reason)
-
-    def check(self, changes: Sequence[ItemChange]) -> Drafts:
-        """Return the checked drafts of changes, for `store`; nothing is written yet.
+    def prepare(self, changes: Sequence[ItemChange]) -> Drafts:
+        """Check changes of any users' items, and return them for `write`; of changes of one key the last counts.
 
         Raises:
-            ValidationError: an argument is invalid.
+            ValidationError: a user, namespace, key, value or expiry is invalid.
         """
         return self._writer.draft(changes)
 
-    def store(self, drafts: Drafts, *, reason: str = "on request") -> int:
-        """Write drafts. Return the number of deleted keys.
+    def write(self, drafts: Drafts, *, reason: str = "on request") -> int:
+        """Write prepared changes, all or none. Return the number of deleted keys.
 
         Raises:
+            DuplicateIdError: a record that is no item has the id of one.
             HoldError, ModelError, StorageError: as for `put`.
         """
         return self._writer.write(drafts, reason)
@@ -141,7 +134,7 @@ class Items:
         offset: int = 0,
         refresh: bool = False,
     ) -> list[Item]:
-        """Return a user's items under a prefix: with a query by relevance, else the last put first.
+        """Return a user's items under a prefix: by relevance if there is a query, otherwise the last put first.
 
         Items that aren't searchable come last. The audit log notes which items answered a query.
 
@@ -149,7 +142,7 @@ class Items:
             prefix: the first labels of the namespace; empty for all namespaces.
             user_id: the owner.
             query: the query; None or blank for none.
-            where: returns whether a value is wanted.
+            where: returns whether an item with this value may be returned; None for all items.
             limit: the maximum number of items, 0 or more.
             offset: the number of items to skip, 0 or more.
             refresh: as for `get`, of the returned items.
@@ -159,7 +152,7 @@ class Items:
             QueryError: the query is no string, or longer than the embedder's window.
         """
         user, begin = user_key(user_id), check_namespace(prefix)
-        limit, offset = _whole(limit, "limit"), _whole(offset, "offset")
+        limit, offset = (min(check_count(n, name), _MAX_COUNT) for n, name in ((limit, "limit"), (offset, "offset")))
         question = _question(query)
         vector = None if question is None else self._runtime.embed_query(question)
         index = self._searcher.indexes.of(user)
@@ -193,19 +186,15 @@ class Items:
             prefix: the first labels of the namespace; empty for all namespaces.
             user_id: the owner.
             dry_run: only list the items.
-            reason: for the audit log.
+            reason: for the audit log; must hold no content.
 
         Raises:
             ValidationError: the user or the namespace is invalid.
         """
         return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
 
-    @property
-    def _writer(self) -> ItemWriter:
-        return ItemWriter(self._runtime, RecordWriter(self._runtime))
-
     def _ranked(
-        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, most: int
+        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, count: int
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
         now = self._runtime.clock.now()
         positions = index.items(prefix, now)
@@ -214,10 +203,10 @@ class Items:
         mask &= among(len(mask), positions)
         total, ranked = int(mask.sum()), 0
         while ranked < total:
-            most = max(most, 1)
-            hits = index.find_relevant(query, vector, most, mask, self._runtime.policy.relevance)
+            count = max(count, 1)
+            hits = index.find_relevant(query, vector, count, mask, self._runtime.policy.relevance)
             yield from ((hit.stored.record, hit.relevance) for hit in hits[ranked:])
-            ranked, most = len(hits), most * _WIDER
+            ranked, count = len(hits), count * _RANK_GROWTH
         yield from _records(index, index.newest(unsearchable))
 
     def _page(self, user: str, page: Sequence[tuple[MemoryRecord, float | None]], refresh: bool) -> list[Item]:
@@ -240,12 +229,6 @@ class Items:
         with runtime.store.writing(durable=False) as transaction:
             transaction.touch(user, [record.id for record, _ in page], now)
             transaction.log(*events)
-
-
-def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
-    return min(value, _MOST)
 
 
 def _question(query: object) -> str | None:

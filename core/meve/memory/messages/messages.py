@@ -1,7 +1,7 @@
 """Messages: a user's conversations word for word, governed like all other records of the user.
 
 Isolation, expiry, erasure, holds, export and the audit log are those of the memory. No search returns messages, and
-maintenance only removes expired ones; `meve.memory.turns` writes what a conversation leaves for recall.
+maintenance only removes expired ones. `meve.memory.turns` stores the facts of a conversation, which searches return.
 """
 
 import uuid
@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from meve.errors import DuplicateIdError, PassageError, UnknownIdError, ValidationError
+from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.record_factory import NAME_LENGTH
-from meve.memory._write.writer import ErasureReport, RecordWriter, held
+from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
 from meve.memory.items.item import canonical
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     UserId,
+    check_count,
     check_id,
     check_metadata,
     check_text,
@@ -31,7 +32,8 @@ from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
 _CLASS: PolicyClass = "factual"
-"""Messages live as long as records of this class and turns of a conversation may, whichever is shorter."""
+"""The class of messages. They live as long as this class or `chat_ttl` allows, whichever is shorter."""
+_NOTHING_ERASED = ErasureReport(erased=(), held={})
 
 
 @dataclass(slots=True)
@@ -44,7 +46,6 @@ class Message:
     place: int
     """Rises from each message to the next that is added, and stays."""
     archived: bool
-    """Whether it is archived."""
     added_at: datetime
     expires_at: datetime | None
     """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
@@ -71,6 +72,7 @@ class Messages:
     """
 
     _runtime: MemoryRuntime
+    _writer: RecordWriter
 
     def add(
         self,
@@ -91,7 +93,7 @@ class Messages:
             user_id: the owner.
             archived: whether they are archived at once.
             ttl: how long they live; None for as long as turns of a conversation.
-            ids: their ids among the user's records, None for new ones; a message that the session holds already isn't
+            ids: their ids among the user's records, None for new ones. A message whose id the session contains isn't
                 added again.
             reason: for the audit log; must hold no content.
 
@@ -149,7 +151,7 @@ class Messages:
         Args are those of `add`, and `anew`: whether to replace all in any case.
 
         Returns:
-            The ids of the messages, and the messages that the session held before.
+            The ids of the messages, and the messages of the session before.
 
         Raises:
             ValidationError, StorageError, HoldError: as for `replace`.
@@ -160,12 +162,10 @@ class Messages:
             everything = transaction.records(query)
             before = [stored for stored in everything if stored.record.archived is archived]
             stays = not anew and _begins_with(drafts, before)
-            if not stays:
-                self._erase(transaction, user, [stored.record for stored in everything], reason)
-            new = drafts[len(before) :] if stays else drafts
+            report = _NOTHING_ERASED if stays else self._erase(transaction, user, everything, reason)
+            kept, new = (before, drafts[len(before) :]) if stays else ([], drafts)
             self._insert(transaction, user, new, reason)
-        self._scrub(transaction)
-        kept = before if stays else []
+        self._writer.scrub(report)
         return [each.record.id for each in (*kept, *new)], [_message(stored) for stored in before]
 
     def page(
@@ -215,26 +215,6 @@ class Messages:
         query = RecordQuery(user=user_key(user_id), kind="message", archived=None, alive_at=now)
         return sorted(session_id for (session_id,) in self._runtime.store.select(query, "session_id"))
 
-    def archive(self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request") -> None:
-        """Archive messages; they keep their places.
-
-        Raises:
-            UnknownIdError: the session has no message of an id; nothing is changed.
-            HoldError: one is on hold; nothing is changed.
-        """
-        self.pop(session_id, user_id=user_id, ids=ids, archive=True, reason=reason)
-
-    def delete(
-        self, session_id: str, ids: Sequence[str], *, user_id: UserId, reason: str = "on request"
-    ) -> ErasureReport:
-        """Erase messages, and what was derived from them, for good.
-
-        Raises:
-            UnknownIdError: the session has no message of an id; nothing is changed.
-            HoldError: one is on hold; nothing is changed.
-        """
-        return self.pop(session_id, user_id=user_id, ids=ids, reason=reason)[1]
-
     def pop(
         self,
         session_id: str,
@@ -245,13 +225,15 @@ class Messages:
         reason: str = "on request",
         **options: Unpack[PageOptions],
     ) -> tuple[list[Message], ErasureReport]:
-        """Erase or archive a page of a session, and return it. Of several callers only one gets a message.
+        """Return messages of a session, and erase them for good with the records derived from them, or archive them.
+
+        Concurrent callers never get the same message.
 
         Args:
             session_id: the conversation.
             user_id: the owner.
-            ids: these messages, wherever they stand, instead of a page.
-            archive: archive the messages instead of erasing them.
+            ids: ids of messages of the session; None for the page that `options` describe.
+            archive: whether to archive the messages, which keep their places, instead of erasing them.
             reason: for the audit log.
             options: see `PageOptions`; without effect with `ids`.
 
@@ -270,16 +252,14 @@ class Messages:
             query = replace(self._query(user, session_id, archived=None), ids=tuple(ids))
         with self._runtime.store.writing() as transaction:
             popped = transaction.records(query)
-            _check_none_missing(popped, ids or ())
-            erased: tuple[str, ...] = ()
-            if archive:
-                self._archive(transaction, user, popped, reason)
-            else:
-                erased = self._erase(transaction, user, [stored.record for stored in popped], reason)
-        scrubbed = self._scrub(transaction)
+            missing = set(ids or ()) - {stored.record.id for stored in popped}
+            if missing:
+                raise UnknownIdError(f"no message {min(missing)!r:.80} in this session: page() returns all messages")
+            change = self._archive if archive else self._erase
+            report = change(transaction, user, popped, reason)
         if query.newest_first:
             popped.reverse()
-        return [_message(each) for each in popped], ErasureReport(erased=erased, held={}, scrubbed=scrubbed)
+        return [_message(each) for each in popped], self._writer.scrub(report)
 
     def _query(
         self,
@@ -297,8 +277,8 @@ class Messages:
             session_id=_session(session_id),
             alive_at=self._runtime.clock.now(),
             archived=archived,
-            limit=_whole(limit, "limit"),
-            offset=_whole(offset, "offset") or 0,
+            limit=None if limit is None else check_count(limit, "limit"),
+            offset=check_count(offset, "offset"),
             newest_first=newest,
         )
 
@@ -314,7 +294,7 @@ class Messages:
         runtime, now = self._runtime, self._runtime.clock.now()
         names = [None] * len(values) if ids is None else list(ids)
         if len(names) != len(values):
-            raise ValidationError(f"ids must be as many as the {len(values)} messages, got {len(names)}")
+            raise ValidationError(f"ids must hold one id for each of the {len(values)} messages, got {len(names)}")
         user, session = user_key(user_id), _session(session_id)
         expires_at = expiry_of(runtime.policy, _CLASS, "message", now, ttl)
         records = [
@@ -328,7 +308,7 @@ class Messages:
                 created_at=now,
                 expires_at=expires_at,
                 session_id=session,
-                metadata=_checked_value(value),
+                metadata=check_metadata(value, "a message"),
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
@@ -344,7 +324,7 @@ class Messages:
             return False
         is_here = known.kind == "message" and known.session_id == draft.session_id
         if not is_here or known.expired(now):
-            raise DuplicateIdError(f"id {known.id!r:.80} is taken, and not by a message of this session")
+            raise DuplicateIdError(f"id {known.id!r:.80} is taken by another record of this user: choose another id")
         return True
 
     def _insert(self, transaction: RecordTransaction, user: str, drafts: Sequence[StoredRecord], reason: str) -> None:
@@ -354,29 +334,22 @@ class Messages:
 
     def _archive(
         self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str
-    ) -> None:
+    ) -> ErasureReport:
         for stored in messages:
-            if stored.record.hold:
-                raise held(stored.record)
+            check_not_held(stored.record)
             record = replace(stored.record, archived=True, version=stored.record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             self._log(transaction, user, record, "update", reason, changed=["archived"])
+        return _NOTHING_ERASED
 
     def _erase(
-        self, transaction: RecordTransaction, user: str, records: Sequence[MemoryRecord], reason: str
-    ) -> tuple[str, ...]:
-        """Erase records and those derived from them."""
-        if not records:
-            return ()
-        family = transaction.with_derived(user, [each.id for each in records])
-        for stored in family:
-            if stored.record.hold:
-                raise held(stored.record)
-        return RecordWriter(self._runtime).erase(transaction, user, family, reason, self._runtime.clock.now())[0]
-
-    def _scrub(self, transaction: RecordTransaction) -> bool:
-        """Scrub the store if the transaction erased records. Return whether no file holds them."""
-        return not any(change.erased for change in transaction.changes.values()) or self._runtime.store.scrub()
+        self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str
+    ) -> ErasureReport:
+        """Erase messages and the records derived from them."""
+        records = transaction.with_derived(user, [stored.record.id for stored in messages]) if messages else []
+        for stored in records:
+            check_not_held(stored.record)
+        return self._writer.erase(transaction, user, records, reason, self._runtime.clock.now())
 
     def _log(
         self,
@@ -397,27 +370,9 @@ def _session(session_id: object) -> str:
     return check_text(session_id, "session_id", NAME_LENGTH)
 
 
-def _whole(value: int | None, name: str) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
-    return value
-
-
-def _checked_value(value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise PassageError(f"a message must be a mapping from names to values, got {value!r:.80}")
-    return check_metadata(value)
-
-
 def _begins_with(drafts: Sequence[StoredRecord], before: Sequence[StoredRecord]) -> bool:
     first = [canonical(each.record.metadata) for each in drafts[: len(before)]]
     return first == [canonical(stored.record.metadata) for stored in before]
-
-
-def _check_none_missing(messages: Sequence[StoredRecord], ids: Sequence[str]) -> None:
-    missing = sorted(set(ids) - {stored.record.id for stored in messages})
-    if missing:
-        raise UnknownIdError(f"no message {missing[0]!r:.80} in this session: page() shows which there are")
 
 
 def _message(stored: StoredRecord) -> Message:

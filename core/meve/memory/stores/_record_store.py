@@ -44,7 +44,7 @@ class UserChange:
     erased: list[MemoryRecord] = field(default_factory=list)
     """Records that are gone."""
     overwritten: list[MemoryRecord] = field(default_factory=list)
-    """Records, as they were, whose text, tags or metadata are others now."""
+    """Old versions of records whose text, tags or metadata changed."""
     is_forgotten: bool = False
     """Whether everything of the user was erased."""
 
@@ -67,6 +67,8 @@ class RecordTransaction:
         """By the user's key."""
         self.records = transaction.records
         self.version = transaction.version
+        self.opinions = transaction.opinions
+        self.touch = transaction.touch
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)
@@ -81,24 +83,16 @@ class RecordTransaction:
         return list({stored.record.id: stored for stored in both}.values())
 
     def insert(self, user: str, *new: StoredRecord) -> None:
-        """Write new records, of different ids.
-
-        Raises:
-            DuplicateIdError: the user has a record of an id.
-        """
+        """Write new records, of different ids. Raise DuplicateIdError if the user has a record of an id."""
         query = RecordQuery(user=user, archived=None, ids=[stored.record.id for stored in new])
         for (record_id,) in self._transaction.select(query, "id"):
-            raise DuplicateIdError(f"id {record_id!r} is taken: choose another, or update that record")
+            raise DuplicateIdError(f"id {record_id!r} is taken: choose another id, or update the record")
         self._change(user)
         for stored in new:
             self._transaction.put(user, stored)
 
     def replace(self, user: str, stored: StoredRecord) -> None:
-        """Write a record in place of the one with its id.
-
-        Raises:
-            StorageError: there is no such record.
-        """
+        """Write a record in place of the one with its id. Raise StorageError if there is none."""
         before = self.find(user, stored.record.id)
         if before is None:
             raise StorageError(f"no record {stored.record.id!r} to replace: insert it")
@@ -113,16 +107,10 @@ class RecordTransaction:
             self._change(user).erased.append(record)
 
     def forget_user(self, user: str) -> None:
-        """Remove a user's opinions, and let every listener drop all that it holds of the user."""
+        """Remove a user's opinions, and make listeners drop all data of the user."""
         for record_id in self._transaction.opinions(user):
             self._transaction.put_opinion(user, record_id, None)
         self._change(user).is_forgotten = True
-
-    def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        self._transaction.touch(user, record_ids, at)
-
-    def opinion(self, user: str, record_id: str) -> Opinion | None:
-        return self._transaction.opinions(user).get(record_id)
 
     def put_opinion(self, user: str, record_id: str, opinion: Opinion) -> None:
         self._change(user)
@@ -133,16 +121,10 @@ class RecordTransaction:
         self.events += events
 
     def append_events(self, audit_chain: AuditChain) -> None:
-        """Hang the logged events on the audit chain.
-
-        Raises:
-            AuditError: the log has lost its head.
-        """
+        """Append the logged events to the audit chain."""
         if not self.events:
             return
-        head = self._transaction.head()
-        if head is None:
-            raise AuditError("the audit log has no head: restore the store from a copy")
+        head = _get_head(self._transaction)
         seq, digest = head.seq, head.digest
         entries: list[AuditRow] = []
         for event in self.events:
@@ -193,26 +175,22 @@ class RecordStore:
         return store
 
     def claim_embedder(self, name: str, dimension: int) -> None:
-        """Note which embedder makes the vectors, unless one is noted.
-
-        Raises:
-            IndexMismatchError: another embedder is noted.
-        """
+        """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""
         mine = f"{name} {dimension}"
         theirs = self._claim("embedder", mine)
         if theirs != mine:
             raise IndexMismatchError(
-                f"{self.backend.name} holds vectors of {theirs!r} (name, dimension), and the embedder is {mine!r}: "
-                "open it with the embedder it was made with"
+                f"the embedder is {mine!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
+                "open it with that embedder"
             )
 
     def subscribe(self, listener: Listener) -> None:
-        """Call a function with each user's changes, after each commit: caches drop what was erased."""
+        """Call a function with each user's changes after each commit, so that caches drop erased records."""
         self._listeners.append(listener)
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[RecordTransaction]:
-        """Write, as `MemoryStore.writing`; after the commit tell the listeners."""
+        """Write as `MemoryStore.writing` does, and call the listeners after the commit."""
         with self.backend.writing(durable=durable) as transaction:
             records = RecordTransaction(transaction)
             yield records
@@ -268,30 +246,18 @@ class RecordStore:
             return snapshot.opinions(user)
 
     def events(self, query: EventQuery) -> Iterator[AuditEvent]:
-        """Return the matching entries of the audit log, oldest first.
-
-        Raises:
-            AuditError: an entry is damaged.
-        """
+        """Return the matching entries of the audit log, oldest first. Raise AuditError for a damaged entry."""
         with self.backend.reading() as snapshot:
             for entry in snapshot.entries(query):
-                with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log, which verify() judges"):
+                with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log (verify() checks the log)"):
                     event = to_audit_event(entry, from_micros(entry.at))
-                    "".join(
-                        (entry.user, entry.record, entry.action, entry.reason, entry.detail)
-                    ).encode()  # no surrogates
+                    "".join(entry[2:-1]).encode()  # no surrogates
                 yield event
 
     def head(self) -> AuditHead:
-        """Return the newest entry of the audit log.
-
-        Raises:
-            AuditError: the log has lost its head.
-        """
+        """Return position and digest of the newest entry of the audit log."""
         with self.backend.reading() as snapshot:
-            head = snapshot.head()
-        if head is None:
-            raise AuditError("the audit log has no head: restore the store from a copy")
+            head = _get_head(snapshot)
         return AuditHead(seq=head.seq, digest=head.digest.hex())
 
     def verify(self, kept: AuditHead | None = None) -> AuditVerification:
@@ -304,7 +270,6 @@ class RecordStore:
             return self.chain.verify(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
 
     def counts(self) -> MemoryStats:
-        """Return how much there is."""
         with self.backend.reading() as snapshot:
             head = snapshot.head()
             return MemoryStats(
@@ -316,7 +281,7 @@ class RecordStore:
             )
 
     def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
-        """Set a setting, and the log's first head with it, unless it is set; return the value that it has then."""
+        """Set a setting, and the log's first head with it, unless the setting has a value. Return its value."""
         with self.backend.reading() as snapshot:
             current = snapshot.setting(name)
         if current is None:
@@ -327,6 +292,13 @@ class RecordStore:
                     if head is not None:
                         transaction.append((), head)
         return current
+
+
+def _get_head(snapshot: Snapshot) -> SealedHead:
+    head = snapshot.head()
+    if head is None:
+        raise AuditError("the audit log has no head: restore the store from a copy")
+    return head
 
 
 def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:

@@ -8,14 +8,7 @@ question is asked and answered with the current sentence.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from meve.evaluation.experiments.memory.environment import (
-    Environment,
-    K,
-    MemorySandbox,
-    PlainEntry,
-    PlainStore,
-    rank_of,
-)
+from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainStore, rank_of
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
 from meve.types import StageProgress
@@ -35,47 +28,44 @@ def run_contradictions(environment: Environment, progress: StageProgress) -> lis
             for change in range(environment.sizes.changes + 1):
                 progress(NAME, n * (environment.sizes.changes + 1) + change, 3 * (environment.sizes.changes + 1))
                 _apply_change(sandbox, histories, change, system)
-                ids = [sandbox.recall_ids(user, history[change].question) for user, history in histories]
+                ids = [sandbox.recall_ids(history[change]) for history in histories]
                 shares[float(change)] = _share_with_both(ids, histories)
             tally.add_curve(system, BOTH, "changes", shares)
-            for user, history in sorted(histories, key=lambda each: each[1][-1].kind_order):
-                _record(sandbox.recall_ids(user, history[-1].question), history, system, tally, kinds)
-    _compare_plain_store(environment, histories, tally)
+            for history in sorted(histories, key=lambda history: history[-1].kind_order):
+                _record(sandbox.recall_ids(history[-1]), history, system, tally, kinds)
+    _measure_plain_store(environment, histories, tally)
     return [tally, kinds]
 
 
-def make_histories(environment: Environment) -> list[tuple[str, list[UserFact]]]:
-    """Return the versions of each fact with its user, oldest first."""
+def make_histories(environment: Environment) -> list[list[UserFact]]:
+    """Return the versions of each fact, oldest first."""
     rng = environment.rng(NAME)
     histories = []
     for user in environment.users:
-        for n, fact in enumerate(make_facts(rng, environment.sizes.changing)):
+        for n, fact in enumerate(make_facts(rng, environment.sizes.changing, user)):
             history = [fact]
             for change in range(1, environment.sizes.changes + 1):
                 known = [each.value for each in history]
                 new = history[-1].with_other_value(rng, f"{fact.id}-{change}", exclude=known, reworded=n % 2 == 1)
                 history.append(new)
-            histories.append((user, history))
+            histories.append(history)
     return histories
 
 
-def _apply_change(
-    sandbox: MemorySandbox, histories: Sequence[tuple[str, list[UserFact]]], change: int, system: str
-) -> None:
-    for user, history in histories:
-        sandbox.add_fact(user, history[change])
+def _apply_change(sandbox: MemorySandbox, histories: Sequence[list[UserFact]], change: int, system: str) -> None:
+    for history in histories:
+        sandbox.add_fact(history[change])
     sandbox.clock.advance(timedelta(days=1))
     if system == REFLECTED:
-        for user, history in histories:
-            recall = sandbox.memory.search(history[change].question, user_id=user, limit=K)
-            sandbox.memory.reflect(recall, answer=history[change].text)
+        for history in histories:
+            sandbox.memory.reflect(sandbox.search(history[change]), answer=history[change].text)
     if system != LEFT:
         sandbox.memory.maintain()
     sandbox.clock.advance(timedelta(days=6))
 
 
-def _share_with_both(ids: Sequence[Sequence[str]], histories: Sequence[tuple[str, list[UserFact]]]) -> float:
-    has_both = [count_values(each, history) > 1 for each, (_, history) in zip(ids, histories, strict=True)]
+def _share_with_both(ids: Sequence[Sequence[str]], histories: Sequence[list[UserFact]]) -> float:
+    has_both = [count_values(each, history) > 1 for each, history in zip(ids, histories, strict=True)]
     return sum(has_both) / len(has_both)
 
 
@@ -96,16 +86,14 @@ def _record(ids: Sequence[str], history: Sequence[UserFact], system: str, tally:
         kinds.add(current.kind, f"{system}: current", there)
 
 
-def _compare_plain_store(
-    environment: Environment, histories: Sequence[tuple[str, list[UserFact]]], tally: Tally
-) -> None:
+def _measure_plain_store(environment: Environment, histories: Sequence[list[UserFact]], tally: Tally) -> None:
     plain = PlainStore(environment.embedder)
     shares = {}
     for change in range(environment.sizes.changes + 1):
-        facts = [(user, history[change]) for user, history in histories]
-        plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for user, fact in facts])
-        ids = [[e.id for e in plain.search(fact.question, user=user)] for user, fact in facts]
+        facts = [history[change] for history in histories]
+        plain.add_facts(facts)
+        ids = [[e.id for e in plain.search(fact.question, user=fact.user)] for fact in facts]
         shares[float(change)] = _share_with_both(ids, histories)
     tally.add_curve(PLAIN, BOTH, "changes", shares)
-    for each, (_, history) in zip(ids, histories, strict=True):
+    for each, history in zip(ids, histories, strict=True):
         _record(each, history, PLAIN, tally, None)

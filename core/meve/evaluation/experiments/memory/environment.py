@@ -14,6 +14,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.evaluation.experiments.memory.synthetic_facts import UserFact
 from meve.memory import GovernedMemory, Policy
+from meve.memory._recall.searcher import Recall
 from meve.memory.policy import PolicyClass
 from meve.ports import Embedder, TokenCounter
 from meve.testing.fakes import FakeClock
@@ -57,13 +58,19 @@ class MemorySandbox:
     clock: FakeClock
     file: Path
 
-    def add_fact(self, user: str, fact: UserFact, *, policy_class: PolicyClass = "factual") -> None:
-        """Add a fact from a document, tagged with its topic."""
-        self.memory.add(fact.text, user_id=user, source="doc", policy_class=policy_class, id=fact.id, tags=[fact.topic])
+    def add_fact(self, fact: UserFact, *, policy_class: PolicyClass = "factual", tag: str | None = None) -> None:
+        """Add a fact from a document, tagged with its topic unless another tag is given."""
+        self.memory.add(
+            fact.text, user_id=fact.user, source="doc", policy_class=policy_class, id=fact.id, tags=[tag or fact.topic]
+        )
 
-    def recall_ids(self, user: str, question: str, limit: int = K) -> list[str]:
-        """Return the ids that a question recalls, best first, without recording the recall."""
-        return [each.record.id for each in self.memory.explain(question, user_id=user, limit=limit)]
+    def recall_ids(self, fact: UserFact, limit: int = K) -> list[str]:
+        """Return the ids that the user's question recalls, best first, without recording the recall."""
+        return [each.record.id for each in self.memory.explain(fact.question, user_id=fact.user, limit=limit)]
+
+    def search(self, fact: UserFact, *, tags: Sequence[str] | None = None, include_private: bool = False) -> Recall:
+        """Return the `K` best memories for the user's question."""
+        return self.memory.search(fact.question, user_id=fact.user, limit=K, tags=tags, include_private=include_private)
 
     def read_by_question(self, user: str, question: str) -> dict[str, str]:
         """Return the text that each access path returns for a question, private memories included, by path."""
@@ -136,6 +143,10 @@ class PlainStore:
         """Store the entries; none is ever removed."""
         self._entries += entries
         self._vectors += list(normalize(self.embedder.embed_passages([e.text for e in entries])))
+
+    def add_facts(self, facts: Sequence[UserFact]) -> None:
+        """Store facts, tagged with their topics."""
+        self.add([PlainEntry(id=fact.id, text=fact.text, user=fact.user, tag=fact.topic) for fact in facts])
 
     def search(self, question: str, k: int = K, *, user: str = "", tag: str = "") -> list[PlainEntry]:
         """Return the k nearest entries, nearest first; only of the user and with the tag, unless these are empty."""

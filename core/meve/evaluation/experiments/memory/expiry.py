@@ -69,7 +69,7 @@ def run_expiry(environment: Environment, progress: StageProgress) -> Tally:
     plain = PlainStore(environment.embedder)
     rng = environment.rng(NAME)
     with environment.open_sandbox() as sandbox:
-        secrets = [s for user in environment.users for s in _add_all(environment, sandbox, plain, user, rng)]
+        secrets = [s for user in environment.users for s in _add_secrets(environment, sandbox, plain, user, rng)]
         asked_count = 0
         for moment, expiring in sorted(_group_by_expiry(sandbox, secrets).items()):
             progress(NAME, asked_count, len(secrets))
@@ -92,18 +92,18 @@ def _group_by_expiry(sandbox: MemorySandbox, secrets: Sequence[Secret]) -> dict[
     return groups
 
 
-def _add_all(
+def _add_secrets(
     environment: Environment, sandbox: MemorySandbox, plain: PlainStore, user: str, rng: Random
 ) -> list[Secret]:
     secrets = make_secrets(rng, user, environment.sizes.secrets)
-    facts = make_facts(rng, environment.sizes.facts)
+    facts = make_facts(rng, environment.sizes.facts, user)
     for fact in facts:
-        sandbox.add_fact(user, fact, policy_class="canonical")
+        sandbox.add_fact(fact, policy_class="canonical")
     for secret in secrets:
         sandbox.memory.add(
             secret.text, user_id=user, source="doc", policy_class=secret.policy_class, id=secret.id, ttl=secret.ttl
         )
-    plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for fact in facts])
+    plain.add_facts(facts)
     plain.add([PlainEntry(id=secret.id, text=secret.text, user=user) for secret in secrets])
     return secrets
 

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from meve.evaluation.experiments.memory.environment import (
-    Environment,
-    K,
-    MemorySandbox,
-    PlainEntry,
-    PlainStore,
-    rank_of,
-)
+from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainStore, rank_of
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
 from meve.memory._recall.searcher import Recall
@@ -45,7 +38,6 @@ ANSWERS: dict[str, Answer | None] = {
 class Case:
     """A right fact and its false counterpart."""
 
-    user: str
     right: UserFact
     false: UserFact
 
@@ -64,44 +56,48 @@ def run_false_facts(environment: Environment, progress: StageProgress) -> list[T
                 if round_ in (*ROUNDS, environment.sizes.rounds):
                     shares[float(round_)] = _share_above(sandbox, cases, name, round_, tally)
             tally.add_curve(name, ABOVE, "rounds", shares)
-            _check_flags(sandbox, cases, bystanders, name, tally)
-            _check_after_maintenance(sandbox, cases, bystanders, name, tally)
+            _count_removed(sandbox, cases, bystanders, name, tally)
+            for case in cases:
+                recalled = sandbox.recall_ids(case.right)
+                tally.add(name, f"{ABOVE}, {AFTER_MAINTENANCE}", false_is_above(recalled, case))
+                _tally_kept(tally, name, recalled, case, f", {AFTER_MAINTENANCE}")
             if name == RIGHT:
-                _compare_kinds(sandbox, cases, kinds)
-    _compare_plain_store(environment, tally)
+                for case in sorted(cases, key=lambda case: case.false.kind_order):
+                    _tally_kept(kinds, case.false.kind, sandbox.recall_ids(case.right), case)
+    _measure_plain_store(environment, tally)
     return [tally, kinds]
 
 
 def add_cases(
     environment: Environment, sandbox: MemorySandbox, *, false_class: PolicyClass = "factual"
-) -> tuple[list[Case], list[tuple[str, UserFact]]]:
+) -> tuple[list[Case], list[UserFact]]:
     """Add every user's facts, and a day later the false ones; return the cases and the other facts."""
     cases, bystanders = make_cases(environment)
-    for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-        sandbox.add_fact(user, fact)
+    for fact in [*(case.right for case in cases), *bystanders]:
+        sandbox.add_fact(fact)
     sandbox.clock.advance(timedelta(days=1))
     for case in cases:
-        sandbox.add_fact(case.user, case.false, policy_class=false_class)
+        sandbox.add_fact(case.false, policy_class=false_class)
     return cases, bystanders
 
 
-def make_cases(environment: Environment) -> tuple[list[Case], list[tuple[str, UserFact]]]:
-    """Return the cases, and the other facts with their users."""
+def make_cases(environment: Environment) -> tuple[list[Case], list[UserFact]]:
+    """Return the cases and the other facts."""
     rng = environment.rng(NAME)
     cases, bystanders = [], []
     for user in environment.users:
-        facts = make_facts(rng, environment.sizes.facts)
+        facts = make_facts(rng, environment.sizes.facts, user)
         for n, fact in enumerate(facts[: environment.sizes.false]):
             false = fact.with_other_value(rng, f"x{fact.id}", reworded=n % 2 == 1)
-            cases.append(Case(user=user, right=fact, false=false))
-        bystanders += [(user, fact) for fact in facts[environment.sizes.false :]]
+            cases.append(Case(right=fact, false=false))
+        bystanders += facts[environment.sizes.false :]
     return cases, bystanders
 
 
 def answer_round(sandbox: MemorySandbox, cases: Sequence[Case], answer: Answer | None) -> None:
     """Ask each question, answer it and reflect (None for no answers); then let a day pass."""
     for case in cases:
-        recall = sandbox.memory.search(case.right.question, user_id=case.user, limit=K)
+        recall = sandbox.search(case.right)
         if answer:
             sandbox.memory.reflect(recall, answer=answer(case.right, recall))
     sandbox.clock.advance(timedelta(days=1))
@@ -115,42 +111,23 @@ def false_is_above(recalled: Sequence[str], case: Case) -> bool:
 def _share_above(sandbox: MemorySandbox, cases: Sequence[Case], name: str, round_: int, tally: Tally) -> float:
     measure = f"{ABOVE}, round {round_}"
     for case in cases:
-        tally.add(name, measure, false_is_above(sandbox.recall_ids(case.user, case.right.question), case))
+        tally.add(name, measure, false_is_above(sandbox.recall_ids(case.right), case))
     return tally.mean(name, measure)
 
 
-def _check_flags(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
+def _count_removed(
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[UserFact], name: str, tally: Tally
 ) -> None:
-    """Count which facts the answers flagged as contradicted: false, right, and those that nobody asked about."""
-    for who, group in _groups(cases, bystanders).items():
-        for user, fact in group:
-            tally.add(name, f"{who} flagged", bool(sandbox.memory.get(fact.id, user_id=user).flagged))
-
-
-def _groups(
-    cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]]
-) -> dict[str, Sequence[tuple[str, UserFact]]]:
-    return {
-        "false": [(case.user, case.false) for case in cases],
-        "right": [(case.user, case.right) for case in cases],
-        "others": bystanders,
-    }
-
-
-def _check_after_maintenance(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
-) -> None:
-    """Run maintenance; count what it removes, and what each question recalls afterwards."""
+    """Count which facts the answers flagged as contradicted, and which ones maintenance removes."""
+    groups = {"false": [case.false for case in cases], "right": [case.right for case in cases], "others": bystanders}
+    for who, group in groups.items():
+        for fact in group:
+            tally.add(name, f"{who} flagged", bool(sandbox.memory.get(fact.id, user_id=fact.user).flagged))
     report = sandbox.memory.maintain()
-    for who, group in _groups(cases, bystanders).items():
-        for user, fact in group:
-            tally.add(name, f"{who} pruned", fact.id in report.pruned.get(user, ()))
-            tally.add(name, f"{who} superseded", fact.id in report.superseded.get(user, ()))
-    for case in cases:
-        recalled = sandbox.recall_ids(case.user, case.right.question)
-        tally.add(name, f"{ABOVE}, {AFTER_MAINTENANCE}", false_is_above(recalled, case))
-        _tally_kept(tally, name, recalled, case, f", {AFTER_MAINTENANCE}")
+    for who, group in groups.items():
+        for fact in group:
+            tally.add(name, f"{who} pruned", fact.id in report.pruned.get(fact.user, ()))
+            tally.add(name, f"{who} superseded", fact.id in report.superseded.get(fact.user, ()))
 
 
 def _tally_kept(tally: Tally, system: str, recalled: Sequence[str], case: Case, when: str = "") -> None:
@@ -158,18 +135,12 @@ def _tally_kept(tally: Tally, system: str, recalled: Sequence[str], case: Case, 
     tally.add(system, KEPT_RIGHT + when, case.right.id in recalled)
 
 
-def _compare_kinds(sandbox: MemorySandbox, cases: Sequence[Case], tally: Tally) -> None:
-    for case in sorted(cases, key=lambda case: case.false.kind_order):
-        _tally_kept(tally, case.false.kind, sandbox.recall_ids(case.user, case.right.question), case)
-
-
-def _compare_plain_store(environment: Environment, tally: Tally) -> None:
+def _measure_plain_store(environment: Environment, tally: Tally) -> None:
     cases, bystanders = make_cases(environment)
     plain = PlainStore(environment.embedder)
-    plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for user, fact in bystanders])
-    plain.add([PlainEntry(id=fact.id, text=fact.text, user=c.user) for c in cases for fact in (c.right, c.false)])
+    plain.add_facts([*bystanders, *(fact for case in cases for fact in (case.right, case.false))])
     for case in cases:
-        recalled = [entry.id for entry in plain.search(case.right.question, user=case.user)]
+        recalled = [entry.id for entry in plain.search(case.right.question, user=case.right.user)]
         for measure in (f"{ABOVE}, round 0", f"{ABOVE}, {AFTER_MAINTENANCE}"):
             tally.add(PLAIN, measure, false_is_above(recalled, case))
         _tally_kept(tally, PLAIN, recalled, case, f", {AFTER_MAINTENANCE}")

@@ -5,9 +5,7 @@ nearer to the question than the other's answer. Each user also asks for their ow
 private ones without requesting private memories.
 """
 
-from collections.abc import Sequence
-
-from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
+from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import UserFact, make_facts
 from meve.types import StageProgress
@@ -23,10 +21,12 @@ def run_isolation(environment: Environment, progress: StageProgress) -> Tally:
     tally = Tally(NAME, environment.seed)
     plain = PlainStore(environment.embedder)
     rng = environment.rng(NAME)
-    facts = {user: make_facts(rng, environment.sizes.facts) for user in environment.users}
+    facts = {user: make_facts(rng, environment.sizes.facts, user) for user in environment.users}
     with environment.open_sandbox() as sandbox:
-        for user, own in facts.items():
-            _add_all(sandbox, plain, user, own)
+        for own in facts.values():
+            for n, fact in enumerate(own):
+                sandbox.add_fact(fact, policy_class="private" if _is_private(n) else "factual")
+            plain.add_facts(own)
         for n, user in enumerate(environment.users):
             progress(NAME, n, len(environment.users))
             questions = {fact.question for fact in facts[user]}
@@ -39,14 +39,8 @@ def run_isolation(environment: Environment, progress: StageProgress) -> Tally:
             for fact in sample:
                 _ask_foreign(sandbox, plain, user, fact, foreign_texts, tally)
             for fact in facts[user]:
-                _ask_own(sandbox, plain, user, fact, tally)
+                _ask_own(sandbox, plain, fact, tally)
     return tally
-
-
-def _add_all(sandbox: MemorySandbox, plain: PlainStore, user: str, facts: Sequence[UserFact]) -> None:
-    for n, fact in enumerate(facts):
-        sandbox.add_fact(user, fact, policy_class="private" if _is_private(n) else "factual")
-    plain.add([PlainEntry(id=fact.id, text=fact.text, user=user) for fact in facts])
 
 
 def _is_private(n: int) -> bool:
@@ -62,14 +56,12 @@ def _ask_foreign(
     tally.add(AFTERWARDS, LEAK, False)
 
 
-def _ask_own(sandbox: MemorySandbox, plain: PlainStore, user: str, fact: UserFact, tally: Tally) -> None:
-    recall = sandbox.memory.search(fact.question, user_id=user, limit=K, include_private=True)
-    tally.add(MEMORY, OWN, fact.id in [r.id for r in recall.records])
-    plain_ids = [entry.id for entry in plain.search(fact.question) if entry.user == user]
-    tally.add(ONE, OWN, fact.id in plain_ids)
-    tally.add(AFTERWARDS, OWN, fact.id in plain_ids)
+def _ask_own(sandbox: MemorySandbox, plain: PlainStore, fact: UserFact, tally: Tally) -> None:
+    is_in_plain = fact.id in [entry.id for entry in plain.search(fact.question) if entry.user == fact.user]
+    is_recalled = fact.id in [r.id for r in sandbox.search(fact, include_private=True).records]
+    for system, is_found in ((MEMORY, is_recalled), (ONE, is_in_plain), (AFTERWARDS, is_in_plain)):
+        tally.add(system, OWN, is_found)
     if _is_private(int(fact.id[1:])):
-        recall = sandbox.memory.search(fact.question, user_id=user, limit=K)
-        tally.add(MEMORY, PRIVATE, fact.text in recall.text)
-        tally.add(ONE, PRIVATE, fact.id in plain_ids)
-        tally.add(AFTERWARDS, PRIVATE, fact.id in plain_ids)
+        is_leaked = fact.text in sandbox.search(fact).text
+        for system, is_found in ((MEMORY, is_leaked), (ONE, is_in_plain), (AFTERWARDS, is_in_plain)):
+            tally.add(system, PRIVATE, is_found)

@@ -1,16 +1,18 @@
 """Results of the memory experiments: figures with intervals, and curves, as JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from time import perf_counter
+from typing import Any, Self, TypeVar
 
 from meve.errors import EvaluationError
+from meve.evaluation.results import load_results
 from meve.evaluation.statistics import Interval, mean_interval, paired_difference, percentile_interval, share_interval
-from meve.evaluation.types import parse_dataclass
 
 FORMAT = 1
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +97,7 @@ class MemoryResults:
         Raises:
             EvaluationError: the file is absent, damaged, or holds something else.
         """
-        try:
-            data = json.loads(file.read_text(encoding="utf-8"))
-            if data.get("format") != FORMAT:
-                raise ValueError(f"their format isn't {FORMAT}: run the experiment again")
-            return parse_dataclass(cls, data)
-        except (OSError, ValueError, AttributeError) as cause:
-            raise EvaluationError(f"{file} holds no results: {cause}") from cause
+        return load_results(cls, file, FORMAT)
 
 
 @dataclass(slots=True)
@@ -128,6 +124,13 @@ class Tally:
     def add_time(self, system: str, measure: str, ms: float) -> None:
         """Add one case's milliseconds, which become the figures `<measure>, p50` and `<measure>, p95`."""
         self._times.setdefault((system, measure), []).append(ms)
+
+    def time(self, system: str, measure: str, call: Callable[[], _T]) -> _T:
+        """Return what a call returns, and add its milliseconds as a case."""
+        start = perf_counter()
+        result = call()
+        self.add_time(system, measure, 1_000 * (perf_counter() - start))
+        return result
 
     def mean(self, system: str, measure: str) -> float:
         """Return the mean of the values so far."""
@@ -167,6 +170,4 @@ class Tally:
 
     def _differs(self, measure: str, values: list[float]) -> bool:
         base = self._values.get((self.against, measure))
-        if base is None:
-            return False
-        return paired_difference(base, values, seed=self.seed).excludes_zero
+        return base is not None and paired_difference(base, values, seed=self.seed).excludes_zero

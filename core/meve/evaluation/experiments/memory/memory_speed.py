@@ -7,8 +7,8 @@ in a file that was just opened, in a process that has loaded the models.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,11 +101,8 @@ class _Material:
         self._noise = np.random.default_rng(7)
         questions = [row.text("question") for row in read_rows(folder / "questions.jsonl")]
         random.Random(7).shuffle(questions)
-        self._questions = iter(questions)
-
-    def question(self) -> str:
-        """Return a question that wasn't asked before."""
-        return next(self._questions)
+        self.questions = iter(questions)
+        """Each is asked once."""
 
     def text(self, n: int) -> str:
         """Return one of the remembered texts."""
@@ -151,7 +148,7 @@ def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lamb
             users = {f"large {n}": counts.per_large_user for n in range(large_users[name])}
             if name == LARGE_FILE:
                 users |= {f"small {n}": counts.per_small_user for n in range(counts.small_users)}
-            with _open_memory(file, embedder, counts) as memory:
+            with _open_uncached(file, embedder, counts) as memory:
                 for n, (user, count) in enumerate(users.items()):
                     if name == LARGE_FILE:
                         progress("large file", n, len(users))
@@ -167,13 +164,11 @@ def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lamb
     return MemoryResults.from_tallies("memory-speed", settings, [tally])
 
 
-@contextmanager
-def _open_memory(file: Path, embedder: _TimedEmbedder, counts: MemorySpeedSizes) -> Iterator[GovernedMemory]:
+def _open_uncached(file: Path, embedder: _TimedEmbedder, counts: MemorySpeedSizes) -> GovernedMemory:
     """Open a memory that caches no recalls."""
     limits = {"recalls": 0, "per_user": 2 * counts.per_large_user}
     policy = Policy.from_dict({"limits": limits, "chat_ttl": None})
-    with GovernedMemory.open(file, policy=policy, embedder=embedder) as memory:
-        yield memory
+    return GovernedMemory.open(file, policy=policy, embedder=embedder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +187,7 @@ class _Run:
         for n in range(self.counts.openings):
             for name, file in self.files.items():
                 start = perf_counter()
-                with _open_memory(file, self.embedder, self.counts) as memory:
+                with _open_uncached(file, self.embedder, self.counts) as memory:
                     self.tally.add_time(name, "open the file, ms", 1_000 * (perf_counter() - start))
                     self._time_recall(name, "first recall, cold", memory, n)
 
@@ -200,12 +195,12 @@ class _Run:
         """Time recalls and durable adds of users who have recalled before."""
         with ExitStack() as stack:
             memories = {
-                name: stack.enter_context(_open_memory(file, self.embedder, self.counts))
+                name: stack.enter_context(_open_uncached(file, self.embedder, self.counts))
                 for name, file in self.files.items()
             }
             for name, memory in memories.items():
                 for n in range(self.counts.large_users):
-                    memory.search(self.material.question(), user_id=self._user(name, n))
+                    memory.search(next(self.material.questions), user_id=self._user(name, n))
             for n in range(self.counts.calls):
                 for name, memory in memories.items():
                     self._time_recall(name, "recall", memory, n)
@@ -218,7 +213,7 @@ class _Run:
         return f"large {n % self.large_users[name]}"
 
     def _time_recall(self, name: str, what: str, memory: GovernedMemory, n: int) -> None:
-        user, question = self._user(name, n), self.material.question()
+        user, question = self._user(name, n), next(self.material.questions)
         self._time(name, what, lambda: memory.search(question, user_id=user))
 
     def _time(self, name: str, what: str, call: Callable[[], object]) -> None:

@@ -57,9 +57,9 @@ class Exchange:
     fact: UserFact | None
 
 
-def make_conversation(rng: Random, turns: int) -> list[Exchange]:
+def make_conversation(rng: Random, turns: int, user: str) -> list[Exchange]:
     """Return a conversation in which four of five turns tell a fact, the first one included."""
-    facts = iter(make_facts(rng, turns - turns // 5))
+    facts = iter(make_facts(rng, turns - turns // 5, user))
     exchanges = []
     for n in range(turns):
         fact = next(facts) if n % 5 != 4 else None
@@ -76,8 +76,9 @@ def run_prompt_size(environment: Environment, progress: StageProgress) -> Tally:
     with environment.open_sandbox() as sandbox:
         for n in range(environment.sizes.talks):
             progress(NAME, n, environment.sizes.talks)
-            exchanges = make_conversation(rng, environment.sizes.turns)
-            sizes_by_system = _run_conversation(environment, sandbox, f"user-{n}", exchanges, rng, tally)
+            user = f"user-{n}"
+            exchanges = make_conversation(rng, environment.sizes.turns, user)
+            sizes_by_system = _run_conversation(environment, sandbox, user, exchanges, rng, tally)
             for system, counts in sizes_by_system.items():
                 sizes[system].append(counts)
     for system, all_counts in sizes.items():

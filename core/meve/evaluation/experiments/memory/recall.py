@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -101,7 +100,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
     if options.held_out and len({q.user for q in questions}) < 2:
         raise EvaluationError("held_out needs questions about at least two conversations, got one")
     tally = Tally(NAME, options.seed, against=MEMORY)
-    with _open_memory(turns) as memory:
+    with _open_filled(turns) as memory:
         searches = {
             **_baselines(turns),
             MEMORY: _memory_search(memory),
@@ -112,10 +111,8 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
             recalls = []
             for n, question in enumerate(questions):
                 progress(system, n, len(questions))
-                start = perf_counter()
-                ids = search(question.user, question.text)
-                tally.add_time(system, MS, 1_000 * (perf_counter() - start))
-                recalls.append(_recall(question, ids))
+                ids = tally.time(system, MS, lambda: search(question.user, question.text))  # noqa: B023 - called at once
+                recalls.append(_evidence_share(question, ids))
             _tally_recalls(tally, system, questions, recalls)
         if options.held_out:
             _cross_validate(memory, questions, tally, progress)
@@ -132,7 +129,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
 
 def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[EvidenceQuestion]]:
     rows = index_rows(read_rows(folder / "conversations.jsonl"), "conversation_id")
-    turns = {user: list(_turns(row)) for user, row in rows.items()}
+    turns = {user: list(_conversation_turns(row)) for user, row in rows.items()}
     questions = [
         EvidenceQuestion(
             user=row.text("conversation_id"),
@@ -148,7 +145,7 @@ def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[
     return turns, questions
 
 
-def _turns(conversation: Row) -> Iterator[ConversationTurn]:
+def _conversation_turns(conversation: Row) -> Iterator[ConversationTurn]:
     for session in conversation.rows("sessions"):
         at = datetime.fromisoformat(session.text("timestamp")).replace(tzinfo=UTC)
         for turn in session.rows("turns"):
@@ -191,7 +188,7 @@ def _baselines(turns: Turns) -> dict[str, MemorySearch]:
 
 
 @contextmanager
-def _open_memory(turns: Turns) -> Iterator[GovernedMemory]:
+def _open_filled(turns: Turns) -> Iterator[GovernedMemory]:
     policy = _policy({})
     with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory:
         runtime = memory._runtime
@@ -230,7 +227,7 @@ def _cross_validate(
         progress("weights", n, len(combinations))
         with GovernedMemory.open(memory.file, policy=_policy(dict(zip(GRID, weights, strict=True)))) as other:
             search = _memory_search(other)
-            recalls[weights] = np.array([_recall(q, search(q.user, q.text)) for q in questions])
+            recalls[weights] = np.array([_evidence_share(q, search(q.user, q.text)) for q in questions])
     users = np.array([q.user for q in questions])
     held_out = []
     for n, question in enumerate(questions):
@@ -240,7 +237,7 @@ def _cross_validate(
     _tally_recalls(tally, "memory, weights of other conversations", questions, held_out)
 
 
-def _recall(question: EvidenceQuestion, ids: Sequence[str]) -> float:
+def _evidence_share(question: EvidenceQuestion, ids: Sequence[str]) -> float:
     return len(question.evidence & set(ids)) / len(question.evidence)
 
 

@@ -6,7 +6,7 @@ are a year, so that nothing expires. False facts are `intent_bound` and right on
 classes matter.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -83,40 +83,32 @@ def _run_story(environment: Environment, policy: Policy, name: str, tally: Tally
         _check_recall(sandbox, cases, bystanders, name, tally)
         sandbox.clock.advance(IDLE)
         report = sandbox.memory.maintain()
-        _check_after_maintenance(sandbox, cases, bystanders, report, name, tally)
+        _check_report(sandbox, cases, bystanders, report, name, tally)
 
 
 def _check_recall(
-    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[tuple[str, UserFact]], name: str, tally: Tally
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[UserFact], name: str, tally: Tally
 ) -> None:
     for case in cases:
-        recalled = sandbox.recall_ids(case.user, case.right.question)
+        recalled = sandbox.recall_ids(case.right)
         tally.add(name, FIRST, recalled[:1] == [case.right.id])
         tally.add(name, ABOVE, false_is_above(recalled, case))
-    for user, fact in [*((c.user, c.right) for c in cases), *bystanders]:
-        recalled = sandbox.recall_ids(user, fact.question, limit=100)
+    for fact in [*(case.right for case in cases), *bystanders]:
+        recalled = sandbox.recall_ids(fact, limit=100)
         tally.add(name, f"recall@{K}", fact.id in recalled[:K])
         tally.add(name, CONTEXT, float(len(recalled)))
 
 
-def _check_after_maintenance(
-    sandbox: MemorySandbox,
-    cases: Sequence[Case],
-    bystanders: Sequence[tuple[str, UserFact]],
-    report: MaintenanceReport,
-    name: str,
+def _check_report(
+    sandbox: MemorySandbox, cases: Sequence[Case], bystanders: Sequence[UserFact], report: MaintenanceReport, name: str,
     tally: Tally,
-) -> None:
-    def is_in(removed: Mapping[Any, Sequence[str]], user: str, fact: UserFact) -> bool:
-        return fact.id in removed.get(user, ())
-
-    right = [*((c.user, c.right) for c in cases), *bystanders]
-    for user, fact in right:
-        tally.add(name, "right pruned", is_in(report.pruned, user, fact))
-        gone = (report.archived, report.summarised, report.superseded, report.merged)
-        tally.add(name, "right archived or merged", any(is_in(removed, user, fact) for removed in gone))
+) -> None:  # fmt: skip
+    right = [*(case.right for case in cases), *bystanders]
+    gone = (report.archived, report.summarised, report.superseded, report.merged)
+    for fact in right:
+        tally.add(name, "right pruned", fact.id in report.pruned.get(fact.user, ()))
+        tally.add(name, "right archived or merged", any(fact.id in removed.get(fact.user, ()) for removed in gone))
     for case in cases:
-        tally.add(name, "false pruned", is_in(report.pruned, case.user, case.false))
-    for user, fact in right:
-        recalled = sandbox.memory.search(fact.question, user_id=user, limit=K)
-        tally.add(name, AFTER, fact.text in recalled.text)
+        tally.add(name, "false pruned", case.false.id in report.pruned.get(case.false.user, ()))
+    for fact in right:
+        tally.add(name, AFTER, fact.text in sandbox.search(fact).text)

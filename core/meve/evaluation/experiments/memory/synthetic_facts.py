@@ -43,9 +43,10 @@ class FactPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFact:
-    """A pattern with a subject and a value."""
+    """A pattern with a subject and a value, known to one user."""
 
     id: str
+    user: str
     pattern: FactPattern
     subject: str
     value: str
@@ -53,7 +54,7 @@ class UserFact:
 
     @property
     def text(self) -> str:
-        """The sentence."""
+        """The sentence that is remembered."""
         pattern = self.pattern.rewording if self.reworded else self.pattern.text
         return pattern.format(s=self.subject, v=self.value)
 
@@ -77,9 +78,7 @@ class UserFact:
         """The place of the kind in a table."""
         return VALUE_KINDS.index(self.pattern.value_kind), self.reworded
 
-    def with_other_value(
-        self, rng: Random, id: str, *, exclude: Sequence[str] = (), reworded: bool = False
-    ) -> Self:
+    def with_other_value(self, rng: Random, id: str, *, exclude: Sequence[str] = (), reworded: bool = False) -> Self:
         """Return the fact with another value, none of `exclude` if there are enough."""
         free = [v for v in self.pattern.values if v != self.value and v not in exclude]
         others = free or [v for v in self.pattern.values if v != self.value]
@@ -142,15 +141,16 @@ MAX_FACTS = sum(len(pattern.subjects) for pattern in PATTERNS)
 """The most facts of one user: each pattern with each of its subjects."""
 
 
-def make_facts(rng: Random, count: int) -> list[UserFact]:
+def make_facts(rng: Random, count: int, user: str) -> list[UserFact]:
     """Return one user's facts with the ids `f000`, `f001` and so on, each with another question.
 
     Args:
         rng: the random generator.
         count: from 1 to `MAX_FACTS`.
+        user: the user's id.
     """
     combinations = [(pattern, subject) for pattern in PATTERNS for subject in pattern.subjects]
     return [
-        UserFact(id=f"f{n:03}", pattern=pattern, subject=subject, value=rng.choice(list(pattern.values)))
+        UserFact(id=f"f{n:03}", user=user, pattern=pattern, subject=subject, value=rng.choice(list(pattern.values)))
         for n, (pattern, subject) in enumerate(rng.sample(combinations, count))
     ]

@@ -6,7 +6,7 @@ unknown tag. Facts that were added with a wrong tag are asked for with the right
 
 from random import Random
 
-from meve.evaluation.experiments.memory.environment import Environment, K, MemorySandbox, PlainEntry, PlainStore
+from meve.evaluation.experiments.memory.environment import Environment, MemorySandbox, PlainEntry, PlainStore
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import TOPICS, UserFact, make_facts
 from meve.types import StageProgress
@@ -24,20 +24,18 @@ def run_tags(environment: Environment, progress: StageProgress) -> Tally:
     with environment.open_sandbox() as sandbox:
         for n, user in enumerate(environment.users):
             progress(NAME, n, len(environment.users))
-            facts = make_facts(rng, environment.sizes.facts)
+            facts = make_facts(rng, environment.sizes.facts, user)
             mistagged = {fact.id for fact in facts[::5]}
             tags = {fact.id: _other_topic(rng, fact) if fact.id in mistagged else fact.topic for fact in facts}
             for fact in facts:
-                sandbox.memory.add(
-                    fact.text, user_id=user, source="doc", policy_class="factual", id=fact.id, tags=[tags[fact.id]]
-                )
+                sandbox.add_fact(fact, tag=tags[fact.id])
             plain.add([PlainEntry(id=f.id, text=f.text, user=user, tag=tags[f.id]) for f in facts])
             for fact in facts:
                 if fact.id in mistagged:
-                    _ask(sandbox, plain, user, fact, fact.topic, CASES[4], tally)
+                    _ask(sandbox, plain, fact, fact.topic, CASES[4], tally)
                     continue
                 for case, tag in zip(CASES, (fact.topic, "", _other_topic(rng, fact), "zoology"), strict=False):
-                    _ask(sandbox, plain, user, fact, tag, case, tally)
+                    _ask(sandbox, plain, fact, tag, case, tally)
     return tally
 
 
@@ -45,10 +43,8 @@ def _other_topic(rng: Random, fact: UserFact) -> str:
     return rng.choice([topic for topic in TOPICS if topic != fact.topic])
 
 
-def _ask(
-    sandbox: MemorySandbox, plain: PlainStore, user: str, fact: UserFact, tag: str, case: str, tally: Tally
-) -> None:
-    recall = sandbox.memory.search(fact.question, user_id=user, tags=[tag] if tag else None, limit=K)
-    entries = plain.search(fact.question, user=user, tag=tag)
+def _ask(sandbox: MemorySandbox, plain: PlainStore, fact: UserFact, tag: str, case: str, tally: Tally) -> None:
+    recall = sandbox.search(fact, tags=[tag] if tag else None)
+    entries = plain.search(fact.question, user=fact.user, tag=tag)
     tally.add(MEMORY, case, fact.id in [r.id for r in recall.records])
     tally.add(FILTER, case, fact.id in [entry.id for entry in entries])

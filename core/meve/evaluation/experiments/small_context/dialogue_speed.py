@@ -4,11 +4,9 @@ The first question reads all turns. The turns are a public chat room's messages 
 number if there are too few.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from time import perf_counter
 
 from meve.dialogue import Dialogue, build_small_context
 from meve.errors import EvaluationError
@@ -57,16 +55,16 @@ def run_dialogue_speed(options: DialogueSpeedOptions, progress: StageProgress = 
     )
     tally = Tally(NAME, options.seed)
     system = f"{options.turns:,} turns"
-    _time(tally, system, "first question, ms", lambda: build_small_context(dialogue, QUESTIONS[0]))
+    tally.time(system, "first question, ms", lambda: build_small_context(dialogue, QUESTIONS[0]))
     for n in range(ROUNDS):
         progress("later questions", n, ROUNDS)
         for question in QUESTIONS:
-            _time(tally, system, "later question, ms", lambda: build_small_context(dialogue, question))  # noqa: B023
-            _time(tally, system, "of it the embedder, ms", lambda: dialogue.components.embedder.embed_query(question))  # noqa: B023
+            tally.time(system, "later question, ms", lambda: build_small_context(dialogue, question))  # noqa: B023
+            tally.time(system, "of it the embedder, ms", lambda: dialogue.components.embedder.embed_query(question))  # noqa: B023
     progress("later questions", ROUNDS, ROUNDS)
     dialogue.append((SPEAKERS[0], "The library bridge was designed by Clara Novak in 1962."))
     after = "question after a new turn, ms"
-    _time(tally, system, after, lambda: build_small_context(dialogue, "Who designed the library bridge?"))
+    tally.time(system, after, lambda: build_small_context(dialogue, "Who designed the library bridge?"))
     settings = {
         "seed": options.seed,
         "turns": options.turns,
@@ -75,9 +73,3 @@ def run_dialogue_speed(options: DialogueSpeedOptions, progress: StageProgress = 
         "versions": collect_versions(),
     }
     return MemoryResults.from_tallies("dialogue-speed", settings, [tally])
-
-
-def _time(tally: Tally, system: str, measure: str, call: Callable[[], object]) -> None:
-    start = perf_counter()
-    call()
-    tally.add_time(system, measure, 1_000 * (perf_counter() - start))

@@ -15,8 +15,8 @@ from meve.evaluation.datasets.synthetic_dialogues import DialogueQuestion, read_
 from meve.evaluation.experiments._experiment import QUESTIONS, SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.small_context.strategies import FULL, LIMIT, READERS, SPENT, STRATEGIES, Strategy
-from meve.evaluation.measures.answers import searchable_answers, share_of_words, token_recall
-from meve.evaluation.measures.gold_passages import fact_recovery
+from meve.evaluation.measures.answers import has_searchable_answer, searchable_answers, share_of_words, token_recall
+from meve.evaluation.measures.gold_passages import fact_recovery, has_facts
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.types import QuestionOutcome, SystemOutput
@@ -106,11 +106,7 @@ def _mean(questions: Sequence[DialogueQuestion]) -> dict[str, float]:
 
 
 class _Runner:
-    """Holds the models, and the dialogues that were read already.
-
-    === core/meve/evaluation/experiments/memory/recall.py::(K, FUSED_DEPTH)
-    Memories per question, and the depth of the fused rankings.
-    """
+    """Holds the models, and the dialogues that were read already."""
 
     def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: StageProgress) -> None:
         self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
@@ -195,9 +191,9 @@ class _Runner:
         ms = 1_000 * (time.perf_counter() - start)
         output = SystemOutput(passages=(), ranked=(), text=context.text, tokens=context.tokens)
         outcome = QuestionOutcome(question_id=question.question.id, output=output, ms=ms)
-        tally.add(system, RECOVERY, fact_recovery(question.question, outcome) or 0.0)
-        if (in_context := token_recall(question.question, outcome)) is not None:
-            tally.add(system, IN_CONTEXT, in_context)
+        tally.add(system, RECOVERY, fact_recovery(question.question, outcome) if has_facts(question.question) else 0.0)
+        if has_searchable_answer(question.question):
+            tally.add(system, IN_CONTEXT, token_recall(question.question, outcome))
         if answer and self._reader and (answered := answer_recall(question, self._reader, context)) is not None:
             tally.add(system, ANSWERED, answered)
         tally.add(system, TOKENS, float(context.tokens))

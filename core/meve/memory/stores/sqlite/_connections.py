@@ -27,7 +27,7 @@ SETTINGS = (
 
 
 _INHERITED: list[sqlite3.Connection] = []
-"""A forked process's copies of its parent's connections. It must not use them, nor close them: that unlocks files."""
+"""A forked process's copies of its parent's connections. It must neither use nor close them: closing unlocks files."""
 
 
 class Connections:
@@ -72,12 +72,7 @@ class Connections:
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Lend the connection that writes, in a transaction: commit when the block ends, roll back when it raises."""
-        with self._map_errors("written"), self._writers:
-            if self._closed:
-                raise StorageError(f"{self.file} is closed: open it again")
-            if self._writer is None:
-                self._writer = self.opened()
-            connection = self._writer
+        with self._lend_writer() as connection:
             if durable != self._durable:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
@@ -101,13 +96,17 @@ class Connections:
 
         Return False if somebody reads an older state, or the disk is full: then each write tries again.
         """
+        with self._lend_writer() as connection:
+            self._empty(connection, wait=SCRUB_SECONDS)
+            return not self._scrub_pending
+
+    @contextmanager
+    def _lend_writer(self) -> Iterator[sqlite3.Connection]:
         with self._map_errors("written"), self._writers:
-            if self._closed:
-                raise StorageError(f"{self.file} is closed: open it again")
+            self._check_open()
             if self._writer is None:
                 self._writer = self.opened()
-            self._empty(self._writer, wait=SCRUB_SECONDS)
-            return not self._scrub_pending
+            yield self._writer
 
     def _empty(self, connection: sqlite3.Connection, *, wait: float) -> None:
         self._scrub_pending = True
@@ -137,21 +136,27 @@ class Connections:
         """Close idle connections now, and the others when they come back."""
         with self._writers, self._guard:
             self._closed = True
-            for connection in [*self._idle, *([self._writer] if self._writer else [])]:
+            for connection in self._take_all():
                 connection.close()
-            self._idle.clear()
-            self._writer = None
 
     def forked(self) -> None:
-        """Leave connections and locks to the parent process: their holders aren't in this one."""
-        _INHERITED.extend([*self._idle, *([self._writer] if self._writer else [])])
-        self._idle, self._writer, self._durable = [], None, True
+        """Start without connections and locks: they belong to threads of the parent process."""
+        _INHERITED.extend(self._take_all())
+        self._durable = True
         self._guard, self._writers = threading.Lock(), threading.Lock()
+
+    def _take_all(self) -> list[sqlite3.Connection]:
+        connections = [*self._idle, *([self._writer] if self._writer else [])]
+        self._idle, self._writer = [], None
+        return connections
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageError(f"{self.file} is closed: open it again")
 
     def _borrow(self) -> sqlite3.Connection:
         with self._guard:
-            if self._closed:
-                raise StorageError(f"{self.file} is closed: open it again")
+            self._check_open()
             if self._idle:
                 return self._idle.pop()
         return self.opened()
@@ -189,8 +194,8 @@ _OPEN: "weakref.WeakSet[Connections]" = weakref.WeakSet()
 
 
 def _in_child() -> None:
-    for each in list(_OPEN):
-        each.forked()
+    for connections in list(_OPEN):
+        connections.forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -202,11 +207,11 @@ def map_error(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageEr
     code = getattr(cause, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusyError(f"{file} is kept locked by others for over {WAIT_SECONDS:.0f} s: try again")
+        return StoreBusyError(f"{file} has been locked by other writers for over {WAIT_SECONDS:.0f} s: try again")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreCorruptError(f"{file} is damaged or no memory at all ({cause}): restore it from a copy")
+        return StoreCorruptError(f"{file} is damaged, or no memory ({cause}): restore it from a copy")
     if primary == sqlite3.SQLITE_FULL:
         return StorageError(f"{file} can't be {doing}: the disk is full ({cause}); nothing was changed")
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StorageError(f"{file} can't be {doing}: {cause}; look at its permissions and its folder's")
+        return StorageError(f"{file} can't be {doing}: {cause}; check the permissions of the file and its folder")
     return StorageError(f"{file} can't be {doing}: {type(cause).__name__}: {cause}")

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from meve.memory._timestamps import to_micros
+from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
 from meve.memory.stores.sqlite._rows import COLUMNS, FIELD_COLUMNS, from_rows, readable, unpack
@@ -86,7 +86,7 @@ def _where(query: RecordQuery) -> tuple[str, list[Any]]:
             ("user = (SELECT no FROM users WHERE key = ?)", query.user),
             ("session = ?", query.session_id),
             ("archived = ?", None if query.archived is None else int(query.archived)),
-            ("(expires IS NULL OR expires > ?)", None if query.alive_at is None else to_micros(query.alive_at)),
+            ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
             ("changed > ?", query.changed_since),
             ("row > ?", query.after),
             ("row < ?", query.before),
@@ -101,7 +101,7 @@ def _where_in_archive(query: RecordQuery) -> tuple[str, list[Any]]:
     return _joined(
         [
             ("user = (SELECT no FROM users WHERE key = ?)", query.user),
-            ("(expires IS NULL OR expires > ?)", None if query.alive_at is None else to_micros(query.alive_at)),
+            ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
             (f"id {_IN}", _json(query.ids)),
             (f"(derived IS NULL OR ({_DERIVED}))", _json(query.derived_from)),
         ]

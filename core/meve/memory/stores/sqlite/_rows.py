@@ -4,13 +4,12 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, get_args
 
 import numpy as np
 
 from meve.errors import StoreCorruptError
-from meve.memory._timestamps import from_micros, to_micros
+from meve.memory._timestamps import from_micros, micros_or_none, moment_or_none, to_micros
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, Opinion, RecordKind, StoredRecord, kind_of, user_of
 from meve.memory.stores.protocol import Field
@@ -28,19 +27,15 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
     """Return the values of `COLUMNS`."""
     r = stored.record
     return (
-        r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), _micros_or_none(r.expires_at),
-        r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, _micros_or_none(r.touched_at),
-        _micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, _json(r.derived_from),
+        r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), micros_or_none(r.expires_at),
+        r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
+        micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, _json(r.derived_from),
         int(r.archived), r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
     )  # fmt: skip
 
 
 def from_rows(rows: Iterable[tuple[Any, ...]]) -> list[StoredRecord]:
-    """Return the records of rows: the user's key, the row's number, and the values of `COLUMNS`.
-
-    Raises:
-        StoreCorruptError: a value is invalid.
-    """
+    """Return the records of rows: the user's key, the row's number, and the values of `COLUMNS`."""
     with readable():
         return [_from_row(*row) for row in rows]
 
@@ -60,13 +55,13 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
         source=source,
         policy_class=policy_class,
         created_at=from_micros(created),
-        expires_at=_moment_or_none(expires),
+        expires_at=moment_or_none(expires),
         session_id=session,
         tags=_texts(tags),
         metadata=_mapping(metadata),
         reflection=reflection,
-        touched_at=_moment_or_none(touched),
-        used_at=_moment_or_none(used),
+        touched_at=moment_or_none(touched),
+        used_at=moment_or_none(used),
         uses=uses,
         superseded_by=superseded,
         flagged=flagged,
@@ -80,14 +75,13 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
 
 def opinion_row(opinion: Opinion) -> tuple[Any, ...]:
     """Return score, times and uses as they are stored."""
-    return (opinion.reflection, _micros_or_none(opinion.touched_at), _micros_or_none(opinion.used_at), opinion.uses)
+    return (opinion.reflection, micros_or_none(opinion.touched_at), micros_or_none(opinion.used_at), opinion.uses)
 
 
 def opinion_of(row: tuple[Any, ...]) -> Opinion:
     """Return the opinion that `opinion_row` was given."""
-    return Opinion(
-        reflection=row[0], touched_at=_moment_or_none(row[1]), used_at=_moment_or_none(row[2]), uses=row[3]
-    )  # fmt: skip
+    reflection, touched, used, uses = row
+    return Opinion(reflection=reflection, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses)
 
 
 def pack(stored: StoredRecord) -> bytes:
@@ -97,11 +91,7 @@ def pack(stored: StoredRecord) -> bytes:
 
 
 def unpack(user: str, row: int, body: bytes) -> StoredRecord:
-    """Return the record that `pack` was given.
-
-    Raises:
-        StoreCorruptError: these bytes are no packed record.
-    """
+    """Return the record that `pack` was given."""
     with readable():
         values, halves = _unpack(body)
         vector = np.frombuffer(halves, dtype="<f2").astype("<f4").tobytes()
@@ -129,11 +119,7 @@ def _unpack(body: bytes) -> tuple[list[Any], bytes]:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Report values that can't be read as damage.
-
-    Raises:
-        StoreCorruptError: the block met an invalid value.
-    """
+    """Turn errors of values that can't be read into StoreCorruptError."""
     try:
         yield
     except (ValueError, TypeError, OverflowError, zlib.error) as cause:
@@ -157,14 +143,6 @@ def _texts(stored: str) -> tuple[str, ...]:
     return () if stored == "[]" else tuple(json.loads(stored))
 
 
-def _micros_or_none(value: datetime | None) -> int | None:
-    return None if value is None else to_micros(value)
-
-
-def _moment_or_none(value: int | None) -> datetime | None:
-    return None if value is None else from_micros(value)
-
-
 FIELD_COLUMNS: dict[Field, tuple[str, Callable[[Any], Any] | None]] = {
     "row": ("row", None),
     "id": ("id", None),
@@ -172,7 +150,7 @@ FIELD_COLUMNS: dict[Field, tuple[str, Callable[[Any], Any] | None]] = {
     "metadata": ("metadata", _mapping),
     "archived": ("archived", bool),
     "created_at": ("created", from_micros),
-    "expires_at": ("expires", _moment_or_none),
-    "touched_at": ("touched", _moment_or_none),
+    "expires_at": ("expires", moment_or_none),
+    "touched_at": ("touched", moment_or_none),
 }
 """By field: its column, and the function that decodes the column's value."""

@@ -106,17 +106,16 @@ MIGRATIONS: tuple[str, ...] = (
 """From an empty file to version 1, from 1 to 2, and so on."""
 
 
-def migrate(connection: sqlite3.Connection, file: str) -> int:
-    """Bring a file to the newest version. Return the version that it had.
+def migrate(connection: sqlite3.Connection, file: str) -> None:
+    """Bring a file to the newest version.
 
     Args:
         connection: in autocommit mode.
-        file: for messages.
+        file: its name in error messages.
 
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    had = _version(connection)
     connection.create_function("repack_version_3", 1, repack_version_3, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
@@ -134,7 +133,6 @@ def migrate(connection: sqlite3.Connection, file: str) -> int:
         raise StoreVersionError(
             f"{file} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: upgrade meve"
         )
-    return had
 
 
 def check_ours(connection: sqlite3.Connection, file: str) -> None:

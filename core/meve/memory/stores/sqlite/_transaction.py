@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from meve.memory._audit.chain import AuditRow
-from meve.memory._timestamps import to_micros
+from meve.memory._timestamps import micros_or_none, to_micros
 from meve.memory.records import SHARED, Opinion, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 from meve.memory.stores.sqlite._record_query import count_records, read_fields, read_records
@@ -110,11 +110,9 @@ class SqliteTransaction(SqliteSnapshot):
             self._note_removal(user, record.id)
         if record.archived and record.kind != "message":
             self._delete(no, record.id)
-            expires = None if record.expires_at is None else to_micros(record.expires_at)
-            self._connection.execute(
-                "INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)",
-                (no, record.id, expires, bool(record.hold), pack(stored), json.dumps(record.derived_from)),
-            )
+            expires, origins = micros_or_none(record.expires_at), json.dumps(record.derived_from)
+            values = (no, record.id, expires, bool(record.hold), pack(stored), origins)
+            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)", values)
         else:
             self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record.id))
             self._connection.execute(_PUT, (no, version, *to_row(stored)))
@@ -141,10 +139,7 @@ class SqliteTransaction(SqliteSnapshot):
             )
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
-        self._connection.executemany(
-            "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [(e.seq, e.at, e.user, e.record, e.action, e.reason, e.detail, e.digest) for e in entries],
-        )
+        self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
         self._connection.execute(
             "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?)", (head.seq, head.digest, head.seal)
         )

@@ -34,9 +34,9 @@ class SqliteStore:
             if not path.parent.is_dir():
                 raise StorageError(f"{path.parent} is no folder: create it, or choose another path for the memory")
             if path.is_dir():
-                raise StorageError(f"{path} is a folder: give a file's name for the memory")
+                raise StorageError(f"{path} is a folder: give the path of a file")
         except OSError as cause:
-            raise StorageError(f"{path} can't be opened: {cause}; look at its permissions and its folder's") from cause
+            raise StorageError(f"{path} can't be opened: {cause}; check the permissions of file and folder") from cause
         connections = Connections(path)
         try:
             with connections.first(settings=()) as connection:

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_meve._messages import role_of
+from langchain_meve._messages import message_role
 from meve.dialogue import Dialogue, DialogueCache, SmallContext, SmallContextOptions, Turn, build_small_context
 from meve.errors import ValidationError
 from meve.pipeline.config import check_option_names
@@ -98,4 +98,4 @@ def _turns(messages: Sequence[BaseMessage]) -> list[Turn]:
     invalid = next((m for m in messages if not isinstance(m, BaseMessage)), None)
     if invalid is not None:
         raise ValidationError(f"messages must be LangChain's messages, got {invalid!r:.80}")
-    return [Turn(text=str(m.text), speaker=m.name or role_of(m)) for m in messages if role_of(m) != "system"]
+    return [Turn(text=str(m.text), speaker=m.name or message_role(m)) for m in messages if message_role(m) != "system"]

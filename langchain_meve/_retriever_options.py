@@ -9,7 +9,7 @@ from meve.errors import QueryError
 Probability = Annotated[float, Field(ge=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 
-OPTION_NAMES = {"k": "limit"}
+LANGCHAIN_OPTION_NAMES = {"k": "limit"}
 """LangChain's option names that differ from MeVe's."""
 
 
