@@ -241,7 +241,8 @@ class Source(Protocol):
 class Scorer(Protocol):
     """Gives candidates the score that decides their rank.
 
-    With an attribute `reads_vectors = False` it may be given candidates without vectors.
+    With an attribute `reads_vectors = False` it may be given candidates without vectors. A method `judge`, with the
+    arguments of `score`, returns the scores and by name what they were made of, for the trace.
     """
 
     @property

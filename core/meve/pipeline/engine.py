@@ -7,9 +7,10 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
-from meve.components._shipped_models import find_shipped_estimator, find_shipped_prior
+from meve.components._shipped_models import find_shipped_estimator, find_shipped_evidence, find_shipped_prior
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
+from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.pipeline._preparation import TokenCounters, check_passages
@@ -56,6 +57,9 @@ class Engine:
     verifier: Verifier
     tokens: TokenCounter
     config: RetrieverConfig = field(default_factory=RetrieverConfig)
+    evidence: EvidenceModel | None = None
+    """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
+    ship."""
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
     prior: Prior | None = None
@@ -146,7 +150,12 @@ class Engine:
         """
         pipeline = Pipeline(
             sources=sources,
-            scorer=VerifierScorer(self.verifier, self.embedder),
+            scorer=VerifierScorer(
+                self.verifier,
+                self.embedder,
+                evidence=self.evidence or find_shipped_evidence(self.verifier),
+                searches_keywords=any(source.name == "lexical" for source in sources),
+            ),
             fallback=fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
