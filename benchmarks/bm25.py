@@ -11,14 +11,14 @@ import json
 import multiprocessing
 import resource
 import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from timing import timed
 
 from meve.components.lexical.analyzers import whitespace
 from meve.components.lexical.bm25 import Bm25Index
@@ -55,17 +55,6 @@ def search_time(index: LexicalIndex, query: str) -> float:
     return timed(lambda: index.search(query, 10))
 
 
-def timed(act: Callable[[], Any]) -> float:
-    """Return the milliseconds of a call."""
-    begun = time.perf_counter()
-    act()
-    return (time.perf_counter() - begun) * 1000
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    return float(np.quantile(values, share))
-
-
 def compare(texts: Sequence[str], query_count: int) -> dict[str, Any]:
     """Measure both indexes on the same texts and queries, in turn, with the same analyzer."""
     rows = np.arange(len(texts))
@@ -95,7 +84,7 @@ def compare(texts: Sequence[str], query_count: int) -> dict[str, Any]:
         "queries": query_count,
         "build_ms": built,
         "query_ms": medians,
-        "query_ms_p95": {name: percentile(values, 0.95) for name, values in times.items()},
+        "query_ms_p95": {name: float(np.quantile(values, 0.95)) for name, values in times.items()},
         "times_faster": medians["rank_bm25"] / medians["ours"],
         "times_faster_default_analyzer": medians["rank_bm25"] / medians["ours_default_analyzer"],
         "add_and_find_ms": statistics.median(adds),
@@ -118,7 +107,7 @@ def large(count: int) -> dict[str, Any]:
         "peak_gib": peak / 2**20,
         "peak_gib_of_texts_alone": before / 2**20,
         "query_ms": statistics.median(times),
-        "query_ms_p95": percentile(times, 0.95),
+        "query_ms_p95": float(np.quantile(times, 0.95)),
         "add_ms": added,
     }
 

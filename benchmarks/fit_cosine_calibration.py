@@ -49,7 +49,7 @@ class Scored:
     held: np.ndarray
 
 
-def read_rows(file: Path) -> list[dict[str, Any]]:
+def read_training_rows(file: Path) -> list[dict[str, Any]]:
     """Return the rows of a set."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
@@ -120,7 +120,7 @@ def score_sets(data: Path, cap: int, embedder: Embedder, seed: int) -> tuple[Sco
     queries = 0
     for file in files:
         started = time.monotonic()
-        rows = draw_rows(read_rows(file), cap, rng)
+        rows = draw_rows(read_training_rows(file), cap, rng)
         pairs = score_set(rows, embedder, rng)
         scored += pairs
         queries += len(rows)
@@ -147,11 +147,11 @@ def held_out_error(scored: Scored, method: Method) -> float:
     return error
 
 
-def check(folder: Path, embedder: Embedder, calibration: AnyCalibration, limit: int = 100) -> None:
+def check(folder: Path, embedder: Embedder, calibration: AnyCalibration) -> None:
     """Check the calibration on unseen questions: gold passages against the distractors that came with them."""
     with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
         passages = {row["id"]: f"{row['title']}\n{row['text']}" for row in map(json.loads, lines)}
-    questions = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
+    questions = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[:100]
     cosines, labels = [], []
     for question in map(json.loads, questions):
         ids = question["context_passage_ids"]

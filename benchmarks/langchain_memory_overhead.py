@@ -12,7 +12,6 @@ import asyncio
 import gc
 import statistics
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -23,7 +22,7 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from wrapper_overhead import timed
+from timing import time_in_turn, watch_loop
 
 from langchain_meve import MeVeMemoryMiddleware, create_memory_tools
 from langchain_meve.classic import MeVeMemory
@@ -81,14 +80,7 @@ def time_overhead(memory: GovernedMemory) -> None:
         "recall (tool, async)": lambda: recall.ainvoke({"query": QUESTION}),
         "aload_memory_variables": lambda: chain.aload_memory_variables({"input": QUESTION}),
     }
-    times: dict[str, list[float]] = {name: [] for name in [*ways, *awaited]}
-    loop = asyncio.new_event_loop()
-    for _ in range(CALLS):
-        for name, way in ways.items():
-            times[name].append(timed(way))
-        for name, call in awaited.items():
-            times[name].append(timed(lambda call=call: loop.run_until_complete(call())))
-    loop.close()
+    times = time_in_turn(ways, awaited, CALLS)
     base = statistics.median(times["meve: search, told"])
     for name, values in times.items():
         print(f"{name:24} {statistics.median(values):7.3f} ms, {statistics.median(values) - base:+.3f}")
@@ -115,14 +107,6 @@ def time_stalls(memory: GovernedMemory) -> None:
 
 async def longest_wait(agent: Any, about: str) -> float:
     """Return the longest extra wait of a task, in milliseconds, while agents answer."""
-    worst, finished = 0.0, asyncio.Event()
-
-    async def probe() -> None:
-        nonlocal worst
-        while not finished.is_set():
-            begun = time.perf_counter()
-            await asyncio.sleep(0.001)
-            worst = max(worst, time.perf_counter() - begun - 0.001)
 
     async def talk(n: int) -> None:
         await asyncio.sleep(APART * n)
@@ -130,11 +114,9 @@ async def longest_wait(agent: Any, about: str) -> float:
         config = {"configurable": {"user_id": f"user {n}", "thread_id": f"{about} {n}"}}
         await agent.ainvoke({"messages": [("user", message)]}, config)
 
-    beside = asyncio.create_task(probe())
-    await asyncio.gather(*(talk(n) for n in range(AGENTS)))
-    finished.set()
-    await beside
-    return worst * 1_000
+    async with watch_loop() as waits:
+        await asyncio.gather(*(talk(n) for n in range(AGENTS)))
+    return max(waits)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pytest
 from langgraph.store.base import PutOp
+from timing import watch_loop
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -39,7 +40,7 @@ from meve.types import FloatArray  # noqa: E402
 from tests.langchain_integration import langgraph_stores  # noqa: E402
 from tests.langchain_integration.graph_store_contract.contract import list_rules  # noqa: E402
 
-ITEMS, ROUNDS, CALLS, BEAT = 5_000, 60, 300, 0.001
+ITEMS, ROUNDS, CALLS = 5_000, 60, 300
 IDLE = "nothing, for 10 ms"
 PLACE = ("memories", "alice")
 STORES = {
@@ -153,8 +154,8 @@ async def _time_searches(stores: dict[str, Any], questions: Sequence[str]) -> No
     print(f"medians of {len(questions)} over {ITEMS:,} items, in changing order; milliseconds")
     print("| | `asearch` | longest stall of the loop, median | worst |\n|---|---:|---:|---:|")
     for name, stood in stalls.items():
-        median = "" if name == IDLE else f"{statistics.median(taken[name]) * 1e3:.1f}"
-        print(f"| {name} | {median} | {statistics.median(stood) * 1e3:.1f} | {max(stood) * 1e3:.1f} |")
+        median = "" if name == IDLE else f"{statistics.median(taken[name]):.1f}"
+        print(f"| {name} | {median} | {statistics.median(stood):.1f} | {max(stood):.1f} |")
 
 
 async def _time_overhead(memory: GovernedMemory, store: MeVeStore, question: str) -> None:
@@ -191,25 +192,12 @@ async def _time_overhead(memory: GovernedMemory, store: MeVeStore, question: str
 
 
 async def _probe(call: Awaitable[object]) -> tuple[float, float]:
-    """Return a call's latency, and the longest stall of the loop meanwhile, in seconds."""
-    longest, running = 0.0, True
-
-    async def beat() -> None:
-        nonlocal longest
-        while running:
-            begun = time.perf_counter()
-            await asyncio.sleep(BEAT)
-            longest = max(longest, time.perf_counter() - begun - BEAT)
-
-    probe = asyncio.create_task(beat())
-    await asyncio.sleep(BEAT)
-    longest = 0.0
-    begun = time.perf_counter()
-    await call
-    latency = time.perf_counter() - begun
-    running = False
-    await probe
-    return latency, longest
+    """Return a call's latency, and the longest stall of the loop meanwhile, in milliseconds."""
+    async with watch_loop() as waits:
+        start = time.perf_counter()
+        await call
+        latency = 1_000 * (time.perf_counter() - start)
+    return latency, max(waits)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import ChatMemoryBuffer, Memory
+from timing import watch_loop
 
 from llama_index_meve import MeVeChatStore, MeVeMemory
 from llama_index_meve._message_json import message_to_json
@@ -45,7 +46,7 @@ def main() -> None:
 
 async def run_all(memory: GovernedMemory, folder: str, size: int, rounds: int) -> None:
     """Run all measurements on one event loop."""
-    talk = make_conversation(size)
+    talk = make_messages(size)
     print(
         f"{size:,} messages, {rounds} rounds\n\n"
         "| limit | memory | median ms | of ChatMemoryBuffer |\n|---:|---|---:|---:|"
@@ -56,7 +57,7 @@ async def run_all(memory: GovernedMemory, folder: str, size: int, rounds: int) -
     await time_stalls(memory, folder, rounds)
 
 
-def make_conversation(size: int) -> list[ChatMessage]:
+def make_messages(size: int) -> list[ChatMessage]:
     """Return a conversation of a user's messages and answers."""
     roles = (MessageRole.USER, MessageRole.ASSISTANT)
     return [
@@ -180,19 +181,9 @@ async def time_stalls(memory: GovernedMemory, folder: str, rounds: int) -> None:
 
 async def longest_stall(put: Callable[[ChatMessage], Awaitable[Any]]) -> float:
     """Return the longest extra wait of a sleeping task, in milliseconds, while all messages are put."""
-    waited = [0.0]
-
-    async def sleeper() -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.001)
-            waited.append(1_000 * (time.perf_counter() - began) - 1)
-
-    task = asyncio.create_task(sleeper())
-    await asyncio.gather(*(put(ChatMessage(f"I have {n} pots on my balcony.")) for n in range(WRITERS)))
-    await asyncio.sleep(0.005)
-    task.cancel()
-    return max(waited)
+    async with watch_loop() as waits:
+        await asyncio.gather(*(put(ChatMessage(f"I have {n} pots on my balcony.")) for n in range(WRITERS)))
+    return max(waits)
 
 
 async def median_times(ways: dict[str, Callable[[], Awaitable[Any]]], rounds: int) -> dict[str, float]:

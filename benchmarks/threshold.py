@@ -23,7 +23,7 @@ from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, QUESTIONS, SEED
-from meve.evaluation.report.plots import OURS, THEIRS, save, using_matplotlib
+from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 from meve.types import LabelledPair
 
 SETS = ("hotpotqa", "2wiki", "musique", "nq_open", "nfcorpus", "scifact")
@@ -91,7 +91,7 @@ def format_cell(cached: np.ndarray, gold: np.ndarray) -> str:
 
 def draw(drawn: Sequence[tuple[str, np.ndarray, list[Scale]]], file: Path) -> None:
     """Draw recall (solid) and precision (dashed) against the threshold, on the paper's scale and the fitted one."""
-    using_matplotlib()
+    prepare_matplotlib()
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharex=True, sharey=True)
@@ -107,7 +107,7 @@ def draw(drawn: Sequence[tuple[str, np.ndarray, list[Scale]]], file: Path) -> No
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=4, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
-    save(figure, file)
+    save_figure(figure, file)
 
 
 def curve(axis: Any, scale: Scale, gold: np.ndarray, colour: str) -> None:

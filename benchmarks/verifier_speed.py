@@ -47,8 +47,8 @@ def main() -> None:
     for n, question in enumerate(questions):
         places = (np.arange(PASSAGES) + rng.random(PASSAGES)) * len(texts) / PASSAGES  # one of each twentieth
         passages = [texts[int(place)] for place in rng.permutation(places)]
-        a, took = timed(lambda: small.raw_scores(question, passages))  # noqa: B023 - called at once
-        b, theirs = timed(lambda: whole.predict([(question, p) for p in passages]))  # noqa: B023
+        a, took = score_timed(lambda: small.raw_scores(question, passages))  # noqa: B023 - called at once
+        b, theirs = score_timed(lambda: whole.predict([(question, p) for p in passages]))  # noqa: B023
         if n:  # the first warms both up
             times["small"].append(took)
             times["whole"].append(theirs)
@@ -58,7 +58,7 @@ def main() -> None:
           f"ratio {mine / other:.3f}; Kendall's tau {np.mean(taus):.3f}")  # fmt: skip
 
 
-def timed(call: Callable[[], object]) -> tuple[np.ndarray, float]:
+def score_timed(call: Callable[[], object]) -> tuple[np.ndarray, float]:
     """Return a call's result, and its milliseconds."""
     start = time.perf_counter()
     result = call()

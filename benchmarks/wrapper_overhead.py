@@ -7,16 +7,15 @@ Wrapper and direct call answer the same question in turn, with components of alm
 figures are medians of 9, in seconds of processor time, beyond the framework's own import.
 """
 
-import asyncio
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from timing import time_in_turn
 
 from langchain_meve import MeVeRetriever
 from llama_index_meve import MeVePostprocessor
@@ -28,7 +27,7 @@ CALLS, PROCESSES = 1_000, 9
 QUESTION = "blue sky"
 
 
-class Listener(BaseCallbackHandler):
+class SilentHandler(BaseCallbackHandler):
     """A callback handler that does nothing."""
 
 
@@ -37,7 +36,7 @@ def main() -> None:
     texts = [f"a blue sky over field number {n}" for n in range(200)]
     parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
     retriever = MeVeRetriever.from_texts(texts, **parts)
-    unwrapped, listener = retriever.retriever, {"callbacks": [Listener()]}
+    unwrapped, listener = retriever.retriever, {"callbacks": [SilentHandler()]}
     nodes = [TextNode(text=text, metadata={"source": "fields.txt", "page": 3, "title": "Of fields"}) for text in texts]
     over_nodes = NodeRetriever.from_nodes(nodes, **parts)
     scored_nodes = [NodeWithScore(node=node) for node in nodes[:20]]
@@ -58,15 +57,7 @@ def main() -> None:
         "meve.select": lambda: last.engine.select(QUESTION, passages),
         "postprocess_nodes": lambda: last.postprocess_nodes(scored_nodes, query_str=QUESTION),
     }
-    times: dict[str, list[float]] = {name: [] for name in [*ways, *later]}
-    loop = asyncio.new_event_loop()
-    for _ in range(CALLS):
-        for name, way in ways.items():
-            times[name].append(timed(way))
-        for name, coroutine in later.items():
-            times[name].append(timed(lambda call=coroutine: loop.run_until_complete(call())))
-    loop.close()
-    medians = {name: statistics.median(values) for name, values in times.items()}
+    medians = {name: statistics.median(values) for name, values in time_in_turn(ways, later, CALLS).items()}
     for name, value in medians.items():
         than = "meve.select" if "postprocess" in name else "meve (nodes)" if "(nodes)" in name else "meve"
         print(f"{name:22} {value:6.3f} ms, {value - medians[than]:+.3f} over {than}")
@@ -76,13 +67,6 @@ def main() -> None:
         "import langchain_core.retrievers; from langchain_meve import MeVeRetriever",
     )
     print(f"import langchain_meve adds {package - base:+.3f} s to {base:.3f} s, its retriever {named - base:+.3f} s")
-
-
-def timed(way: Callable[[], object]) -> float:
-    """Return the milliseconds of a call."""
-    started = time.perf_counter()
-    way()
-    return (time.perf_counter() - started) * 1000
 
 
 def import_times(*codes: str) -> list[float]:

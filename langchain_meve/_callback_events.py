@@ -1,6 +1,6 @@
 """Report the phases of a retrieval to LangChain callbacks, as custom events or as child runs."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
@@ -12,25 +12,22 @@ from meve.pipeline.trace import PhaseTrace
 PHASE_EVENT, TRACE_EVENT = "meve.phase", "meve.trace"
 
 
+@dataclass
 class PhaseEventEmitter:
-    """Sends the events of one retrieval to the callbacks of the run that it belongs to.
+    """Sends the events of one retrieval to the callbacks of the run that it belongs to."""
 
-    Args:
-        callbacks: the child callback manager of that run.
-        include_text: whether events hold the text of query and context.
-        runs: whether each phase is a run of its own.
-    """
-
-    def __init__(self, callbacks: CallbackManager, *, include_text: bool, runs: bool) -> None:
-        self._callbacks = callbacks
-        self._include_text = include_text
-        self._runs = runs
-        self._phase_run: CallbackManagerForChainRun | None = None
+    callbacks: CallbackManager
+    """The child callback manager of that run."""
+    include_text: bool
+    """Whether events hold the text of query and context."""
+    runs: bool
+    """Whether each phase is a run of its own."""
+    _phase_run: CallbackManagerForChainRun | None = None
 
     def __call__(self, name: str, phase: PhaseTrace | None) -> None:
         """Report that a phase began (`phase` is None) or ended."""
         if phase is None or self._phase_run is None:
-            self._phase_run = self._callbacks.on_chain_start(None, {}, name=f"meve.{name}") if self._runs else None
+            self._phase_run = self.callbacks.on_chain_start(None, {}, name=f"meve.{name}") if self.runs else None
         if phase is None:
             return
         data = asdict(phase)
@@ -44,12 +41,12 @@ class PhaseEventEmitter:
         trace = context.trace.to_dict()
         del trace["phases"]
         trace |= {"tokens_used": context.tokens, "sufficient": context.sufficient}
-        if self._include_text:
+        if self.include_text:
             trace |= {"query": context.query, "text": context.text}
         self._dispatch(TRACE_EVENT, trace)
 
     def _dispatch(self, name: str, data: dict[str, Any]) -> None:
-        dispatch_custom_event(name, data, config={"callbacks": self._callbacks})
+        dispatch_custom_event(name, data, config={"callbacks": self.callbacks})
 
 
 def make_event_emitter(callbacks: Any, *, include_text: bool, runs: bool) -> PhaseEventEmitter | None:

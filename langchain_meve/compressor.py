@@ -33,9 +33,9 @@ class MeVeCompressor(BaseDocumentCompressor):
     k: PositiveInt | None = None
     """The most documents to return; None for no limit but the budget."""
     threshold: Probability | None = None
-    """The probability from which a document counts as verified, in [0, 1]; None for the engine's."""
+    """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
-    """The most tokens of all documents together, separators included; None for the engine's."""
+    """The most tokens of all documents together, separators included; None for the value in `config`."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
 

@@ -120,7 +120,7 @@ class _MemoryTools:
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
-        record_id = f"told-{hashlib.sha256(f'{day} {_normalize(text)}'.encode(errors='replace')).hexdigest()[:16]}"
+        record_id = f"fact-{hashlib.sha256(f'{day} {_normalize(text)}'.encode(errors='replace')).hexdigest()[:16]}"
         try:
             record = self._add(caller, text, record_id)
         except DuplicateIdError:

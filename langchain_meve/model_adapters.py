@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
@@ -31,35 +32,22 @@ class LangChainEmbedder:
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
         self.embeddings = embeddings
         self.name = name or type(embeddings).__name__
-        self._dimension = 0
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """The length of a vector, measured by a first embedding."""
-        if not self._dimension:
-            with wrap_errors(ModelError, f"embedding with {self.name}"):
-                self._dimension = len(self.embeddings.embed_query("dimension"))
-        return self._dimension
+        with wrap_errors(ModelError, f"embedding with {self.name}"):
+            return len(self.embeddings.embed_query("dimension"))
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the unit vector of a query, shape (d,).
-
-        Raises:
-            QueryError: `text` is no string.
-            ModelError: the embeddings failed.
-        """
+        """Return the unit vector of a query, shape (d,)."""
         if not isinstance(text, str):
             raise QueryError(f"query must be a string, got {type(text).__name__}")
         with wrap_errors(ModelError, f"embedding with {self.name}"):
             return normalize(validate_vectors(self.embeddings.embed_query(text), (self.dimension,), self.name))
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
-        """Return the unit vectors of passages, shape (n, d), in the order given.
-
-        Raises:
-            PassageError: `texts` is no sequence of strings.
-            ModelError: the embeddings failed.
-        """
+        """Return the unit vectors of passages, shape (n, d), in the order given."""
         _check_texts(texts)
         if not len(texts):
             return np.zeros((0, self.dimension), dtype=np.float32)
@@ -94,12 +82,7 @@ class LangChainVerifier:
             if scale not in ("logits", "probabilities"):
                 raise ConfigurationError(f"scale must be 'logits', 'probabilities' or a calibration, got {scale!r}")
             scale = PlattCalibration() if scale == "logits" else IDENTITY_CALIBRATION
-        self._calibration: Calibration = scale
-
-    @property
-    def calibration(self) -> Calibration:
-        """The calibration that maps scores to probabilities."""
-        return self._calibration
+        self.calibration: Calibration = scale
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
         """Return the cross-encoder's scores, shape (n,), in the order given.
@@ -117,7 +100,7 @@ class LangChainVerifier:
         with wrap_errors(ModelError, f"scoring with {self.name}"):
             scores = self.cross_encoder.score([(query, passage) for passage in passages])
         raw = validate_vectors(scores, (len(passages),), self.name)
-        if self._calibration is IDENTITY_CALIBRATION and (raw.min() < 0 or raw.max() > 1):
+        if self.calibration is IDENTITY_CALIBRATION and (raw.min() < 0 or raw.max() > 1):
             raise ModelError(
                 f"{self.name} must return probabilities, got scores from {raw.min():.3g} to {raw.max():.3g}: "
                 "set scale='logits', or pass a calibration"
@@ -125,17 +108,13 @@ class LangChainVerifier:
         return raw
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return probabilities in [0, 1], shape (n,), in the order given.
-
-        Raises:
-            MeveError: as `raw_scores`.
-        """
-        return self._calibration.apply(self.raw_scores(query, passages))
+        """Return probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""
+        return self.calibration.apply(self.raw_scores(query, passages))
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return a copy with another calibration; this verifier keeps its own."""
         verifier = copy.copy(self)
-        verifier._calibration = calibration
+        verifier.calibration = calibration
         return verifier
 
 

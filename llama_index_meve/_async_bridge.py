@@ -10,13 +10,11 @@ from weakref import WeakKeyDictionary
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MAX_THREADS = 1_000_000
-"""Effectively unlimited: one thread per concurrent call."""
 _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 
 
 class _Caller:
-    """The event loop that waits for the work, and the future that the work waits for on that loop."""
+    """The event loop that waits for the work, and what the work awaits on it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -24,11 +22,7 @@ class _Caller:
         self._cancelled = False
 
     def await_on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the caller's loop and wait for its result, from the worker thread.
-
-        Raises:
-            CancelledError: the caller was cancelled.
-        """
+        """Run a coroutine on the caller's loop and wait for its result, from the worker thread."""
         if self._cancelled:
             coroutine.close()
             raise CancelledError("the caller was cancelled")
@@ -67,23 +61,15 @@ async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 def _thread_pool(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
     # The work blocks its thread while it waits for the loop: a bounded pool could deadlock. One pool per loop, since a
     # forked process has other loops.
-    pool = _POOLS.get(loop)
-    if pool is None:
-        pool = _POOLS[loop] = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="meve")
-    return pool
+    if loop not in _POOLS:
+        _POOLS[loop] = ThreadPoolExecutor(max_workers=1_000_000, thread_name_prefix="meve")
+    return _POOLS[loop]
 
 
 def await_or_call(
     blocking: Callable[P, T], native: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Await the async method on the waiting event loop if there is one, else call the blocking method here.
-
-    Args:
-        blocking: the synchronous method.
-        native: the async method; None if it is missing or only wraps the blocking one.
-        args: for either.
-        kwargs: for either.
-    """
+    """Await the native async method on the waiting event loop; without one, call the blocking method here."""
     caller = _CALLER.get()
     if caller is None or native is None:
         return blocking(*args, **kwargs)
@@ -96,13 +82,9 @@ def await_or_call(
 
 
 def native_method(component: Any, name: str, base: type, overridden: str | None = None) -> Any:
-    """Return a component's async method if its class overrides the inherited one, else None.
+    """Return a component's async method, or None if it inherits the one of `base`, which only blocks the loop.
 
-    Args:
-        component: a store or retriever.
-        name: of the async method.
-        base: the class whose inherited method only blocks the loop.
-        overridden: the method that a native implementation overrides; None for `name`.
+    Native implementations override the method `overridden`, if that isn't `name` itself.
     """
     overridden = overridden or name
     is_inherited = getattr(type(component), overridden, None) is getattr(base, overridden)

@@ -17,12 +17,7 @@ _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 
 def resolve_token_counter(tokens: TokenCounterLike | None, config: RetrieverConfig | None) -> TokenCounterLike | None:
-    """Return the given token counter, else None if the configuration names one, else LlamaIndex's tokenizer.
-
-    Args:
-        tokens: as for `meve.Retriever`.
-        config: may name a tokenizer.
-    """
+    """Return the given token counter, else None if the configuration names one, else LlamaIndex's tokenizer."""
     if tokens is not None or (isinstance(config, RetrieverConfig) and config.tokens is not None):
         return tokens
     return global_token_counter()

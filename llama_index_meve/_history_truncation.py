@@ -10,6 +10,7 @@ from llama_index_meve._message_content import (
     INSTRUCTION_ROLES,
     TOOL_RESULT_ROLES,
     answered_call_id,
+    last_user_index,
     role_of,
     tool_call_ids,
 )
@@ -33,23 +34,16 @@ class HistoryWindow:
 
         With `InsertMethod.USER` it stands at the beginning of the user's last message.
         """
+        system, turns = self.system, list(self.turns)
         memory = [TextBlock(text=text)] if text else []
-        if method is InsertMethod.USER:
-            return [*([self.system] if self.system else ()), *self._insert_before_last_user(memory)]
-        blocks = [*(self.system.blocks if self.system else ()), *memory]
-        if not blocks:
-            return list(self.turns)
-        first = self.system or ChatMessage(role="system")
-        return [first.model_copy(update={"blocks": blocks}), *self.turns]
-
-    def _insert_before_last_user(self, memory: list[TextBlock]) -> list[ChatMessage]:
-        messages = list(self.turns)
-        last = next((n for n in reversed(range(len(messages))) if role_of(messages[n]) == "user"), None)
-        if memory and last is not None:
-            messages[last] = messages[last].model_copy(update={"blocks": [*memory, *messages[last].blocks]})
+        if method is InsertMethod.SYSTEM:
+            blocks = [*(system.blocks if system else ()), *memory]
+            system = (system or ChatMessage(role="system")).model_copy(update={"blocks": blocks}) if blocks else None
+        elif memory and (last := last_user_index(turns)) is not None:
+            turns[last] = turns[last].model_copy(update={"blocks": [*memory, *turns[last].blocks]})
         elif memory:
-            messages = [ChatMessage(role="user", blocks=memory)]
-        return messages
+            turns = [ChatMessage(role="user", blocks=memory)]
+        return [system, *turns] if system else turns
 
     def has_place_for_memory(self, method: InsertMethod) -> bool:
         """Return whether recalled text can join an existing message."""

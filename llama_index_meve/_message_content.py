@@ -96,6 +96,10 @@ def has_open_question(messages: Sequence[ChatMessage]) -> bool:
     return False
 
 
+def last_user_index(messages: Sequence[ChatMessage]) -> int | None:
+    return next((n for n in reversed(range(len(messages))) if role_of(messages[n]) == "user"), None)
+
+
 def message_digest(message: ChatMessage) -> str:
     return hashlib.sha256(f"{role_of(message)}:{text_of(message)}".encode(errors="replace")).hexdigest()[:32]
 

@@ -1,11 +1,13 @@
 """Count the tokens of chat messages with any blocks, and cut a message to a number of tokens."""
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
-from cachetools import FIFOCache
+from cachetools import FIFOCache, cachedmethod
 from llama_index.core.base.llms.types import (
     CachePoint,
     ChatMessage,
@@ -16,7 +18,9 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 
+from llama_index_meve._default_tokenizer import global_token_counter
 from llama_index_meve._message_content import tool_call_ids
+from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.config import check_option_names
 from meve.ports import TokenCounter
 
@@ -26,39 +30,24 @@ of video, and a few pages."""
 MESSAGE_OVERHEAD = 4
 """Tokens that delimit a message and name its role."""
 ELLIPSIS = " …"
-_MAX_CACHED_COUNTS = 65_536
-"""Token counts that are cached, by hash of the text."""
 
 
 class MessageCounter:
     """Counts the tokens of what models are sent. Thread-safe.
 
-    Args:
-        tokens: counts text.
-        media: tokens of media blocks by kind, where they differ from `MEDIA_TOKENS`.
-
-    Raises:
-        ConfigurationError: an unknown kind.
+    `media` holds the tokens of media blocks by kind, where they differ from `MEDIA_TOKENS`.
     """
 
-    def __init__(self, tokens: TokenCounter, media: Mapping[str, int] | None = None) -> None:
+    def __init__(self, tokens: TokenCounter | str | None, media: Mapping[str, int] | None = None) -> None:
         check_option_names(media or (), MEDIA_TOKENS, "media_tokens")
-        self._tokens = tokens
+        self._tokens = global_token_counter() if tokens is None else resolve_tokens(tokens)
         self._media = {**MEDIA_TOKENS, **(media or {})}
-        self._counts: FIFOCache[tuple[int, int], int] = FIFOCache(_MAX_CACHED_COUNTS)
+        self._counts: FIFOCache[tuple[int, int], int] = FIFOCache(maxsize=65_536)
         self._lock = Lock()
 
+    @cachedmethod(attrgetter("_counts"), key=lambda _, text: (hash(text), len(text)), lock=attrgetter("_lock"))
     def count_text(self, text: str) -> int:
-        if not text:
-            return 0
-        key = (hash(text), len(text))
-        with self._lock:
-            count = self._counts.get(key)
-        if count is None:
-            count = self._tokens.count(text)
-            with self._lock:
-                self._counts[key] = count
-        return count
+        return self._tokens.count(text) if text else 0
 
     def count_message(self, message: ChatMessage) -> int:
         """Count the tokens of a message: its blocks, additional kwargs and overhead."""
@@ -109,14 +98,9 @@ class MessageCounter:
         """Return the longest beginning of a text that fits with an ellipsis; empty if none does."""
         if self._tokens.count(text) <= limit:
             return text
-        fits, too_long = 0, len(text)
-        while too_long - fits > 1:
-            middle = (fits + too_long) // 2
-            if self._tokens.count(text[:middle].rstrip() + ELLIPSIS) <= limit:
-                fits = middle
-            else:
-                too_long = middle
-        return text[:fits].rstrip() + ELLIPSIS if text[:fits].strip() else ""
+        lengths = range(1, len(text))
+        longest = bisect_right(lengths, limit, key=lambda n: self._tokens.count(text[:n].rstrip() + ELLIPSIS))
+        return text[:longest].rstrip() + ELLIPSIS if text[:longest].strip() else ""
 
 
 def _as_text(value: Any) -> str:

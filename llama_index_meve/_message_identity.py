@@ -5,7 +5,7 @@ from threading import Lock
 
 from llama_index.core.base.llms.types import ChatMessage
 
-from llama_index_meve._message_content import role_of
+from llama_index_meve._message_content import last_user_index
 
 
 class MessageIdentity:
@@ -23,7 +23,7 @@ class MessageIdentity:
     def restore(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Replace the copy of the user's last message by the object that was returned before."""
         result = list(messages)
-        last = next((n for n in reversed(range(len(result))) if role_of(result[n]) == "user"), None)
+        last = last_user_index(result)
         if last is None:
             self.forget()  # it was erased, or has expired
             return result

@@ -1,7 +1,7 @@
 """Convert chat messages to JSON-ready values and back."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from pydantic import ValidationError
 
 from meve.errors import PassageError, StorageError, wrap_errors
+from meve.memory.messages.messages import Message
 
 _KWARGS = "additional_kwargs"
 _BLOCK_FIELDS = ("blocks", "content", "cited_content")
@@ -46,6 +47,11 @@ def message_from_json(value: Mapping[str, Any]) -> ChatMessage:
     if kwargs:
         message.additional_kwargs = dict(kwargs)  # set afterwards: the validator would add its images as blocks again
     return message
+
+
+def messages_from_records(records: Iterable[Message]) -> list[ChatMessage]:
+    """Return the chat messages of stored records; see `message_from_json`."""
+    return [message_from_json(each.value) for each in records]
 
 
 def _drop_file_paths(value: Mapping[str, Any]) -> dict[str, Any]:

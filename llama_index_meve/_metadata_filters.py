@@ -35,7 +35,8 @@ def normalize_filters(filters: MetadataFilters | None) -> MetadataFilters | None
     """
     if filters is None:
         return None
-    _check_type(filters)
+    if not isinstance(filters, MetadataFilters):
+        raise ConfigurationError(f"filters must be MetadataFilters, got {filters!r:.80}")
     parts = [normalize_filters(each) if isinstance(each, MetadataFilters) else each for each in filters.filters]
     kept = [each for each in parts if each is not None]
     return MetadataFilters(filters=kept, condition=filters.condition or FilterCondition.AND) if kept else None
@@ -51,30 +52,24 @@ def filter_predicate(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], 
     A missing value passes only `!=`, `nin` and `is_empty`, as in LlamaIndex's own stores.
 
     Raises:
-        ConfigurationError: the value isn't MetadataFilters; from the function: the values can't be compared.
+        ConfigurationError: from the predicate: the values can't be compared.
     """
-    _check_type(filters)
-    return lambda metadata: _matches_group(filters, metadata)
+
+    def predicate(metadata: Mapping[str, Any]) -> bool:
+        results = [
+            filter_predicate(each)(metadata) if isinstance(each, MetadataFilters) else _meets(each, metadata)
+            for each in filters.filters
+        ]
+        if filters.condition == FilterCondition.OR:
+            return any(results) or not results
+        if filters.condition == FilterCondition.NOT:
+            return not any(results)
+        return all(results)
+
+    return predicate
 
 
-def _check_type(filters: object) -> None:
-    if not isinstance(filters, MetadataFilters):
-        raise ConfigurationError(f"filters must be MetadataFilters, got {filters!r:.80}")
-
-
-def _matches_group(group: MetadataFilters, metadata: Mapping[str, Any]) -> bool:
-    results = [
-        _matches_group(each, metadata) if isinstance(each, MetadataFilters) else _matches(each, metadata)
-        for each in group.filters
-    ]
-    if group.condition == FilterCondition.OR:
-        return any(results) or not results
-    if group.condition == FilterCondition.NOT:
-        return not any(results)
-    return all(results)
-
-
-def _matches(condition: MetadataFilter, metadata: Mapping[str, Any]) -> bool:
+def _meets(condition: MetadataFilter, metadata: Mapping[str, Any]) -> bool:
     actual = metadata.get(condition.key)
     if condition.operator == FilterOperator.IS_EMPTY:
         return actual is None or actual in ("", [])

@@ -1,7 +1,7 @@
 """Convert LlamaIndex nodes to passages and back."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from meve.integrations._metadata import copy_metadata
 from meve.pipeline.context import Context
 from meve.types import Passage
 
-OPTION_NAMES = {"top_k": "limit", "top_n": "limit"}
+OPTION_MAP = {"top_k": "limit", "top_n": "limit"}
 """LlamaIndex's option names, and MeVe's names for the same options."""
 
 
@@ -46,7 +46,7 @@ def node_to_passage(node: BaseNode) -> NodePassage:
         id=node.node_id,
         title=_replace_surrogates(node.get_metadata_str(mode=MetadataMode.EMBED)),
         text=_replace_surrogates(node.get_content(metadata_mode=MetadataMode.NONE)),
-        metadata=json_metadata(node.metadata),
+        metadata={_replace_surrogates(str(name)): _json_value(value) for name, value in node.metadata.items()},
         node=node,
         embedded=_embedded_text(node),
     )
@@ -78,11 +78,6 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
 
 def copy_node(node: BaseNode) -> BaseNode:
     return node.model_copy(update={"metadata": copy_metadata(node.metadata)})
-
-
-def json_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata as JSON values in UTF-8; other values as strings."""
-    return {_replace_surrogates(str(name)): _json_value(value) for name, value in metadata.items()}
 
 
 def _json_value(value: Any) -> Any:

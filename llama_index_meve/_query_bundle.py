@@ -28,9 +28,7 @@ def query_context(bundle: QueryBundle) -> Iterator[None]:
 def bundle_with_embedding(query: str, embed_model: Any) -> QueryBundle:
     """Return a copy of the current query bundle with its embedding; a new bundle for the query of a later hop.
 
-    Args:
-        query: the text to search for.
-        embed_model: the index's embedding model; None if the store needs no embedding.
+    Without an embedding model, nothing is embedded.
     """
     bundle = _CURRENT_BUNDLE.get()
     if bundle is None or bundle.query_str != query:

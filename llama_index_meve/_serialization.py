@@ -1,7 +1,7 @@
 """Serialize a chat memory as a reference to its file and session, without content."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,10 +15,6 @@ from meve.memory.turns import TurnRules
 
 _OPEN_MEMORIES: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
 """This process's memories by file, while they are referenced."""
-_ARGUMENT_NAMES = {
-    *("memory", "user_id", "session_id", "token_limit", "tokens", "media_tokens", "search", "remember", "on_error"),
-    "insert_method",
-}
 
 
 def register_memory(memory: GovernedMemory) -> None:
@@ -43,16 +39,9 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
     if chat_memory.memory.file is None:
         raise ConfigurationError("a memory without a file can't be serialized: open it with GovernedMemory.open(file)")
     data = {
-        "class_name": chat_memory.class_name(),
+        **chat_memory.model_dump(),
         "file": str(chat_memory.memory.file),
         "policy": yaml.safe_load(chat_memory.memory.policy.to_yaml()),
-        "user_id": chat_memory.user_id,
-        "session_id": chat_memory.session_id,
-        "token_limit": chat_memory.token_limit,
-        "tokens": chat_memory.tokens,
-        "media_tokens": chat_memory.media_tokens,
-        "search": chat_memory.search,
-        "on_error": chat_memory.on_error,
         "insert_method": chat_memory.insert_method.value,
         "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "max_facts": rules.max_facts},
     }
@@ -65,8 +54,12 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
     return result
 
 
-def memory_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
+def memory_from_dict(data: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
     """Return the arguments of `MeVeMemory` for data of `memory_to_dict`; a `memory` in the data replaces the file.
+
+    Args:
+        data: from `memory_to_dict`.
+        names: of all arguments.
 
     Raises:
         ConfigurationError: the data isn't from `memory_to_dict`.
@@ -79,18 +72,14 @@ def memory_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigurationError(
                 f"the data must name a file, got only {sorted(data)}: give what to_dict() returned, or memory=…"
             )
-        arguments["memory"] = _open_memory(Path(file), policy)
-    if unknown := sorted(arguments.keys() - _ARGUMENT_NAMES):
+        opened = _OPEN_MEMORIES.get(Path(file))
+        if opened is None or opened.closed:
+            opened = GovernedMemory.open(Path(file), policy=None if policy is None else Policy.from_dict(policy))
+        arguments["memory"] = opened
+    if unknown := sorted(name for name in arguments if name not in names):
         raise ConfigurationError(
             f"the data holds unknown names {', '.join(unknown)}: give what to_dict() of this version returned"
         )
     if isinstance(arguments.get("remember"), Mapping):
         arguments["remember"] = TurnRules(**arguments["remember"])
     return arguments
-
-
-def _open_memory(file: Path, policy: Mapping[str, Any] | None) -> GovernedMemory:
-    memory = _OPEN_MEMORIES.get(file)
-    if memory is not None and not memory.closed:
-        return memory
-    return GovernedMemory.open(file, policy=None if policy is None else Policy.from_dict(policy))

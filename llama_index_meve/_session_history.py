@@ -11,7 +11,7 @@ from llama_index_meve._history_truncation import HistoryWindow, truncate_history
 from llama_index_meve._message_content import INSTRUCTION_ROLES, last_question, message_digest
 from llama_index_meve._message_counter import MessageCounter
 from llama_index_meve._message_identity import MessageIdentity
-from llama_index_meve._message_json import message_from_json, message_to_json
+from llama_index_meve._message_json import message_to_json, messages_from_records
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory.records import UserId
@@ -40,8 +40,7 @@ class SessionHistory:
     session_id: str
 
     def messages(self) -> list[ChatMessage]:
-        page = self.memory.messages.page(self.session_id, user_id=self.user_id)
-        return [message_from_json(each.value) for each in page]
+        return messages_from_records(self.memory.messages.page(self.session_id, user_id=self.user_id))
 
     def window(self, counter: MessageCounter, limit: int, reserve: int, identity: MessageIdentity) -> HistoryWindow:
         """Return the end of the session that fits the token limit; see `truncate_history`."""
@@ -50,16 +49,14 @@ class SessionHistory:
         tokens, before, is_complete, size = 0, None, False, _FIRST_PAGE
         while not is_complete and tokens <= limit:
             page = store.page(self.session_id, user_id=self.user_id, before=before, limit=size, newest=True)
-            read = [message_from_json(each.value) for each in page]
+            read = messages_from_records(page)
             messages, tokens = [*read, *messages], tokens + sum(map(counter.count_message, read))
             before, is_complete = page[0].place if page else None, len(page) < size
             size = max(_FIRST_PAGE, (limit - tokens) * len(messages) // max(1, tokens))
-        first = (
-            []
-            if is_complete
-            else store.page(self.session_id, user_id=self.user_id, before=before, limit=_INSTRUCTION_SCAN)
-        )
-        pinned = [message for each in first if (message := message_from_json(each.value)).role in INSTRUCTION_ROLES]
+        pinned: list[ChatMessage] = []
+        if not is_complete:
+            first = store.page(self.session_id, user_id=self.user_id, before=before, limit=_INSTRUCTION_SCAN)
+            pinned = [each for each in messages_from_records(first) if each.role in INSTRUCTION_ROLES]
         window = truncate_history(identity.restore(messages), counter, limit, reserve, pinned=pinned)
         return replace(window, question=last_question(messages))
 
@@ -76,7 +73,7 @@ class SessionHistory:
             user_id=self.user_id,
             reason="another history was given",
         )
-        known, seen = Counter(message_digest(message_from_json(each.value)) for each in before), Counter[str]()
+        known, seen = Counter(map(message_digest, messages_from_records(before))), Counter[str]()
         added = []
         for message, id_ in zip(messages, ids, strict=True):
             digest = message_digest(message)

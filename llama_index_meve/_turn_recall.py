@@ -48,7 +48,8 @@ class OpenQuestions:
         self._recalls: FIFOCache[str, QuestionRecall] = FIFOCache(_MAX_QUESTIONS)
         self._open: OrderedDict[str, datetime] = OrderedDict()
         self._unmatched_answers = 0
-        self._last: QuestionRecall | None = None
+        self.last: QuestionRecall | None = None
+        """The last recall, answered or not; None in a new turn."""
         self._lock = Lock()
 
     def add(self, question: str, now: datetime) -> None:
@@ -59,22 +60,17 @@ class OpenQuestions:
             for text in late or list(self._open)[:-_MAX_QUESTIONS]:
                 self._close(text)
             self._open[question] = now
-            if self._last is not None and (self._last.question != question or question not in self._recalls):
-                self._last = None
+            if self.last is not None and (self.last.question != question or question not in self._recalls):
+                self.last = None
 
     def add_recall(self, recall: QuestionRecall) -> None:
         with self._lock:
-            self._last = self._recalls[recall.question] = recall
-
-    @property
-    def last(self) -> QuestionRecall | None:
-        """The last recall, answered or not; None in a new turn."""
-        return self._last
+            self.last = self._recalls[recall.question] = recall
 
     def find_recall(self, question: str) -> QuestionRecall | None:
         """Return the recall for a question that is open or was answered last."""
         with self._lock:
-            last = self._last if self._last is not None and self._last.question == question else None
+            last = self.last if self.last is not None and self.last.question == question else None
             return self._recalls.get(question, last)
 
     def take_answered(self, question: str | None = None) -> Recall | None:
@@ -99,7 +95,7 @@ class OpenQuestions:
         with self._lock:
             self._recalls.clear()
             self._open.clear()
-            self._unmatched_answers, self._last = 0, None
+            self._unmatched_answers, self.last = 0, None
 
     def _close(self, question: str) -> None:
         self._recalls.pop(question, None)

@@ -23,11 +23,6 @@ class PendingTurn(NamedTuple):
     """Whether the model is done with a question after this message."""
     attempts_left: int = MAX_ATTEMPTS
 
-    @property
-    def next_attempt(self) -> "PendingTurn":
-        """The same turn for a further attempt; its question is already closed."""
-        return self._replace(ends_turn=False, attempts_left=self.attempts_left - 1)
-
 
 def pending_turns(messages: Sequence[StoredMessage], *, agent_notes: bool = False) -> list[PendingTurn]:
     """Return the turns to write for messages that were put together.
@@ -67,7 +62,8 @@ def write_turns(
             _write_turn(history, turn, questions, rules)
         except MeveError as cause:
             error = cause
-            failed += [turn.next_attempt] if turn.attempts_left > 1 else []
+            if turn.attempts_left > 1:  # its question is already closed
+                failed.append(turn._replace(ends_turn=False, attempts_left=turn.attempts_left - 1))
     return failed, error
 
 

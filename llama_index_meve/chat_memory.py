@@ -11,7 +11,6 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from llama_index_meve._default_tokenizer import global_token_counter
 from llama_index_meve._field_errors import translate_field_errors
 from llama_index_meve._history_truncation import HistoryWindow
 from llama_index_meve._message_content import check_turn_rules, has_open_question, question_text, role_of, text_of
@@ -21,7 +20,6 @@ from llama_index_meve._serialization import memory_from_dict, memory_to_dict, re
 from llama_index_meve._session_history import SessionHistory
 from llama_index_meve._turn_recall import DEFAULT_RECALL_TOKENS, OpenQuestions, extract_query, recall_for
 from llama_index_meve._turn_writer import PendingTurn, pending_turns, write_turns
-from meve.components.tokenizers import resolve_tokens
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import HEADER, format_recall
@@ -126,9 +124,7 @@ class MeVeMemory(BaseMemory):
         with translate_field_errors():
             super().__init__(**fields)
         self._tokens = tokens
-        self._counter = MessageCounter(
-            global_token_counter() if tokens is None else resolve_tokens(tokens), media_tokens
-        )
+        self._counter = MessageCounter(tokens, media_tokens)
 
     @classmethod
     def from_defaults(
@@ -286,7 +282,7 @@ class MeVeMemory(BaseMemory):
             ConfigurationError, StorageError, AuditError: as `GovernedMemory.open`. If the memory needs components of
                 its own, open it and create a `MeVeMemory` with it first.
         """
-        return cls(**memory_from_dict({**data, **kwargs}))
+        return cls(**memory_from_dict({**data, **kwargs}, cls.model_fields))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a reference."""

@@ -9,10 +9,9 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from pydantic import ConfigDict, Field
 
 from llama_index_meve._async_bridge import run_in_thread
-from llama_index_meve._message_json import message_from_json, message_to_json
+from llama_index_meve._message_json import message_to_json, messages_from_records
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
-from meve.memory.messages.messages import Message, Messages
 from meve.memory.records import UserId, user_key
 
 
@@ -105,7 +104,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.count`.
         """
-        return await run_in_thread(self._messages.count, key, user_id=self.user_id, archived=_archived(status))
+        return await run_in_thread(self.memory.messages.count, key, user_id=self.user_id, archived=_is_archived(status))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Append a message to a session, durably.
@@ -123,7 +122,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.add`.
         """
-        await run_in_thread(self._write, self._messages.add, key, messages, status)
+        await run_in_thread(self._write, self.memory.messages.add, key, messages, status)
 
     async def set_messages(
         self, key: str, messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
@@ -133,7 +132,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.replace`.
         """
-        await run_in_thread(self._write, self._messages.replace, key, messages, status)
+        await run_in_thread(self._write, self.memory.messages.replace, key, messages, status)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Erase the message at a position in `get_messages(key)`, from 0, and return it; None for an invalid position.
@@ -153,7 +152,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             HoldError: a message is on hold; nothing is erased.
         """
-        await run_in_thread(self._take, key, archived=_archived(status))
+        await run_in_thread(self._take, key, archived=_is_archived(status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Erase the n oldest active messages and return them.
@@ -173,26 +172,19 @@ class MeVeChatStore(AsyncDBChatStore):
 
     async def get_keys(self) -> list[str]:
         """Return the user's sessions that have messages, sorted."""
-        return await run_in_thread(self._messages.sessions, user_id=self.user_id)
-
-    @property
-    def _messages(self) -> Messages:
-        return self.memory.messages
+        return await run_in_thread(self.memory.messages.sessions, user_id=self.user_id)
 
     def _page(self, key: str, status: MessageStatus | None, **options: Any) -> list[ChatMessage]:
-        return _to_chat_messages(self._messages.page(key, user_id=self.user_id, archived=_archived(status), **options))
+        page = self.memory.messages.page(key, user_id=self.user_id, archived=_is_archived(status), **options)
+        return messages_from_records(page)
 
     def _take(self, key: str, **options: Any) -> list[ChatMessage]:
-        return _to_chat_messages(self._messages.pop(key, user_id=self.user_id, **options)[0])
+        return messages_from_records(self.memory.messages.pop(key, user_id=self.user_id, **options)[0])
 
     def _write(self, write: Any, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
         values = [message_to_json(each) for each in messages]
-        write(key, values, user_id=self.user_id, archived=bool(_archived(status)), ttl=self.ttl)
+        write(key, values, user_id=self.user_id, archived=bool(_is_archived(status)), ttl=self.ttl)
 
 
-def _archived(status: MessageStatus | None) -> bool | None:
+def _is_archived(status: MessageStatus | None) -> bool | None:
     return None if status is None else MessageStatus(status) is MessageStatus.ARCHIVED
-
-
-def _to_chat_messages(messages: Sequence[Message]) -> list[ChatMessage]:
-    return [message_from_json(each.value) for each in messages]

@@ -56,7 +56,7 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
 
     @model_validator(mode="after")
     def _open_sessions(self) -> "MeVeDialogueBlock":
-        SmallContextOptions(**self._options())
+        SmallContextOptions(**self._context_options())
         self._sessions = DialogueSessions(
             self.max_turns, embedder=self.embedder, entities=self.entities, tokens=self.tokens
         )
@@ -78,8 +78,8 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
         return await run_in_thread(self._facts, dialogue, question)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        for message, turns in zip(messages, map(_turns, ([m] for m in messages)), strict=True):
-            self._sessions.extend(message.additional_kwargs.get("session_id") or "", turns)
+        for message in messages:
+            self._sessions.extend(message.additional_kwargs.get("session_id") or "", _turns([message]))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Remove the first turns until the text is shorter by so many tokens; None if nothing is left."""
@@ -91,10 +91,9 @@ class MeVeDialogueBlock(BaseMemoryBlock[str]):
 
     def _facts(self, dialogue: Dialogue, question: str) -> str:
         limit = self.max_tokens + dialogue.components.tokens.count(question)  # the prompt has the question elsewhere
-        context = build_small_context(dialogue, question, limit, recent=0, **self._options())
-        return context.facts
+        return build_small_context(dialogue, question, limit, recent=0, **self._context_options()).facts
 
-    def _options(self) -> dict[str, Any]:
+    def _context_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("window", "threshold", "words", "candidates")}
 
 

@@ -9,7 +9,6 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from llama_index_meve._default_tokenizer import global_token_counter
 from llama_index_meve._field_errors import translate_field_errors
 from llama_index_meve._message_content import (
     check_turn_rules,
@@ -23,7 +22,6 @@ from llama_index_meve._message_content import (
 from llama_index_meve._message_counter import MessageCounter
 from llama_index_meve._serialization import register_memory
 from llama_index_meve._turn_recall import QuestionRecall, extract_query, recall_for
-from meve.components.tokenizers import resolve_tokens
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import CLOSING, HEADER, OPENING
 from meve.memory._wrapper_support import MAX_PENDING_RECALLS, OnError, check_on_error, check_search, tolerate_failures
@@ -111,7 +109,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         }
         with translate_field_errors():
             super().__init__(**fields)
-        self._counter = MessageCounter(global_token_counter() if tokens is None else resolve_tokens(tokens))
+        self._counter = MessageCounter(tokens)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Remove the least relevant facts until the text is shorter by so many tokens; None if none is left."""

@@ -1,7 +1,6 @@
 """MeVePostprocessor: phases 2 to 5 (verify to budget) over the nodes of any LlamaIndex retriever."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -15,7 +14,7 @@ from pydantic import ConfigDict, Field, field_validator
 from llama_index_meve._async_bridge import await_or_call, native_method, run_in_thread
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
-from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
+from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve.integrations._option_names import merge_options
 from meve.pipeline.config import RetrieverConfig
@@ -129,13 +128,13 @@ class MeVePostprocessor(BaseNodePostprocessor):
         passages = nodes_to_passages(each.node for each in nodes)
         fallback = None if self.fallback is None else _FallbackSource(self.fallback, bundle, len(passages))
         context: Context = self.engine.select(
-            bundle.query_str, passages, fallback=fallback, observer=phase_observer(), **self._options()
+            bundle.query_str, passages, fallback=fallback, observer=phase_observer(), **self._engine_options()
         )
         emit_trace(context)
         return context
 
-    def _options(self) -> dict[str, Any]:
-        return merge_options(OPTION_NAMES, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
+    def _engine_options(self) -> dict[str, Any]:
+        return merge_options(OPTION_MAP, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
 
     def _select(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
         context = self.context(nodes, bundle)
@@ -143,7 +142,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
             return context_to_nodes(context)
         passages = nodes_to_passages(each.node for each in nodes)
         return best_candidate(
-            context, lambda ids: [p for p in passages if p.id in ids], self.engine, self._options()
+            context, lambda ids: [p for p in passages if p.id in ids], self.engine, self._engine_options()
         )
 
     def _postprocess_nodes(
@@ -154,8 +153,25 @@ class MeVePostprocessor(BaseNodePostprocessor):
         has_candidates = bool(nodes) or self.fallback is not None
         if not has_candidates or self.top_n == 0 or not query_bundle.query_str.strip():
             return []
-        with self._rerank_events(query_bundle.query_str, nodes) as selected:
-            selected.extend(self._select(nodes, query_bundle))
+        query, verifier = query_bundle.query_str, self.engine.verifier.name
+        selected: list[NodeWithScore] = []
+        is_listened_to = has_listeners()
+        if is_listened_to:
+            top_n = self.top_n or len(nodes)
+            dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=verifier))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: verifier,
+            EventPayload.QUERY_STR: query,
+            EventPayload.TOP_K: self.top_n,
+        }
+        try:
+            with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+                selected = self._select(nodes, query_bundle)
+                event.on_end(payload={EventPayload.NODES: selected})
+        finally:
+            if is_listened_to:
+                dispatcher.event(ReRankEndEvent(nodes=selected))
         return selected
 
     @dispatcher.span
@@ -163,28 +179,6 @@ class MeVePostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await run_in_thread(self._postprocess_nodes, nodes, query_bundle)
-
-    @contextmanager
-    def _rerank_events(self, query: str, nodes: list[NodeWithScore]) -> Iterator[list[NodeWithScore]]:
-        """Emit LlamaIndex's rerank events around the block, with the nodes that the block adds to the list."""
-        selected: list[NodeWithScore] = []
-        is_listened_to, verifier = has_listeners(), self.engine.verifier.name
-        payload = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: verifier,
-            EventPayload.QUERY_STR: query,
-            EventPayload.TOP_K: self.top_n,
-        }
-        if is_listened_to:
-            top_n = self.top_n or len(nodes)
-            dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=verifier))
-        try:
-            with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-                yield selected
-                event.on_end(payload={EventPayload.NODES: selected})
-        finally:
-            if is_listened_to:
-                dispatcher.event(ReRankEndEvent(nodes=selected))
 
 
 @dataclass(frozen=True, slots=True)

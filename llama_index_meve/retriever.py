@@ -15,7 +15,7 @@ from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._default_tokenizer import resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, phase_observer
 from llama_index_meve._metadata_filters import filter_predicate, normalize_filters
-from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes, nodes_to_passages
+from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._query_bundle import query_context, query_vector
 from llama_index_meve._vector_stores import make_store
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
@@ -73,7 +73,7 @@ class MeVeRetriever(BaseRetriever):
         self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
         self.when_empty = when_empty
-        self.options = merge_options(OPTION_NAMES, {"top_k": top_k}, options)
+        self.options = merge_options(OPTION_MAP, {"top_k": top_k}, options)
         retriever.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
@@ -170,7 +170,7 @@ class MeVeRetriever(BaseRetriever):
             MeveError: an unknown option, or an error of retrieval.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        settings = {**self.options, **translate_options(OPTION_NAMES, options), "observer": phase_observer()}
+        settings = {**self.options, **translate_options(OPTION_MAP, options), "observer": phase_observer()}
         if isinstance(self.retriever, StoreRetriever):
             with query_context(bundle):
                 context: Context = self.retriever.retrieve(bundle.query_str, where=self.filters, **settings)

@@ -8,7 +8,7 @@ from llama_index.core.tools import FunctionTool
 
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._instrumentation import dispatcher
-from llama_index_meve._nodes import OPTION_NAMES, context_to_nodes
+from llama_index_meve._nodes import OPTION_MAP, context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
 from meve.integrations._option_names import translate_options
@@ -29,7 +29,7 @@ def create_meve_tool(
     Raises:
         ConfigurationError: an unknown option, or a value out of range.
     """
-    retriever.retriever.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_NAMES, options)})
+    retriever.retriever.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_MAP, options)})
 
     def search(query: str) -> str:
         nodes: list[NodeWithScore] = []
@@ -47,4 +47,3 @@ def create_meve_tool(
         return await run_in_thread(search, query)
 
     return FunctionTool.from_defaults(fn=search, async_fn=asearch, name=name, description=description)
-

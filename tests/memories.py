@@ -1,22 +1,74 @@
 """Shared helpers of memory tests."""
 
 import json
+import sqlite3
 import zlib
 from dataclasses import replace
+from datetime import timedelta
 
+from meve.components.embedders import resolve_embedder
+from meve.memory import GovernedMemory
+from meve.memory.records import user_key
 from meve.memory.stores.sqlite._rows import COLUMNS
+from meve.testing.fakes import WordCounter, WordEmbedder
 
 KEY = b"a key of the tests, long enough"
+LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
+
+
+def open_memory(file, **parts):
+    """Open a memory with fast components, unless others are given."""
+    return GovernedMemory.open(file, **{"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY, **parts})
+
+
+def run_sql(file, *statements):
+    """Run statements on a memory's file and commit them."""
+    with sqlite3.connect(file) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+class HookedEmbedder:
+    """The static embedder, which calls a function before it embeds a query."""
+
+    def __init__(self, before_query):
+        self.inner = resolve_embedder("static")
+        self.name, self.dimension, self.similarity = "hooked", self.inner.dimension, self.inner.similarity
+        self.before_query = before_query
+
+    def embed_query(self, text):
+        self.before_query()
+        return self.inner.embed_query(text)
+
+    def embed_passages(self, texts):
+        return self.inner.embed_passages(texts)
 
 
 def add_with_score(memory, score, *, flagged="", **record):
-    """Add a record of alice with this reflection score and flag."""
+    """Add a record with this reflection score and flag, of alice unless another user is given."""
     added = memory.add(**{"user_id": "alice", **record})
+    user = user_key(added.user_id)
     with memory._runtime.store.writing() as transaction:
-        stored = transaction.find("s:alice", added.id)
+        stored = transaction.find(user, added.id)
         scored = replace(stored.record, reflection=score, flagged=flagged)
-        transaction.replace("s:alice", replace(stored, record=scored))
+        transaction.replace(user, replace(stored, record=scored))
     return added
+
+
+def add_old_and_new(memory, old, new, **record):
+    """Add a record `old` of alice, and an hour later a record `new`."""
+    memory.add(old, id="old", **{**LASTING, **record})
+    memory.clock.advance(timedelta(hours=1))
+    memory.add(new, id="new", **{**LASTING, **record})
+
+
+def add_fading_records(memory, **record):
+    """Add five related records of low score, `t0` to `t4`, and wait until they can be summarised."""
+    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
+        text = f"Tomatoes want {what} in the garden."
+        add_with_score(memory, 25, text=text, id=f"t{n}", **{**LASTING, **record})
+    memory.clock.advance(timedelta(days=8))
 
 
 def archive(memory, user, record_id):

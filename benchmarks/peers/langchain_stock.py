@@ -55,6 +55,7 @@ with warnings.catch_warnings():
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
 
+from benchmarks.peers.budget import fit_budget
 from meve.evaluation.types import SharedComponents
 from meve.ports import Embedder, Verifier
 from meve.types import Passage
@@ -161,18 +162,7 @@ class TokenBudget(BaseDocumentTransformer):
 
     def transform_documents(self, documents: Sequence[Document], **_: Any) -> Sequence[Document]:
         """Return the documents that fit, separators counted."""
-        counter, separator, limit = self._parts.tokens, self._parts.config.separator, self._parts.config.max_tokens
-        seam = counter.count(separator)
-        kept: list[Document] = []
-        used = -seam
-        counts = counter.count_many([d.page_content for d in documents])
-        for document, count in zip(documents, counts, strict=True):
-            if used + seam + count <= limit:
-                kept.append(document)
-                used += seam + count
-        while kept and counter.count(separator.join(d.page_content for d in kept)) > limit:
-            kept.pop()  # texts may count for more together than apart
-        return kept
+        return fit_budget(documents, [d.page_content for d in documents], self._parts)
 
 
 def _searches(

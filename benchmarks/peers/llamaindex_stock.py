@@ -9,10 +9,10 @@ Stock: `VectorStoreIndex` on `FaissVectorStore` (inner product, exact), `BM25Ret
 `SentenceTransformerRerank`, `SimilarityPostprocessor` for the threshold.
 
 Written by hand, because LlamaIndex has nothing for it:
-- `TokenBudget`: no postprocessor trims to tokens. Whole passages only; one that doesn't fit is skipped.
+- `token_budget`: no postprocessor trims to tokens. Whole passages only; one that doesn't fit is skipped.
 - The fallback: no retriever calls a second one if the first returns too little. As in MeVe, `fallback_k` keyword hits
   that share a word with the query are scored like all others; those that reach `fallback_floor` are ranked by score.
-- `Calibrated`: `SimilarityPostprocessor` cuts on the reranker's own scale, so its scores become probabilities first.
+- `calibrate_with`: `SimilarityPostprocessor` cuts on the reranker's own scale, so scores become probabilities first.
 - Wrappers of the shared embedder and verifier.
 
 Near-duplicates stay: `EmbeddingRecencyPostprocessor`, which alone compares embeddings, needs dates and drops the older
@@ -49,11 +49,13 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from llama_index.retrievers.bm25 import BM25Retriever
 from llama_index.vector_stores.faiss import FaissVectorStore
 
+from benchmarks.peers.budget import fit_budget
 from meve.evaluation.types import SharedComponents
 from meve.ports import Calibration, Embedder, Verifier
 from meve.types import Passage
 
 Retrieve = Callable[[str], Sequence[Passage]]
+NodesToNodes = Callable[[list[NodeWithScore], str], list[NodeWithScore]]
 
 
 def fusion(passages: Sequence[Passage], components: SharedComponents) -> Retrieve:
@@ -68,7 +70,7 @@ def fusion(passages: Sequence[Passage], components: SharedComponents) -> Retriev
         num_queries=1,
         use_async=False,
     )
-    steps = [*_rerank(components), TokenBudget(components)]
+    steps = [*_rerank(components), token_budget(components)]
     known = {p.id: p for p in passages}
 
     def ask(query: str) -> Sequence[Passage]:
@@ -86,7 +88,7 @@ def fallback(passages: Sequence[Passage], components: SharedComponents) -> Retri
     judge = _rerank(components)
     threshold = SimilarityPostprocessor(similarity_cutoff=components.config.threshold)
     floor = SimilarityPostprocessor(similarity_cutoff=components.config.fallback_floor)
-    budget = TokenBudget(components)
+    budget = token_budget(components)
     known = {p.id: p for p in passages}
 
     def ask(query: str) -> Sequence[Passage]:
@@ -139,76 +141,54 @@ class SharedEmbedding(BaseEmbedding):
         return vectors
 
 
-class SharedRerank(BaseNodePostprocessor):
-    """The shared verifier with LlamaIndex's interface: best first, scored by probability."""
+class NodeFunction(BaseNodePostprocessor):
+    """A postprocessor that applies a function to the nodes and the question."""
 
-    _verifier: Verifier = PrivateAttr()
+    _apply: NodesToNodes = PrivateAttr()
 
-    def __init__(self, verifier: Verifier) -> None:
+    def __init__(self, apply: NodesToNodes) -> None:
         super().__init__()
-        self._verifier = verifier
+        self._apply = apply
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        if query_bundle is None or not nodes:
-            return []
+        return self._apply(nodes, query_bundle.query_str) if query_bundle and nodes else []
+
+
+def rerank_with(verifier: Verifier) -> NodeFunction:
+    """Return a reranker by the shared verifier: best first, scored by probability."""
+
+    def rerank(nodes: list[NodeWithScore], question: str) -> list[NodeWithScore]:
         texts = [n.node.get_content(metadata_mode=MetadataMode.EMBED) for n in nodes]
-        return sorted(_scored(nodes, self._verifier.score(query_bundle.query_str, texts)), key=_falling)
+        return sorted(_scored(nodes, verifier.score(question, texts)), key=_falling)
+
+    return NodeFunction(rerank)
 
 
-class Calibrated(BaseNodePostprocessor):
-    """A postprocessor that turns logits into probabilities."""
-
-    _calibration: Calibration = PrivateAttr()
-
-    def __init__(self, calibration: Calibration) -> None:
-        super().__init__()
-        self._calibration = calibration
-
-    def _postprocess_nodes(
-        self,
-        nodes: list[NodeWithScore],
-        query_bundle: QueryBundle | None = None,  # noqa: ARG002
-    ) -> list[NodeWithScore]:
-        return _scored(nodes, self._calibration.apply(np.array([n.score for n in nodes], dtype=np.float32)))
+def calibrate_with(calibration: Calibration) -> NodeFunction:
+    """Return a postprocessor that turns logits into probabilities."""
+    return NodeFunction(
+        lambda nodes, _: _scored(nodes, calibration.apply(np.array([n.score for n in nodes], dtype=np.float32)))
+    )
 
 
-class TokenBudget(BaseNodePostprocessor):
-    """A postprocessor that keeps nodes in order while they fit, and skips those that don't."""
+def token_budget(components: SharedComponents) -> NodeFunction:
+    """Return a filter that keeps nodes in order while they fit, and skips those that don't."""
+    return NodeFunction(lambda nodes, _: fit_budget(nodes, [n.get_content() for n in nodes], components))
 
-    _parts: SharedComponents = PrivateAttr()
 
-    def __init__(self, components: SharedComponents) -> None:
-        super().__init__()
-        self._parts = components
-
-    def _postprocess_nodes(
-        self,
-        nodes: list[NodeWithScore],
-        query_bundle: QueryBundle | None = None,  # noqa: ARG002
-    ) -> list[NodeWithScore]:
-        counter, separator, limit = self._parts.tokens, self._parts.config.separator, self._parts.config.max_tokens
-        seam = counter.count(separator)
-        kept: list[NodeWithScore] = []
-        used = -seam
-        for node, count in zip(nodes, counter.count_many([n.get_content() for n in nodes]), strict=True):
-            if used + seam + count <= limit:
-                kept.append(node)
-                used += seam + count
-        while kept and counter.count(separator.join(n.get_content() for n in kept)) > limit:
-            kept.pop()  # texts may count for more together than apart
-        return kept
+def build_index(passages: Sequence[Passage], components: SharedComponents) -> VectorStoreIndex:
+    """Return an exact index with the shared embedder."""
+    nodes = [TextNode(id_=p.id, text=p.content) for p in passages]
+    store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(components.embedder.dimension))
+    storage = StorageContext.from_defaults(vector_store=store)
+    return VectorStoreIndex(nodes, storage_context=storage, embed_model=SharedEmbedding(components.embedder))
 
 
 def _searches(passages: Sequence[Passage], components: SharedComponents) -> tuple[BaseRetriever, BaseRetriever]:
+    index = build_index(passages, components)
     nodes = [TextNode(id_=p.id, text=p.content) for p in passages]
-    store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(components.embedder.dimension))
-    index = VectorStoreIndex(
-        nodes,
-        storage_context=StorageContext.from_defaults(vector_store=store),
-        embed_model=SharedEmbedding(components.embedder),
-    )
     dense = index.as_retriever(similarity_top_k=components.config.candidates)
     keywords = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(components.config.candidates, len(nodes)))
     return dense, keywords
@@ -217,10 +197,10 @@ def _searches(passages: Sequence[Passage], components: SharedComponents) -> tupl
 def _rerank(components: SharedComponents) -> list[BaseNodePostprocessor]:
     """Return a reranker on LlamaIndex's own runtime if there are weights to load, otherwise on the shared verifier."""
     if components.verifier_model is None:
-        return [SharedRerank(components.verifier)]
+        return [rerank_with(components.verifier)]
     return [
         _loaded(components.verifier_model, components.config.candidates),
-        Calibrated(components.verifier.calibration),
+        calibrate_with(components.verifier.calibration),
     ]
 
 

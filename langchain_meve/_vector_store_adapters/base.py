@@ -27,12 +27,8 @@ class VectorStoreAdapter:
 
     def __init__(self, vectorstore: VectorStore, filter_keyword: str | None = None) -> None:
         self.vectorstore: Any = vectorstore
+        self.name = type(vectorstore).__name__
         self._filter_keyword = filter_keyword
-
-    @property
-    def name(self) -> str:
-        """The name of the store's class."""
-        return type(self.vectorstore).__name__
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store spells it."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 from langchain_classic.base_memory import BaseMemory
 from langchain_classic.memory.utils import get_prompt_input_key
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from langchain_meve._messages import chain_text, visible_texts
 from langchain_meve._retriever_options import PositiveInt
@@ -23,7 +23,7 @@ from meve.memory._wrapper_support import (
     check_search,
     tolerate_failures,
 )
-from meve.memory.records import UserId, user_key
+from meve.memory.records import user_key
 from meve.memory.turns import TurnRules, record_turns
 
 
@@ -65,14 +65,9 @@ class MeVeMemory(BaseMemory):
     """If the memory can't be read or written: go on with a `MemoryLostWarning`, or raise."""
     _pending: PendingRecalls = PrivateAttr(default_factory=PendingRecalls)
 
-    @field_validator("user_id", mode="before")
-    @classmethod
-    def _owner(cls, user_id: UserId) -> UserId:
-        user_key(user_id)
-        return user_id
-
     @model_validator(mode="after")
-    def _checked(self) -> Self:
+    def _check_fields(self) -> Self:
+        user_key(self.user_id)
         check_memory(self.memory)
         check_search(self.memory, self.search)
         check_rules(self.remember)

@@ -9,6 +9,7 @@ from langgraph.store.base import (
     Item,
     ListNamespacesOp,
     MatchCondition,
+    NamespaceMatchType,
     Op,
     PutOp,
     Result,
@@ -26,6 +27,7 @@ from meve.memory.items.item import Drop, Namespace, Put
 from meve.memory.items.item import Item as MemoryItem
 from meve.memory.items.items import Items
 from meve.memory.policy import PolicyClass
+from meve.memory.records import check_choice, check_count
 
 PreparedRead: TypeAlias = Callable[[], Result]
 """A validated read that runs when it is called."""
@@ -101,13 +103,12 @@ class NamespaceQueries:
         conditions = tuple(op.match_conditions or ())
         prefixes = [tuple(c.path) for c in conditions if c.match_type == "prefix"]
         user = self.tenancy.user_of_prefix(_longest_prefix(prefixes))
-        for name, value in (("max_depth", op.max_depth), ("limit", op.limit), ("offset", op.offset)):
-            is_unset = value is None and name == "max_depth"
-            if not is_unset and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ValidationError(f"{name} must be a whole number of 0 or more, got {value!r:.40}")
+        check_count(op.limit, "limit")
+        check_count(op.offset, "offset")
+        if op.max_depth is not None:
+            check_count(op.max_depth, "max_depth")
         for condition in conditions:
-            if condition.match_type not in ("prefix", "suffix"):
-                raise ValidationError(f"match_type must be 'prefix' or 'suffix', got {condition.match_type!r:.40}")
+            check_choice(condition.match_type, "match_type", NamespaceMatchType)
 
         def list_namespaces() -> Result:
             namespaces = self.items.namespaces(user_id=user)

@@ -27,6 +27,7 @@ from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
 from langchain_meve.graph_store._write_batcher import WriteBatchers
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import ErasureReport, GovernedMemory
+from meve.memory._wrapper_support import check_memory
 from meve.memory.items.item import Namespace
 from meve.memory.policy import PolicyClass
 from meve.memory.records import UserId, check_choice
@@ -71,11 +72,9 @@ class MeVeStore(BaseStore):
         ttl: Mapping[str, Any] | None = None,
         fields: Sequence[str] = ("$",),
     ) -> None:
-        if not isinstance(memory, GovernedMemory):
-            raise ConfigurationError(f"memory must be a GovernedMemory, got {memory!r:.80}")
         if isinstance(fields, str) or not all(isinstance(path, str) for path in fields):
             raise ConfigurationError(f"fields must be a list of JSON paths, got {fields!r:.80}")
-        self.memory = memory
+        self.memory = check_memory(memory)
         self.ttl_config = config = parse_ttl_config(ttl)
         self._default_ttl: Ttl = config.get("default_ttl")
         self._refresh = config["refresh_on_read"]

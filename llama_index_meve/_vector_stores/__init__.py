@@ -7,9 +7,7 @@ from llama_index_meve._vector_stores.docstore_backed import DocstoreBackedStore,
 from llama_index_meve._vector_stores.qdrant import QdrantStore
 from meve.errors import ConfigurationError
 
-__all__ = ["STORE_TYPES", "IndexStore", "make_store"]
-
-STORE_TYPES: dict[str, type[IndexStore]] = {
+_STORE_TYPES: dict[str, type[IndexStore]] = {
     "SimpleVectorStore": SimpleStore,
     "FaissMapVectorStore": FaissMapStore,
     "QdrantVectorStore": QdrantStore,
@@ -28,7 +26,7 @@ def make_store(index: VectorStoreIndex) -> IndexStore:
             f"index must be a VectorStoreIndex, got {type(index).__name__}: or give nodes to from_nodes(…)"
         )
     class_names = [cls.__name__ for cls in type(index.vector_store).__mro__]
-    for name, store_type in STORE_TYPES.items():
+    for name, store_type in _STORE_TYPES.items():
         if name in class_names:
             return store_type(index)
     return IndexStore(index) if index.vector_store.stores_text else DocstoreBackedStore(index)

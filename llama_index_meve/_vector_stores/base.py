@@ -18,18 +18,13 @@ class IndexStore:
     Filters go to the vector store. Under a filter, keyword search returns nothing, since the filter can't be checked.
     """
 
+    can_list = False
+    """Whether the store can list and count its nodes synchronously."""
+
     def __init__(self, index: VectorStoreIndex) -> None:
         self.index: Any = index
         self.vectors: Any = index.vector_store
-
-    @property
-    def name(self) -> str:
-        return type(self.vectors).__name__
-
-    @property
-    def can_list(self) -> bool:
-        """Whether the store can list and count its nodes synchronously."""
-        return False
+        self.name = type(self.vectors).__name__
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store spells it."""

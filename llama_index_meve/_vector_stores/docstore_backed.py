@@ -19,9 +19,7 @@ class DocstoreBackedStore(IndexStore):
     index or the vector store lacks it. Filters that the vector store doesn't support are applied here.
     """
 
-    @property
-    def can_list(self) -> bool:
-        return True
+    can_list = True
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
         total = len(self.index.index_struct.nodes_dict)
@@ -56,7 +54,7 @@ class DocstoreBackedStore(IndexStore):
         return [i for i in ids if i in indexed]
 
     def list_passages(self) -> Iterable[NodePassage]:
-        return self._read(list(dict.fromkeys(self.index.index_struct.nodes_dict.values())), None)
+        return self.fetch(list(dict.fromkeys(self.index.index_struct.nodes_dict.values())), None)
 
     def size(self) -> int:
         return len(self.index.index_struct.nodes_dict)
@@ -80,9 +78,6 @@ class NodeIdStore(DocstoreBackedStore):
     def existing_ids(self, ids: Sequence[str]) -> list[str]:
         indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()
         return [i for i in ids if i in stored and i in indexed]
-
-    def list_passages(self) -> Iterable[NodePassage]:
-        return self.fetch(list(self.index.index_struct.nodes_dict), None)
 
     def size(self) -> int:
         indexed, stored = self.index.index_struct.nodes_dict, self.stored_vectors()

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+
 from llama_index_meve._async_bridge import await_or_call
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._vector_stores.base import IndexStore
@@ -14,9 +16,9 @@ _PAGE_SIZE = 1_000
 class QdrantStore(IndexStore):
     """QdrantVectorStore, which holds its nodes, with a sync client, an async client, or both."""
 
-    @property
-    def can_list(self) -> bool:
-        return self.vectors._client is not None
+    def __init__(self, index: VectorStoreIndex) -> None:
+        super().__init__(index)
+        self.can_list = self.vectors._client is not None
 
     def async_method(self, name: str) -> Any:
         return None if self.vectors._aclient is None else getattr(self.vectors, name)

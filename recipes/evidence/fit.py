@@ -97,7 +97,7 @@ def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:
 
 def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
     """Return the inputs of all candidates, shape (n, 3), and which are relevant, shape (n,)."""
-    embedder = DiskCachedEmbedder(resolve_embedder(None), cache / CACHE)
+    embedder = DiskCachedEmbedder(resolve_embedder("minilm"), cache / CACHE)
     retriever = Retriever.from_passages(list(passages), embedder=embedder)
     start = EvidenceModel(name="start", verifier=retriever.verifier.name, embedder=embedder.name, fits=START)
     retriever.engine = replace(retriever.engine, evidence=start)
@@ -127,7 +127,7 @@ def fit(sets: Sequence[tuple[FloatArray, np.ndarray]]) -> EvidenceModel:
     return EvidenceModel(
         name=NAME,
         verifier="meve-verifier-1",
-        embedder=resolve_embedder(None).name,
+        embedder=resolve_embedder("minilm").name,
         fits=fits,
         fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS))}",
     )

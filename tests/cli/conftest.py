@@ -19,7 +19,6 @@ TEXTS = {
     '{"id": "iron", "text": "Rust forms when iron reacts with oxygen and water.", "lang": "en", "year": 1999, '
     '"until": null}\n',
 }
-ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cup in 1974?"
 
 
 @pytest.fixture(scope="session")

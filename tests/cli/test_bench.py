@@ -56,7 +56,8 @@ def finished_run(data, tmp_path_factory):
 
     to = tmp_path_factory.mktemp("run")
     arguments = ["bench", "quality", "--data", data, "--to", to / "out", "--cache", to, "--sets", "hotpotqa"]
-    return to, [str(a) for a in arguments], CliRunner().invoke(app, [str(a) for a in arguments])
+    arguments = [str(argument) for argument in arguments]
+    return to, arguments, CliRunner().invoke(app, arguments)
 
 
 def test_run_prints_measures_and_writes_report(finished_run):
@@ -120,18 +121,8 @@ def test_other_settings_are_rejected_by_name(finished_run, meve):
 
 
 def test_resumed_run_with_more_questions_asks_only_missing_ones(data, meve, tmp_path):
-    arguments = (
-        "bench",
-        "quality",
-        "--data",
-        data,
-        "--to",
-        tmp_path / "out",
-        "--cache",
-        tmp_path,
-        "--sets",
-        "hotpotqa",
-    )
+    folders = ("--data", data, "--to", tmp_path / "out", "--cache", tmp_path)
+    arguments = ("bench", "quality", *folders, "--sets", "hotpotqa")
     few = meve(*arguments, "--questions", "4")
     assert few.exit_code == 0, few.output
     before = (tmp_path / "out" / "outcomes.jsonl").read_text()

@@ -18,11 +18,11 @@ def memory(meve, tmp_path):
 
 @pytest.fixture
 def filled(memory):
-    assert (
-        memory("add", "Tomatoes need 6-8 hours of sun.", "--user", "alice", "--id", "t", "--source", "doc").exit_code
-        == 0
-    )
-    assert memory("add", "My PIN is 4711.", "--user", "alice", "--id", "pin", "--class", "private").exit_code == 0
+    for text, *options in (
+        ("Tomatoes need 6-8 hours of sun.", "--id", "t", "--source", "doc"),
+        ("My PIN is 4711.", "--id", "pin", "--class", "private"),
+    ):
+        assert memory("add", text, "--user", "alice", *options).exit_code == 0
     return memory
 
 
@@ -174,15 +174,12 @@ def test_stats_prints_counts(filled):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["forget", "nope", "--user", "alice", "--yes"],
-            "no memory 'nope' of alice: meve memory list --user alice lists all",
-        ),
+        (["forget", "nope", "--user", "alice", "-y"], "no memory 'nope' of alice: meve memory list --user alice lists"),
         (["hold", "nope", "--user", "a b"], "no memory 'nope' of a b: meve memory list --user 'a b' lists all"),
         (["add", "x", "--user", "a", "--source", "item"], "--source must be one of doc, chat_user, "),
         (["search", "x", "--user", " "], "user_id must not be blank"),
         (["search", "x", "--user", "int:x"], "whole number"),
-        (["add", "x", "--user", "a", "--ttl", "soon"], "give a duration"),
+        (["add", "x", "--user", "a", "--ttl", "soon"], "must be a duration"),
         (
             ["add", "x", "--user", "a", "--class", "secret"],
             "policy_class must be one of canonical, factual, intent_bound, ephemeral, private, got 'secret'",

@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 
 from meve.cli import _render as render
-from meve.cli._render import (
-    TOO_LARGE,
-    UNPRINTABLE,
-    explain_unverified,
-    format_verdict,
-    print_text,
-    print_trace,
-    progress_bar,
-)
+from meve.cli._render import TOO_LARGE, UNPRINTABLE, explain_unverified, format_verdict, print_text, print_trace
 from meve.cli.demo import print_answer, print_summary
 from meve.cli.language_reference import DemoQuestion
 from meve.retrieval.retriever import Retriever
@@ -89,13 +81,6 @@ def test_terminal_gets_no_control_characters(capsys, monkeypatch):
     assert UNPRINTABLE[0x9B] in capsys.readouterr().out
 
 
-def test_unverified_text_is_explained_by_mode():
-    retriever = Retriever.from_texts(
-        ["blue sky"], embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()
-    )
-    assert "mode standard_rag" in explain_unverified(retriever.retrieve("blue", mode="standard_rag"))
-
-
 @pytest.fixture
 def sky():
     """Return a retriever of a few colours, with components that load no model."""
@@ -121,6 +106,10 @@ def test_trace_limits_dropped_candidates(sky, capsys):
     shown = capsys.readouterr().out
     assert shown.count("dropped by verify") == 2
     assert "… 3 more" in shown
+
+
+def test_unverified_text_is_explained_by_mode(sky):
+    assert "mode standard_rag" in explain_unverified(sky.retrieve("blue", mode="standard_rag"))
 
 
 def test_demo_marks_questions_without_context(sky, capsys):
@@ -169,10 +158,10 @@ def test_tables_in_a_pipe_have_no_trailing_spaces(index):
 
 
 def test_progress_without_terminal_is_printed_in_lines(monkeypatch, capsys):
-    with progress_bar() as advance:
+    with render.progress_bar() as advance:
         advance("embed", 1, 2000)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(render, "PROGRESS_SECONDS", 0.0)
-    with progress_bar() as advance:
+    with render.progress_bar() as advance:
         advance("embed", 1000, 2000)
     assert capsys.readouterr().err == "embed: 1,000 of 2,000, after 0 s\n"

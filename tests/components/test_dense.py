@@ -17,10 +17,10 @@ from meve.errors import ConfigurationError, IndexMismatchError, VectorError
 from meve.testing.dense_contract import DenseIndexContract
 
 
-class TestFlat(DenseIndexContract):
-    @pytest.fixture
-    def make_index(self):
-        return FlatIndex
+class TestExact(DenseIndexContract):
+    @pytest.fixture(params=[FlatIndex, IvfIndex])
+    def make_index(self, request):
+        return request.param
 
 
 class TestHnsw(DenseIndexContract):
@@ -50,12 +50,6 @@ class TestIvf(DenseIndexContract):
     @pytest.fixture
     def make_index(self):
         return lambda dimension: IvfIndex(dimension, lists=8, probes=4)
-
-
-class TestIvfUntrained(DenseIndexContract):
-    @pytest.fixture
-    def make_index(self):
-        return IvfIndex
 
 
 def make_clusters(count, dimension=8, seed=0):

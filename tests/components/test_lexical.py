@@ -18,10 +18,10 @@ from meve.errors import ConfigurationError, IndexMismatchError, MissingExtraErro
 from meve.testing.lexical_contract import LexicalIndexContract
 
 
-class TestBm25(LexicalIndexContract):
-    @pytest.fixture
-    def make_index(self):
-        return Bm25Index
+class TestIndexes(LexicalIndexContract):
+    @pytest.fixture(params=[Bm25Index, RankBm25Index])
+    def make_index(self, request):
+        return request.param
 
 
 class TestBm25InManyBlocks(LexicalIndexContract):
@@ -33,12 +33,6 @@ class TestBm25InManyBlocks(LexicalIndexContract):
         monkeypatch.setattr("meve.components.lexical.bm25._BULK", 3)
         monkeypatch.setattr("meve.components.lexical.bm25._BLOCK_WORDS", 4)
         return Bm25Index
-
-
-class TestRankBm25(LexicalIndexContract):
-    @pytest.fixture
-    def make_index(self):
-        return RankBm25Index
 
 
 def fill(index, texts):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve.calibration.probability_maps import PlattCalibration
-from meve.components.verifiers._score_cache import ScoreCache
+from meve.components._text_cache import TextCache
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError
 from tests.runtimes import WordCountingRuntime
@@ -69,11 +69,10 @@ def test_full_cache_evicts_least_recently_used(runtime):
 
 
 def test_different_pairs_have_different_keys():
-    cache = ScoreCache(10)
-    cache.put("ab", ["c"], [1.0])
-    assert cache.get("a", ["bc"]) == [None]
-    assert cache.get("ab", ["c"]) == [1.0]
-    assert cache.get("", ["abc"]) == [None]
+    cache = TextCache(10)
+    for key in (("ab", "c"), ("a", "bc"), ("", "abc"), ("abc",)):
+        assert cache.fetch([key], lambda missing: missing) == [key]
+    assert len(cache) == 4
 
 
 def test_threads_get_the_scores_of_a_single_thread(runtime):

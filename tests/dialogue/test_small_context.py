@@ -17,7 +17,8 @@ from meve.dialogue import Dialogue, Turn, build_small_context
 from meve.dialogue._context_text import BEFORE, LAST
 from meve.dialogue._turn_passages import PASSAGE_LENGTH
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError
-from meve.testing.fakes import CountingEmbedder, WordCounter, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordEmbedder
+from tests.fake_components import make_dialogue
 
 
 class CountedEntities:
@@ -31,10 +32,6 @@ class CountedEntities:
     def detect(self, texts):
         self.texts += texts
         return PatternEntities().detect(texts)
-
-
-def make_dialogue(turns, **components):
-    return Dialogue.from_turns(turns, **{"embedder": WordEmbedder(), "tokens": WordCounter(), **components})
 
 
 def fact_turns(turns, query, **options):

@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from meve.dialogue import Dialogue
 from meve.dialogue._turn_sources import DialogueSource, EntityMatches
-from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.testing.fakes import WordEmbedder
 from meve.types import Query
+from tests.fake_components import make_dialogue
 
 TURNS = ["we met Boris Durov", "so it goes", "zebra zebra", "the dog of Boris Durov", "zebra", "so", "it"]
 WORDS = ["the owl", "an eagle", *["zebra"] * 9, "the owl and the eagle", "Boris Durov", "an ostrich of Durov"]
 
 
 def search(inside, k, turns=TURNS, **options):
-    embedder = WordEmbedder()
-    snapshot = Dialogue.from_turns(turns, embedder=embedder, tokens=WordCounter()).read()
+    snapshot = make_dialogue(turns).read()
     matches = EntityMatches(
         snapshot=snapshot,
         query_words=frozenset({"durov", "eagle", "owl"}),
@@ -22,7 +21,7 @@ def search(inside, k, turns=TURNS, **options):
         threshold=0.3,
     )
     source = DialogueSource(snapshot=snapshot, inside=np.array(inside, dtype=np.bool_), matches=matches, **options)
-    return [c.place for c in source.search(Query(text="zebra", vector=embedder.embed_query("zebra")), k)]
+    return [c.place for c in source.search(Query(text="zebra", vector=WordEmbedder().embed_query("zebra")), k)]
 
 
 def test_turn_outside_the_windows_is_not_found():

@@ -1,21 +1,13 @@
-import gzip
-import json
-
 import pytest
 
 from meve.evaluation import statistics
+from tests.evaluation.dataset_files import write_rows
 
 
 @pytest.fixture
 def few_draws(monkeypatch):
     """Intervals of little use, made quickly: for tests that look at means."""
     monkeypatch.setattr(statistics, "RESAMPLES", 20)
-
-
-def lines(file, rows):
-    file.parent.mkdir(exist_ok=True)
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
 
 
 @pytest.fixture
@@ -33,19 +25,19 @@ def data(tmp_path):
             {"id": f"q{n}", "question": f"When was Person{n} born?", "answer": f"19{n + 10}", "type": "x",
              "gold_sentences": gold, "context_passage_ids": [f"p{n}-0", f"p{n}-1"]}
         )  # fmt: skip
-    lines(tmp_path / "2wiki" / "passages.jsonl.gz", passages)
-    lines(tmp_path / "2wiki" / "questions.jsonl", questions)
+    write_rows(tmp_path / "2wiki" / "passages.jsonl.gz", passages)
+    write_rows(tmp_path / "2wiki" / "questions.jsonl", questions)
     chat = [{"speaker": "bob", "text": f"eve: so it goes{'o' * (n % 7)}", "system": False} for n in range(400)]
     chat += [{"speaker": "eve", "text": "bob, ", "system": False}, {"speaker": "", "text": "<left>", "system": True}]
     chat += [{"speaker": "eve", "text": "see you in Oslo", "system": False}]
-    lines(tmp_path / "irc" / "messages.jsonl.gz", chat)
+    write_rows(tmp_path / "irc" / "messages.jsonl.gz", chat)
     turns = [
         {"dia_id": f"D1:{n}", "speaker": "Ana" if n % 2 else "Bo", "text": f"we saw {n} zebras"} for n in range(30)
     ]
     session = {"session_id": 1, "timestamp": "2024-02-15T11:01:00", "turns": turns}
-    lines(tmp_path / "locomo" / "conversations.jsonl", [{"conversation_id": "c", "sessions": [session]}])
+    write_rows(tmp_path / "locomo" / "conversations.jsonl", [{"conversation_id": "c", "sessions": [session]}])
     question_row = {"conversation_id": "c", "question": "How many zebras?", "category_name": "single", "category": 1}
-    lines(
+    write_rows(
         tmp_path / "locomo" / "questions.jsonl",
         [
             {**question_row, "id": "a", "answer": 7, "evidence": ["D1:7"]},

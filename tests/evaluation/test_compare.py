@@ -32,36 +32,33 @@ def make_results(*cells, failures=(), fingerprint="same"):
 OLD = [1, 0, 1, 1, 0, 1, 1, 1, 0, 1] * 5
 
 
+def changes_to(values, measure="supporting recall"):
+    """Return the changes from the old values of a measure to these."""
+    return find_changes(make_results(make_cell(OLD, measure)), make_results(make_cell(values, measure)))
+
+
 def test_equal_results_have_no_changes():
-    assert find_changes(make_results(make_cell(OLD)), make_results(make_cell(OLD))) == []
+    assert changes_to(OLD) == []
 
 
 def test_drop_in_every_question_is_worse():
-    (change,) = find_changes(make_results(make_cell(OLD)), make_results(make_cell([v * 0.5 for v in OLD])))
+    (change,) = changes_to([v * 0.5 for v in OLD])
     assert (change.kind, change.is_drop) == ("worse", True)
     assert change.high < 0
 
 
 def test_more_recall_is_better_and_more_tokens_are_worse():
-    up = [v + 0.5 for v in OLD]
-    assert find_changes(make_results(make_cell(OLD)), make_results(make_cell(up)))[0].kind == "better"
-    assert (
-        find_changes(make_results(make_cell(OLD, "tokens")), make_results(make_cell(up, "tokens")))[0].kind == "worse"
-    )
-    assert (
-        find_changes(make_results(make_cell(OLD, "passages")), make_results(make_cell(up, "passages")))[0].kind
-        == "moved"
-    )
+    for measure, kind in (("supporting recall", "better"), ("tokens", "worse"), ("passages", "moved")):
+        assert changes_to([v + 0.5 for v in OLD], measure)[0].kind == kind
 
 
 def test_change_of_one_in_fifty_is_not_reported():
-    assert find_changes(make_results(make_cell(OLD)), make_results(make_cell([0, *OLD[1:]]))) == []
+    assert changes_to([0, *OLD[1:]]) == []
 
 
 def test_different_questions_are_compared_by_intervals():
-    longer = [1.0] * 200
-    assert find_changes(make_results(make_cell(OLD)), make_results(make_cell(longer)))[0].kind == "better"
-    assert find_changes(make_results(make_cell(OLD)), make_results(make_cell([*OLD, 1, 0]))) == []
+    assert changes_to([1.0] * 200)[0].kind == "better"
+    assert changes_to([*OLD, 1, 0]) == []
 
 
 def make_decision_cell(values):
@@ -113,8 +110,7 @@ def test_missing_systems_and_new_failures_are_drops():
 
 
 def test_milliseconds_are_not_compared():
-    slow, fast = make_results(make_cell(OLD, "p50 ms")), make_results(make_cell([v + 9 for v in OLD], "p50 ms"))
-    assert find_changes(slow, fast) == []
+    assert changes_to([v + 9 for v in OLD], "p50 ms") == []
 
 
 def test_drops_come_first():

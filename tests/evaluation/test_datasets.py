@@ -11,10 +11,7 @@ import pytest
 
 from meve.errors import DatasetError, EvaluationError
 from meve.evaluation import EvaluationSet
-from meve.evaluation.datasets import (
-    SETS,
-    read_set,
-)
+from meve.evaluation.datasets import SETS, read_set
 from tests.evaluation.dataset_files import EXPECTED, FILES, MOON, QA, SUN, write_rows, write_set
 
 

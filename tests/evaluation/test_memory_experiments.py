@@ -42,9 +42,9 @@ def run_experiment(experiment, environment):
     return {(f.system, f.measure): f.interval.value for tally in tallies for f in tally.figures()}
 
 
-def open_with_policy(policy):
+def open_with_policy(policy, kind=GovernedMemory):
     """Return a function that opens memories under the policy."""
-    return lambda file, **parts: GovernedMemory.open(file, **{**parts, "policy": Policy.from_dict(policy)})
+    return lambda file, **parts: kind.open(file, **{**parts, "policy": Policy.from_dict(policy)})
 
 
 class Immortal(GovernedMemory):
@@ -83,17 +83,11 @@ def test_memory_without_expiry_is_detected(environment):
     assert 0 < values[expiry.MEMORY, expiry.AFTER] < 1
     names = ("factual", "intent_bound", "ephemeral", "private")
     classes = {"classes": {name: {"ttl": None} for name in names}}
-    all_values = run_experiment(
-        expiry.run_expiry,
-        replace(
-            environment,
-            open_memory=lambda file, **parts: Immortal.open(file, **{**parts, "policy": Policy.from_dict(classes)}),
-        ),
-    )
+    immortal = open_with_policy(classes, Immortal)
+    all_values = run_experiment(expiry.run_expiry, replace(environment, open_memory=immortal))
     assert all_values[expiry.MEMORY, expiry.AFTER] == all_values[expiry.MEMORY, expiry.LEFT] == 1
-    assert {all_values[expiry.MEMORY, f"by {path}"] for path in ("search", "prompt", "explain", "list", "export")} == {
-        1
-    }
+    paths = ("search", "prompt", "explain", "list", "export")
+    assert {all_values[expiry.MEMORY, f"by {path}"] for path in paths} == {1}
 
 
 def test_users_get_only_their_own_facts(environment):
@@ -110,12 +104,8 @@ def test_memory_that_mixes_users_is_detected(environment):
 
 def test_memory_that_returns_private_facts_is_detected(environment):
     loose = open_with_policy({"classes": {"private": {"on_request": False}}})
-    assert (
-        run_experiment(isolation.run_isolation, replace(environment, open_memory=loose))[
-            isolation.MEMORY, isolation.PRIVATE
-        ]
-        > 0.9
-    )
+    values = run_experiment(isolation.run_isolation, replace(environment, open_memory=loose))
+    assert values[isolation.MEMORY, isolation.PRIVATE] > 0.9
 
 
 def test_answers_lower_false_facts(environment):

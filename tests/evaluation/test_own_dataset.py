@@ -4,9 +4,7 @@ import pytest
 
 from meve.errors import DatasetError
 from meve.evaluation import EvaluationSet, Question
-from meve.evaluation.datasets import (
-    read_own,
-)
+from meve.evaluation.datasets import read_own
 from meve.types import Passage
 from tests.evaluation.dataset_files import write_rows
 

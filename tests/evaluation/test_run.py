@@ -141,22 +141,13 @@ def test_changed_peer_code_is_rejected(tmp_path, monkeypatch):
     file.write_text("def make(passages, parts):\n    return lambda question: passages[:1]\n")
     monkeypatch.syspath_prepend(tmp_path)
     before = hash_peer_code("changing:make")
-    run(
-        make_set(),
-        {"full": pipeline_system()},
-        tmp_path / "out",
-        peer_code={"changing:make": before, "other:make": "x"},
-    )
+    full, out = {"full": pipeline_system()}, tmp_path / "out"
+    run(make_set(), full, out, peer_code={"changing:make": before, "other:make": "x"})
     file.write_text("def make(passages, parts):\n    return lambda question: passages[:2]\n")
     assert hash_peer_code("changing:make") != before
-    run(make_set(), {"full": pipeline_system()}, tmp_path / "out", peer_code={"third:make": "y"})
+    run(make_set(), full, out, peer_code={"third:make": "y"})
     with pytest.raises(EvaluationError, match="the peer changing:make of other code"):
-        run(
-            make_set(),
-            {"full": pipeline_system()},
-            tmp_path / "out",
-            peer_code={"changing:make": hash_peer_code("changing:make")},
-        )
+        run(make_set(), full, out, peer_code={"changing:make": hash_peer_code("changing:make")})
 
 
 def test_peer_without_file_has_empty_hash(monkeypatch):

@@ -8,12 +8,7 @@ import pytest
 
 from meve.errors import ConfigurationError, DatasetError, MissingExtraError
 from meve.evaluation import EvaluationSet, Question
-from meve.evaluation.datasets import (
-    ARTICLES,
-    read_articles,
-    read_wikipedia,
-    train_sentence_splitter,
-)
+from meve.evaluation.datasets import ARTICLES, read_articles, read_wikipedia, train_sentence_splitter
 from meve.types import Passage
 from tests.evaluation.dataset_files import write_rows
 

@@ -3,13 +3,23 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+FACT = "I have a dog called Rex."
+QUESTION = "What is my dog called?"
 LINE = re.compile(r"^\[\d+\] (.*) \(\w+, [\d-]+\)", re.MULTILINE)
+
+
+@dataclass
+class Context:
+    """The runtime context of an agent."""
+
+    user_id: object = None
 
 
 def recalled_texts(messages: list[BaseMessage]) -> list[str]:

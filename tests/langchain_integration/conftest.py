@@ -1,4 +1,4 @@
-"""Sample documents, and a retriever over them with fast, deterministic components."""
+"""Sample documents, and a retriever and a memory with fast, deterministic components."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from langchain_meve import MeVeRetriever
 from meve import RetrieverConfig
+from meve.memory import GovernedMemory
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
@@ -30,3 +31,10 @@ def parts():
 @pytest.fixture
 def retriever(documents, parts):
     return MeVeRetriever.from_documents(documents, **parts)
+
+
+@pytest.fixture
+def word_memory(file, clock):
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "clock": clock}
+    with GovernedMemory.open(file, **parts) as opened:
+        yield opened

@@ -11,7 +11,6 @@ pytest.importorskip("langchain_classic")
 
 from langchain_classic.chains import ConversationChain, LLMChain
 from langchain_classic.memory import ConversationBufferMemory, VectorStoreRetrieverMemory
-from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import ConfigurableFieldSpec
@@ -22,12 +21,9 @@ from langchain_meve import MeVeEmbeddings
 from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
 from meve.memory import GovernedMemory
-from tests.langchain_integration.chat_models import ScriptedChatModel, audit_actions
+from tests.langchain_integration.chat_models import FACT, QUESTION, ScriptedChatModel, audit_actions
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
-
-FACT = "I have a dog called Rex."
-QUESTION = "What is my dog called?"
 
 
 def make_memory(memory, session="monday", user="ann", **fields):
@@ -229,13 +225,16 @@ def test_messages_persist_expire_and_are_never_merged_or_recalled(memory, tmp_pa
         assert history.messages == []
 
 
+def chain_with_history(model, get_history, **options):
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")])
+    keys = {"input_messages_key": "input", "history_messages_key": "history"}
+    return RunnableWithMessageHistory(prompt | model, get_history, **keys, **options)
+
+
 @pytest.mark.parametrize("way", ["batch", "abatch"])
 def test_concurrent_sessions_of_runnable_stay_separate(memory, way):
-    chain = RunnableWithMessageHistory(
-        ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")]) | fake_model("Noted."),
-        lambda session_id: MeVeChatMessageHistory(memory, session_id, session_id),
-        input_messages_key="input",
-        history_messages_key="history",
+    chain = chain_with_history(
+        fake_model("Noted."), lambda session_id: MeVeChatMessageHistory(memory, session_id, session_id)
     )
     configs = [{"configurable": {"session_id": f"s{n}"}} for n in range(20)]
     messages = [{"input": f"I am {n}."} for n in range(20)]
@@ -249,15 +248,11 @@ def test_concurrent_sessions_of_runnable_stay_separate(memory, way):
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 def test_runnable_with_message_history_separates_users_and_sessions(memory, way):
     model = fake_model("Noted.")
-    chain = RunnableWithMessageHistory(
-        ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")]) | model,
+    chain = chain_with_history(
+        model,
         lambda user_id, session_id: MeVeChatMessageHistory(memory, user_id, session_id),
-        input_messages_key="input",
-        history_messages_key="history",
-        history_factory_config=[
-            ConfigurableFieldSpec(id="user_id", annotation=str), ConfigurableFieldSpec(id="session_id", annotation=str),
-        ],
-    )  # fmt: skip
+        history_factory_config=[ConfigurableFieldSpec(id=name, annotation=str) for name in ("user_id", "session_id")],
+    )
     for user, session in (("ann", "s"), ("bob", "s"), ("ann", "t"), ("ann", "s")):
         config = {"configurable": {"user_id": user, "session_id": session}}
         messages = {"input": f"I am {user}."}
@@ -289,30 +284,9 @@ def test_fifty_concurrent_writers_of_history_lose_no_message(memory):
 # What stock parts get wrong, and ours don't.
 
 
-def stock(store=None):
-    store = store or InMemoryVectorStore(MeVeEmbeddings())
-    return VectorStoreRetrieverMemory(retriever=store.as_retriever(search_kwargs={"k": 5}))
-
-
-def test_clear_erases_unlike_vector_store_memory(memory):
-    stock_memory = stock()
-    for each in (stock_memory, make_memory(memory)):
-        each.save_context({"input": FACT}, {"response": "Nice."})
-        each.clear()
-    assert "Rex" in stock_memory.load_memory_variables({"input": QUESTION})["history"]
-    assert make_memory(memory, "tuesday").load_memory_variables({"input": QUESTION})["history"] == ""
-
-
-def test_users_are_separate_unlike_vector_store_memory(memory):
-    store = InMemoryVectorStore(MeVeEmbeddings())
-    stock(store).save_context({"input": FACT}, {"response": "Nice."})
-    assert "Rex" in stock(store).load_memory_variables({"input": QUESTION})["history"], "whoever asks"
-    make_memory(memory).save_context({"input": FACT}, {"response": "Nice."})
-    assert make_memory(memory, "tuesday", "bob").load_memory_variables({"input": QUESTION})["history"] == ""
-
-
 def test_recall_omits_questions_and_model_claims_unlike_vector_store_memory(memory):
-    stock_memory = stock()
+    store = InMemoryVectorStore(MeVeEmbeddings())
+    stock_memory = VectorStoreRetrieverMemory(retriever=store.as_retriever(search_kwargs={"k": 5}))
     for each in (stock_memory, make_memory(memory)):
         each.save_context({"input": FACT}, {"response": "Your dog is called Max."})
         each.save_context({"input": "Is it late?"}, {"response": "No."})
@@ -339,31 +313,6 @@ def test_prompt_size_is_bounded_and_persistent_unlike_buffer_memory(memory):
     assert last == first
     assert ConversationBufferMemory().load_memory_variables({"input": "How many pens?"})["history"] == ""
     assert "pens" in make_memory(memory, "tuesday").load_memory_variables({"input": "How many pens?"})["history"]
-
-
-def test_returned_messages_are_copies_unlike_in_memory_history(memory):
-    stock_memory, ours = InMemoryChatMessageHistory(), MeVeChatMessageHistory(memory, "ann", "monday")
-    for each in (stock_memory, ours):
-        each.add_messages([HumanMessage("Hello.")])
-        each.messages.append(HumanMessage("not said"))
-        each.messages[0].content = "changed"
-    assert [m.text for m in stock_memory.messages] == ["changed", "not said"]
-    assert [m.text for m in ours.messages] == ["Hello."]
-
-
-def test_equal_session_ids_of_two_users_stay_separate(memory):
-    histories = {}
-
-    def stock_memory(user_id, session_id):
-        return histories.setdefault(session_id, InMemoryChatMessageHistory())
-
-    def ours(user_id, session_id):
-        return MeVeChatMessageHistory(memory, user_id, session_id)
-
-    for results in (stock_memory, ours):
-        results("ann", "chat").add_messages([HumanMessage(FACT)])
-    assert len(stock_memory("bob", "chat").messages) == 1
-    assert ours("bob", "chat").messages == []
 
 
 def test_chain_memory_writes_verifiable_audit_log(memory):

@@ -5,13 +5,13 @@ from operator import itemgetter
 
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 
 from langchain_meve import MeVeCompressor, MeVeRetriever, create_meve_tool
+from tests.langchain_integration.chat_models import ScriptedChatModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 
@@ -19,21 +19,10 @@ BLUE = "blue sky"
 PROMPT = ChatPromptTemplate.from_template("Answer {input} from:\n{context}")
 
 
-class FakeModel(GenericFakeChatModel):
-    """Returns given messages and records what it read."""
-
-    read: list = []  # noqa: RUF012 - pydantic's
-
-    def _generate(self, messages, *args, **kwargs):
-        self.read.append(messages)
-        return super()._generate(messages, *args, **kwargs)
-
-    def bind_tools(self, tools, **kwargs):
-        return self
-
-
 def model(*replies):
-    return FakeModel(messages=iter(replies or ["an answer"]), read=[])
+    """Return a model that gives these replies in turn."""
+    messages = iter(replies or ["an answer"])
+    return ScriptedChatModel(answer=lambda _: AIMessage(next(messages)))
 
 
 def join_texts(documents):
@@ -41,7 +30,7 @@ def join_texts(documents):
 
 
 def prompts(fake):
-    return "\n".join(str(message.content) for messages in fake.read for message in messages)
+    return "\n".join(str(message.content) for messages in fake.seen for message in messages)
 
 
 def test_lcel_chain_reads_verified_documents(retriever):
@@ -81,16 +70,18 @@ def test_create_retrieval_chain_accepts_retriever(retriever, wrapped):
 def test_agent_reads_tool_content_and_message_keeps_trace(retriever):
     agents = pytest.importorskip("langchain.agents")
     tool = create_meve_tool(retriever, k=1)
-    call = AIMessage("", tool_calls=[{"name": tool.name, "args": {"query": BLUE}, "id": "1"}])
-    fake = model(call, AIMessage("blue"))
-    agent = agents.create_agent(fake, [tool])
+    call = {"name": tool.name, "args": {"query": BLUE}, "id": "1"}
+
+    def answer(messages):
+        return AIMessage("blue") if messages[-1].type == "tool" else AIMessage("", tool_calls=[call])
+
+    agent = agents.create_agent(ScriptedChatModel(answer=answer), [tool])
     result = agent.invoke({"messages": [("user", "what colour is the sky?")]})
     answer = next(m for m in result["messages"] if isinstance(m, ToolMessage))
     assert answer.content == "A blue sky today."
     assert answer.artifact["trace"]["phases"]
     assert result["messages"][-1].content == "blue"
-    fake = model(call, AIMessage("blue"))
-    later = asyncio.run(agents.create_agent(fake, [tool]).ainvoke({"messages": [("user", "sky?")]}))
+    later = asyncio.run(agent.ainvoke({"messages": [("user", "sky?")]}))
     assert later["messages"][-1].content == "blue"
 
 

@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 
 import pytest
 
@@ -15,19 +17,15 @@ from langchain_meve import MeVeStore
 from langchain_meve.graph_store._tenancy import NamespaceError
 from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, HoldError, MeveError, ValidationError
-from meve.memory import GovernedMemory
 from meve.memory.items.item import item_id
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 WORD = "zyxomma"
 
 
 @pytest.fixture
-def memory(file, clock):
-    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter(), "clock": clock}
-    with GovernedMemory.open(file, **parts) as opened:
-        yield opened
+def memory(word_memory):
+    return word_memory
 
 
 @pytest.fixture
@@ -176,7 +174,7 @@ class TestTtl:
         assert len(store.search(ALICE)) == 1
 
     def test_datetime_beyond_utc_is_refused(self, store):
-        with pytest.raises(ValidationError, match="within the calendar"):
+        with pytest.raises(ValidationError, match="within the years"):
             store.put(ALICE, "k", {"n": 1}, ttl=datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-12))))
 
     def test_reading_keeps_datetime_expiry(self, store, clock):
@@ -309,11 +307,6 @@ class TestSearch:
         with pytest.raises(ValidationError, match="filter"):
             store.search(ALICE, filter=filter)
 
-    @pytest.mark.parametrize(("limit", "offset"), [(-1, 0), (1, -1), (1.5, 0), ("1", 0), (True, 0)])
-    def test_invalid_limit_or_offset_is_refused(self, store, limit, offset):
-        with pytest.raises(ValidationError, match="whole number"):
-            store.search(ALICE, limit=limit, offset=offset)
-
     def test_search_without_query_returns_newest_first(self, store, clock):
         for key in ("a", "b", "c", "a"):
             store.put(ALICE, key, {"n": 1})
@@ -358,11 +351,11 @@ class TestSearch:
         store.put(ALICE, "k", {"text": "zebra"})
         assert [item.key for item in store.search(ALICE, query=query, limit=10**30)] == ["k"]
         assert store.search(ALICE, query=query, offset=10**30) == []
-        for wrong in ({"limit": None}, {"offset": None}, {"limit": -1}, {"limit": 1.5}, {"offset": True}):
+        for name, wrong in product(("limit", "offset"), (None, -1, 1.5, "1", True)):
             with pytest.raises(ValidationError, match="whole number"):
-                store.search(ALICE, query=query, **wrong)
+                store.search(ALICE, query=query, **{name: wrong})
             with pytest.raises(ValidationError, match="whole number"):
-                store.list_namespaces(prefix=ALICE, **wrong)
+                store.list_namespaces(prefix=ALICE, **{name: wrong})
 
     def test_any_text_is_searchable_and_returned_unchanged(self, store):
         """NUL, lone surrogates, and more text than a memory may hold."""
@@ -408,8 +401,6 @@ class TestConcurrency:
         assert len(store.search(ALICE)) == 2
 
     async def test_async_calls_run_off_event_loop_thread(self, store, memory):
-        import threading
-
         threads = set()
         find, version, write = memory._runtime.store.find, memory._runtime.store.version, memory._runtime.store.writing
         spy = lambda real: lambda *a, **k: threads.add(threading.get_ident()) or real(*a, **k)  # noqa: E731

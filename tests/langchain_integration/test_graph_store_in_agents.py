@@ -11,13 +11,13 @@ pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime, tool
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_meve import MeVeStore
-from meve.memory import GovernedMemory
-from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.langchain_integration.chat_models import ScriptedChatModel
+
+ARGUMENTS = {"manage_memory": "content", "search_memory": "query"}
+"""The argument of langmem's tools; that of the others is `text`."""
 
 
 @dataclass
@@ -25,23 +25,13 @@ class User:
     user_id: str
 
 
-class ToolCallingModel(BaseChatModel):
-    """Calls the tool that the user names, `remember: …` or `recall: …`, and repeats its result."""
-
-    @property
-    def _llm_type(self):
-        return "obedient"
-
-    def bind_tools(self, tools, **kwargs):
-        return self
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        last = messages[-1]
-        if last.type == "tool":
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(last.content))])
-        name, _, text = last.content.partition(": ")
-        call = {"name": name, "args": {"text": text}, "id": uuid.uuid4().hex}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+def call_named_tool(messages):
+    """Call the tool that the user names, `remember: …` or `recall: …`, and repeat its result."""
+    last = messages[-1]
+    if last.type == "tool":
+        return AIMessage(last.content)
+    name, _, text = last.content.partition(": ")
+    return AIMessage("", tool_calls=[{"name": name, "args": {ARGUMENTS.get(name, "text"): text}, "id": "1"}])
 
 
 @tool
@@ -66,36 +56,31 @@ def recall_sync(text: str, runtime: ToolRuntime[User]) -> str:
 
 
 @pytest.fixture
-def store(tmp_path):
-    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
-    with GovernedMemory.open(tmp_path / "memory.db", **parts) as memory:
-        yield MeVeStore(memory)
+def store(word_memory):
+    return MeVeStore(word_memory)
 
 
 def make_agent(store, recall_tool):
-    return create_agent(ToolCallingModel(), tools=[remember, recall_tool], store=store, context_schema=User)
+    model = ScriptedChatModel(answer=call_named_tool)
+    return create_agent(model, tools=[remember, recall_tool], store=store, context_schema=User)
 
 
 def user_input(text):
     return {"messages": [{"role": "user", "content": text}]}
 
 
-def test_agent_finds_fact_of_earlier_conversation_of_same_user(store):
-    one = make_agent(store, recall_sync)
-    one.invoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
-    other = make_agent(store, recall_sync)
-    assert other.invoke(user_input("recall: green tea"), context=User("alice"))["messages"][-1].content == (
-        "Alice drinks green tea"
-    )
-    assert other.invoke(user_input("recall: green tea"), context=User("bob"))["messages"][-1].content == "nothing"
+@pytest.mark.parametrize("is_async", [False, True])
+def test_agent_finds_fact_of_earlier_conversation_of_same_user(store, is_async):
+    def ask(text, user):
+        if is_async:
+            result = asyncio.run(make_agent(store, recall).ainvoke(user_input(text), context=User(user)))
+        else:
+            result = make_agent(store, recall_sync).invoke(user_input(text), context=User(user))
+        return result["messages"][-1].content
 
-
-async def test_async_agent_finds_fact_of_same_user(store):
-    one = make_agent(store, recall)
-    await one.ainvoke(user_input("remember: Alice drinks green tea"), context=User("alice"))
-    for user, expected in (("alice", "Alice drinks green tea"), ("bob", "nothing")):
-        result = await one.ainvoke(user_input("recall: green tea"), context=User(user))
-        assert result["messages"][-1].content == expected
+    ask("remember: Alice drinks green tea", "alice")
+    assert ask("recall: green tea", "alice") == "Alice drinks green tea"
+    assert ask("recall: green tea", "bob") == "nothing"
 
 
 def test_concurrent_conversations_stay_separate(store):
@@ -130,7 +115,7 @@ class TestLangmem:
 
     def test_langmem_tools_store_and_find_facts_of_user(self, tools, store):
         manage, search = tools
-        one = create_agent(LangmemToolCallingModel(), tools=[manage, search], store=store)
+        one = create_agent(ScriptedChatModel(answer=call_named_tool), tools=[manage, search], store=store)
         for user in ("alice", "bob"):
             config = {"configurable": {"langgraph_user_id": user}}
             one.invoke(user_input(f"manage_memory: {user} drinks green tea"), config)
@@ -139,14 +124,3 @@ class TestLangmem:
             expected = one.invoke(user_input("search_memory: green tea"), config)["messages"][-1].content
             assert f"{user} drinks green tea" in expected
             assert other not in expected
-
-
-class LangmemToolCallingModel(ToolCallingModel):
-    """Calls langmem's tools by their argument names."""
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        result = super()._generate(messages, stop, run_manager, **kwargs)
-        for call in result.generations[0].message.tool_calls:
-            name = "content" if call["name"] == "manage_memory" else "query"
-            call["args"] = {name: call["args"]["text"]}
-        return result

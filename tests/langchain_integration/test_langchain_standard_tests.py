@@ -73,32 +73,12 @@ class TestToolAtWork(_Tool, ToolsIntegrationTests):
     pass
 
 
-class _VectorStore(VectorStoreIntegrationTests):
-    kind = KINDS[0]
+class TestVectorStore(VectorStoreIntegrationTests):
+    """FAISS itself refuses ids that are taken or missing; Qdrant's are numbers and UUIDs, and it adds metadata."""
 
-    @pytest.fixture
-    def vectorstore(self) -> MeVeVectorStore:
-        return MeVeVectorStore(self.kind.make(self.get_embeddings()), **PARTS)
-
-
-class TestOverInMemory(_VectorStore):
-    kind = KINDS[0]
-
-
-class TestOverFaiss(_VectorStore):
-    """FAISS itself refuses ids that are taken or missing."""
-
-    kind = KINDS[1]
-
-
-class TestOverChroma(_VectorStore):
-    kind = KINDS[2]
-
-
-class TestOverQdrant(_VectorStore):
-    """Qdrant's point ids are numbers and UUIDs, and it adds metadata of its own."""
-
-    kind = KINDS[3]
+    @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+    def vectorstore(self, request) -> MeVeVectorStore:
+        return MeVeVectorStore(request.param.make(self.get_embeddings()), **PARTS)
 
 
 class TestFromTexts(VectorStoreIntegrationTests):

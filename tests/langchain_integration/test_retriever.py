@@ -132,15 +132,21 @@ def test_filter_applies_in_every_phase(retriever, documents, parts):
             retriever.invoke(BLUE, filter=nonsense)
 
 
-def test_copies_bindings_and_configured_versions_share_corpus(retriever, monkeypatch):
-    used = []
+@pytest.fixture
+def calls(retriever, monkeypatch):
+    """The retriever and the thread of each call of `meve.Retriever.retrieve`."""
+    calls = []
     original = type(retriever.retriever).retrieve
 
     def record(self, *args, **kwargs):
-        used.append(self)
+        calls.append((self, threading.get_ident()))
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(type(retriever.retriever), "retrieve", record)
+    return calls
+
+
+def test_copies_bindings_and_configured_versions_share_corpus(retriever, calls):
     configurable = retriever.configurable_fields(
         k=ConfigurableField(id="k"), threshold=ConfigurableField(id="t"), max_tokens=ConfigurableField(id="m")
     )
@@ -152,7 +158,7 @@ def test_copies_bindings_and_configured_versions_share_corpus(retriever, monkeyp
     assert len(retriever.model_copy(update={"k": 1}).invoke(BLUE)) == 1
     assert len(copy.copy(retriever).invoke(BLUE, k=1)) == 1
     assert len(copy.deepcopy(retriever).invoke(BLUE, k=1)) == 1
-    assert {id(each) for each in used} == {id(retriever.retriever)}
+    assert {id(each) for each, _ in calls} == {id(retriever.retriever)}
 
 
 def test_prompt_template_reads_result_metadata(retriever):
@@ -272,18 +278,10 @@ def test_context_holds_text_and_trace(retriever):
     assert [phase.name for phase in context.trace.phases][:2] == ["retrieve", "verify"]
 
 
-def test_ainvoke_runs_off_event_loop(retriever, monkeypatch):
-    threads = []
-    original = type(retriever.retriever).retrieve
-
-    def record(self, *args, **kwargs):
-        threads.append(threading.get_ident())
-        return original(self, *args, **kwargs)
-
-    monkeypatch.setattr(type(retriever.retriever), "retrieve", record)
+def test_ainvoke_runs_off_event_loop(retriever, calls):
     asyncio.run(retriever.ainvoke(BLUE))
-    assert len(threads) == 1
-    assert threads != [threading.get_ident()]
+    assert len(calls) == 1
+    assert calls[0][1] != threading.get_ident()
 
 
 def test_fifty_concurrent_calls_equal_one_call(retriever):

@@ -2,13 +2,12 @@
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeVectorStore
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve.testing.external_store_contract import AttachedStore, StoreContract
 from meve.testing.fakes import WordEmbedder
-from tests.langchain_integration.vector_stores import KINDS
+from tests.langchain_integration.vector_stores import KINDS, UnknownVectorStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
 
@@ -26,28 +25,10 @@ def attach_store(vectorstore, english, **options):
     return AttachedStore(store=store, put=put, drop=vectorstore.delete, english=english())
 
 
-class OfKind(StoreContract):
-    kind = KINDS[0]
-
-    @pytest.fixture
-    def attach(self):
-        return lambda: attach_store(self.kind.make(MeVeEmbeddings(WordEmbedder())), self.kind.english)
-
-
-class TestInMemory(OfKind):
-    pass
-
-
-class TestFaiss(OfKind):
-    kind = KINDS[1]
-
-
-class TestChroma(OfKind):
-    kind = KINDS[2]
-
-
-class TestQdrant(OfKind):
-    kind = KINDS[3]
+class TestAdaptedVectorStore(StoreContract):
+    @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+    def attach(self, request):
+        return lambda: attach_store(request.param.make(MeVeEmbeddings(WordEmbedder())), request.param.english)
 
 
 class TestMeVeVectorStore(StoreContract):
@@ -59,28 +40,12 @@ class TestMeVeVectorStore(StoreContract):
         return lambda: attach_store(MeVeVectorStore(inner(), **parts), KINDS[0].english)
 
 
-class UnknownVectorStore(VectorStore):
-    """A store without an adapter, which can search and get by id."""
-
-    def __init__(self):
-        self._inner = InMemoryVectorStore(MeVeEmbeddings(WordEmbedder()))
-        self.add_documents, self.delete = self._inner.add_documents, self._inner.delete
-
-    def similarity_search(self, query, k=4, **kwargs):
-        return self._inner.similarity_search(query, k=k, **kwargs)
-
-    def get_by_ids(self, ids, /):
-        return self._inner.get_by_ids(ids)
-
-    @classmethod
-    def from_texts(cls, *args, **kwargs):
-        raise NotImplementedError
-
-
 class TestUnknownVectorStore(StoreContract):
     can_list = False
     can_filter_ids = False
 
     @pytest.fixture
     def attach(self):
-        return lambda: attach_store(UnknownVectorStore(), KINDS[0].english, filter_keyword="filter")
+        return lambda: attach_store(
+            UnknownVectorStore(MeVeEmbeddings(WordEmbedder())), KINDS[0].english, filter_keyword="filter"
+        )

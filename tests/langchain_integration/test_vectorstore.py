@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import uuid
 
 import pytest
 from langchain_core.documents import Document
@@ -10,6 +9,7 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
+from meve.testing.external_store_contract import make_id
 from meve.testing.fakes import WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS
 
@@ -21,16 +21,12 @@ def store(request, parts):
     return MeVeVectorStore(request.param.make(MeVeEmbeddings(WordEmbedder())), **parts)
 
 
-def uid(name):
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-
-
 def by_words(store, query):
     return {c.id for c in store.as_verified_retriever().context(query, sources="lexical").trace.candidates}
 
 
 def test_additions_and_deletions_update_keyword_index(store):
-    a, b, w, z = map(uid, "abwz")
+    a, b, w, z = map(make_id, "abwz")
     store.add_documents([Document("zebra facts", id=a), Document("blue sky", id=b)])
     assert by_words(store, "zebra") == {a}
     store.add_documents([Document("yak facts", id=a)])
@@ -38,7 +34,7 @@ def test_additions_and_deletions_update_keyword_index(store):
     assert by_words(store, "yak") == {a}
     asyncio.run(store.aadd_documents([Document("walrus", id=w)]))
     assert by_words(store, "walrus") == {w}
-    store.delete([a, uid("missing")])
+    store.delete([a, make_id("missing")])
     asyncio.run(store.adelete([w]))
     assert by_words(store, "yak walrus") == set()
     assert store.add_texts(["zoo"], [{"n": 1}], ids=[z]) == [z]
@@ -56,7 +52,7 @@ def test_generated_id_deletes_from_store_and_keyword_index(store):
 
 
 def test_last_document_of_equal_ids_is_kept(store):
-    i = uid("i")
+    i = make_id("i")
     store.add_documents([Document(text, id=i, metadata={"n": 1}) for text in ("zebra facts", "yak facts")])
     assert [d.page_content for d in store.get_by_ids([i])] == ["yak facts"]
     assert by_words(store, "zebra") == set()
@@ -79,7 +75,7 @@ def test_any_text_is_a_valid_id(store, parts):
 
 
 def test_searches_return_documents_as_added(store):
-    one = Document("blue sky", id=uid("b"), metadata={"lang": "en"})
+    one = Document("blue sky", id=make_id("b"), metadata={"lang": "en"})
     store.add_documents([one])
     vector = store.embeddings.embed_query("blue sky")
     assert store.similarity_search("blue sky") == [one]
@@ -101,8 +97,8 @@ def test_keyword_index_is_updated_off_event_loop(store, monkeypatch):
         )
 
     async def change():
-        await store.aadd_documents([Document("blue sky", id=uid("b"))])
-        await store.adelete([uid("b")])
+        await store.aadd_documents([Document("blue sky", id=make_id("b"))])
+        await store.adelete([make_id("b")])
 
     asyncio.run(change())
     assert len(threads) >= 2
@@ -128,7 +124,7 @@ def test_failed_delete_keeps_keyword_index(parts):
 
 
 def test_retrievers_of_store_share_index(store):
-    store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
+    store.add_documents([Document("blue sky", id=make_id("b")), Document("grass", id=make_id("g"))])
     one, other = store.as_verified_retriever(k=1), store.as_verified_retriever()
     assert one.retriever is other.retriever
     assert [d.page_content for d in one.invoke("blue sky")] == ["blue sky"]
@@ -140,13 +136,13 @@ def test_retriever_options_are_refused(parts):
 
 
 def test_retriever_over_wrapper_uses_inner_store(store, parts):
-    store.add_documents([Document("zebra facts", id=uid("z"))])
+    store.add_documents([Document("zebra facts", id=make_id("z"))])
     new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
-    assert {c.id for c in new_retriever.context("zebra", sources="lexical").trace.candidates} == {uid("z")}
+    assert {c.id for c in new_retriever.context("zebra", sources="lexical").trace.candidates} == {make_id("z")}
 
 
 def test_mmr_search_is_that_of_inner_store(store):
-    store.add_documents([Document("blue sky", id=uid("b")), Document("grass", id=uid("g"))])
+    store.add_documents([Document("blue sky", id=make_id("b")), Document("grass", id=make_id("g"))])
     results = store.as_retriever(search_type="mmr", search_kwargs={"k": 1, "fetch_k": 2}).invoke("blue sky")
     assert [d.page_content for d in results] == ["blue sky"]
 
@@ -156,7 +152,7 @@ def test_indexing_api_cleanup_updates_keyword_index(store):
     manager.create_schema()
 
     def key(document):  # a UUID, as Qdrant demands
-        return uid(document.page_content)
+        return make_id(document.page_content)
 
     def put(*texts):
         documents = [Document(text, metadata={"source": "s"}) for text in texts]

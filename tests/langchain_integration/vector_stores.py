@@ -57,6 +57,24 @@ def in_memory_english() -> Callable[[Document], bool]:
     return lambda document: document.metadata.get("lang") == "en"
 
 
+class UnknownVectorStore(VectorStore):
+    """A store without an adapter, which can search and get by id."""
+
+    def __init__(self, embeddings):
+        self._inner = InMemoryVectorStore(embeddings)
+        self.add_documents, self.delete = self._inner.add_documents, self._inner.delete
+
+    def similarity_search(self, query, k=4, **kwargs):
+        return self._inner.similarity_search(query, k=k, **kwargs)
+
+    def get_by_ids(self, ids, /):
+        return self._inner.get_by_ids(ids)
+
+    @classmethod
+    def from_texts(cls, *args, **kwargs):
+        raise NotImplementedError
+
+
 KINDS = [
     Kind("InMemoryVectorStore", InMemoryVectorStore, in_memory_english),
     Kind("FAISS", faiss, lambda: {"lang": "en"}),

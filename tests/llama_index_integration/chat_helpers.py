@@ -3,10 +3,10 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -26,35 +26,31 @@ from llama_index.core.chat_engine.multi_modal_context import MultiModalContextCh
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore, TextNode
-from pydantic import PrivateAttr
+from llama_index.core.schema import TextNode
+from llama_index.core.storage.chat_store.base_db import MessageStatus
+from pydantic import Field
 
 from meve.testing.fakes import WordEmbedder
+from tests.llama_index_integration.conftest import RecordingRetriever
 
 
 class ScriptedLLM(FunctionCallingLLM):
     """Answers with what a function returns for the messages, and records every prompt."""
 
     reply: Callable[[Sequence[ChatMessage]], ChatMessage | str]
-    _prompts: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
-
-    @property
-    def prompts(self):
-        return self._prompts
+    prompts: list[list[ChatMessage]] = Field(default_factory=list)
 
     def prompt_text(self, call=-1):
-        return "\n".join(str(message.content) for message in self._prompts[call])
+        return "\n".join(str(message.content) for message in self.prompts[call])
 
     @property
     def metadata(self):
         return LLMMetadata(is_chat_model=True, is_function_calling_model=True, context_window=100_000)
 
     def chat(self, messages, **kwargs: Any):
-        self._prompts.append([message.model_copy(deep=True) for message in messages])
+        self.prompts.append([message.model_copy(deep=True) for message in messages])
         answer = self.reply(messages)
-        return ChatResponse(
-            message=answer if isinstance(answer, ChatMessage) else ChatMessage(answer, role="assistant")
-        )
+        return ChatResponse(message=answer if isinstance(answer, ChatMessage) else model(answer))
 
     def stream_chat(self, messages, **kwargs: Any):
         whole = self.chat(messages)
@@ -64,7 +60,7 @@ class ScriptedLLM(FunctionCallingLLM):
             for n in range(len(words)):
                 text = " ".join(words[: n + 1])
                 blocks = [b for b in whole.message.blocks if isinstance(b, ToolCallBlock)]
-                message = ChatMessage(text, role="assistant")
+                message = model(text)
                 message.blocks += blocks
                 yield ChatResponse(message=message, delta=words[n] if not n else f" {words[n]}")
 
@@ -119,15 +115,8 @@ class Unplugged(WordEmbedder):
         return super().embed_passages(texts)
 
 
-class FixedRetriever(BaseRetriever):
-    """Returns one passage for any query."""
-
-    def __init__(self, text="Plants grow towards the light."):
-        self._text = text
-        super().__init__()
-
-    def _retrieve(self, query_bundle):
-        return [NodeWithScore(node=TextNode(id_="1", text=self._text), score=1.0)]
+PLANTS = RecordingRetriever([TextNode(id_="1", text="Plants grow towards the light.")])
+"""Returns one passage for any query."""
 
 
 def simple_engine(llm, memory):
@@ -135,25 +124,25 @@ def simple_engine(llm, memory):
 
 
 def context_engine(llm, memory):
-    return ContextChatEngine.from_defaults(retriever=FixedRetriever(), llm=llm, memory=memory)
+    return ContextChatEngine.from_defaults(retriever=PLANTS, llm=llm, memory=memory)
 
 
 def condense_plus_context_engine(llm, memory):
-    return CondensePlusContextChatEngine.from_defaults(retriever=FixedRetriever(), llm=llm, memory=memory)
+    return CondensePlusContextChatEngine.from_defaults(retriever=PLANTS, llm=llm, memory=memory)
 
 
 def condense_question_engine(llm, memory):
-    engine = RetrieverQueryEngine.from_args(FixedRetriever(), llm=llm)
+    engine = RetrieverQueryEngine.from_args(PLANTS, llm=llm)
     return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=llm, memory=memory)
 
 
 def multi_modal_context_engine(llm, memory):
-    return MultiModalContextChatEngine.from_defaults(retriever=FixedRetriever(), multi_modal_llm=llm, memory=memory)
+    return MultiModalContextChatEngine.from_defaults(retriever=PLANTS, multi_modal_llm=llm, memory=memory)
 
 
 def multi_modal_condense_plus_context_engine(llm, memory):
     return MultiModalCondensePlusContextChatEngine.from_defaults(
-        retriever=FixedRetriever(), llm=llm, multi_modal_llm=llm, memory=memory
+        retriever=PLANTS, llm=llm, multi_modal_llm=llm, memory=memory
     )
 
 
@@ -241,13 +230,29 @@ def model(text):
     return ChatMessage(text, role="assistant")
 
 
+def user_messages(*contents):
+    return [user(str(content)) for content in contents]
+
+
+def system(text):
+    return ChatMessage(text, role="system")
+
+
 def texts(messages):
     return [message.content for message in messages]
+
+
+async def stored_texts(store, key, status=MessageStatus.ACTIVE):
+    return texts(await store.get_messages(key, status=status))
 
 
 def facts(memory, user="alice"):
     """Return a user's facts with their reflection scores."""
     return {r.text: r.reflection for r in memory.list(user_id=user) if r.text}
+
+
+def fact_texts(memory):
+    return [r.text for r in memory.list(user_id="alice") if r.text]
 
 
 def outcomes(memory):
@@ -267,8 +272,5 @@ def run_in_threads(*calls):
         ready.wait()
         call()
 
-    threads = [threading.Thread(target=run, args=[call]) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(calls)) as pool:
+        list(pool.map(run, calls))

@@ -1,5 +1,6 @@
 """Nodes, and fast deterministic components."""
 
+import threading
 import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -8,10 +9,13 @@ import pytest
 
 pytest.importorskip("llama_index.core")
 
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
+from llama_index_meve import MeVeMemory
 from meve import RetrieverConfig
 from meve.components.embedders import resolve_embedder
 from meve.memory import GovernedMemory
@@ -30,6 +34,10 @@ def node(name, text, **metadata):
     return node
 
 
+def ids(nodes):
+    return [each.node.node_id for each in nodes]
+
+
 class Listener(BaseEventHandler):
     received: list = []  # noqa: RUF012 - pydantic's
 
@@ -46,6 +54,31 @@ def listening(listener):
         yield listener
     finally:
         root.event_handlers.remove(listener)
+
+
+@contextmanager
+def recording_span_names():
+    """Attach a span handler; the set holds the names of the completed spans afterwards."""
+    root, spans, names = get_dispatcher(), SimpleSpanHandler(), set()
+    root.add_span_handler(spans)
+    try:
+        yield names
+    finally:
+        root.span_handlers.remove(spans)
+        names |= {span.id_.partition("-")[0] for span in spans.completed_spans}
+
+
+class RecordingRetriever(BaseRetriever):
+    """Returns the same nodes for any query, and records the query texts and the calling threads."""
+
+    def __init__(self, nodes):
+        self.nodes, self.queries, self.threads = nodes, [], []
+        super().__init__()
+
+    def _retrieve(self, query_bundle):
+        self.queries.append(query_bundle.query_str)
+        self.threads.append(threading.get_ident())
+        return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
 
 
 @pytest.fixture
@@ -79,3 +112,8 @@ def embedder():
 def memory(tmp_path, clock, embedder):
     with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder) as opened:
         yield opened
+
+
+@pytest.fixture
+def chat(memory):
+    return MeVeMemory(memory, user_id="alice", session_id="s1")

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
@@ -15,7 +14,7 @@ from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, cr
 from llama_index_meve._async_bridge import await_or_call, run_in_thread
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import WordEmbedder
-from tests.llama_index_integration.conftest import node, uid
+from tests.llama_index_integration.conftest import RecordingRetriever, ids, node, uid
 from tests.llama_index_integration.vector_stores import TextStore, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
@@ -23,10 +22,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Pa
 BLUE = "blue sky"
 TIMEOUT = 60
 """Seconds after which a hanging test fails."""
-
-
-def ids(result):
-    return [each.node.node_id for each in result]
 
 
 def thread_id():
@@ -183,42 +178,31 @@ async def test_work_of_a_cancelled_caller_awaits_nothing_more():
     assert calls == []
 
 
-class Fallback(BaseRetriever):
-    def __init__(self, nodes):
-        self.nodes, self.calls = nodes, []
-        super().__init__()
-
-    def _retrieve(self, query_bundle):
-        self.calls.append(("retrieve", thread_id()))
-        return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
-
-
-class AsyncFallback(Fallback):
+class AsyncRetriever(RecordingRetriever):
     async def _aretrieve(self, query_bundle):
-        self.calls.append(("aretrieve", thread_id()))
-        return [NodeWithScore(node=n, score=1.0) for n in self.nodes]
+        return self._retrieve(query_bundle)
 
 
 async def test_async_fallback_is_awaited_and_blocking_fallback_runs_off_the_loop(nodes, parts):
     given = [NodeWithScore(node=nodes[2])]
-    native, blocking = AsyncFallback(nodes[:1]), Fallback(nodes[:1])
+    native, blocking = AsyncRetriever(nodes[:1]), RecordingRetriever(nodes[:1])
     for other in (native, blocking):
         postprocessor = MeVePostprocessor.make(fallback=other, **parts)
         assert ids(await postprocessor.apostprocess_nodes(given, query_str=BLUE)) == [uid("sky")]
-    assert native.calls == [("aretrieve", thread_id())]
-    assert [how for how, _ in blocking.calls] == ["retrieve"]
-    assert blocking.calls[0][1] != thread_id()
+    assert native.threads == [thread_id()]
+    assert len(blocking.threads) == 1
+    assert blocking.threads != [thread_id()]
 
 
 async def test_async_fallback_that_blocks_the_loop_does_not_deadlock(nodes, parts):
     """It calls another retriever synchronously, which must not wait for the loop."""
     inner, _ = retriever_over(AsyncStore, nodes, parts)
 
-    class BlockingAsyncFallback(Fallback):
+    class BlockingAsyncRetriever(RecordingRetriever):
         async def _aretrieve(self, query_bundle):
             return inner.retrieve(query_bundle)
 
-    postprocessor = MeVePostprocessor.make(fallback=BlockingAsyncFallback(nodes), **parts)
+    postprocessor = MeVePostprocessor.make(fallback=BlockingAsyncRetriever(nodes), **parts)
     async with asyncio.timeout(TIMEOUT):
         result = await postprocessor.apostprocess_nodes([NodeWithScore(node=nodes[2])], query_str=BLUE)
     assert ids(result)[0] == uid("sky")
@@ -253,11 +237,8 @@ async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts)
     assert await retriever.aretrieve(BLUE) == []
     await index.ainsert_nodes(nodes)
     result = await retriever.aretrieve(BLUE)
-    assert (ids(result)[0], result[0].node.text, result[0].node.metadata) == (
-        uid("sky"),
-        nodes[0].text,
-        nodes[0].metadata,
-    )
+    assert ids(result)[0] == uid("sky")
+    assert (result[0].node.text, result[0].node.metadata) == (nodes[0].text, nodes[0].metadata)
     assert await retriever.arefresh() == 4
     by_words = MeVeRetriever(retriever.retriever, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert uid("zebra") in ids(await by_words.aretrieve("zebra facts"))

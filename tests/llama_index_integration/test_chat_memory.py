@@ -8,7 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock,
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.schema import QueryBundle
 
-from llama_index_meve import MeVeMemory
+from llama_index_meve import MeVeChatStore, MeVeMemory, MeVeMemoryBlock
 from llama_index_meve._message_counter import MessageCounter
 from meve.errors import ConfigurationError, QueryError, ValidationError
 from meve.memory import GovernedMemory, Policy
@@ -22,15 +22,11 @@ from tests.llama_index_integration.chat_helpers import (
     model,
     outcomes,
     remember_cat,
+    system,
     texts,
     tool_call,
     user,
 )
-
-
-@pytest.fixture
-def chat(memory):
-    return MeVeMemory(memory=memory, user_id="alice", session_id="s1")
 
 
 def test_empty_memory_is_truthy(chat):
@@ -41,18 +37,20 @@ def test_empty_memory_is_truthy(chat):
     assert not hasattr(chat, "__len__")
 
 
-@pytest.mark.parametrize("nobody", [None, "", " ", True, 1.5, ["alice"]])
-def test_missing_or_invalid_user_is_rejected(memory, nobody):
-    with pytest.raises(ValidationError, match="user_id"):
-        MeVeMemory(memory, user_id=nobody)
+@pytest.mark.parametrize("component", [MeVeMemory, MeVeMemoryBlock, MeVeChatStore])
+def test_missing_memory_and_missing_or_invalid_user_are_rejected(memory, component):
+    with pytest.raises(ConfigurationError, match=r"GovernedMemory\.open"):
+        component("memory.db", user_id="alice")
     with pytest.raises(TypeError, match="user_id"):
-        MeVeMemory(memory)
+        component(memory)
+    for nobody in (None, "", " ", True, 1.5, ["alice"]):
+        with pytest.raises(ValidationError, match="user_id"):
+            component(memory, user_id=nobody)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory": "m.db"}, "GovernedMemory.open"),
         ({"session_id": " "}, "session_id"),
         ({"search": {"limt": 3}}, "unknown option 'limt' of search: did you mean 'limit'"),
         ({"search": {"limit": "5"}}, "limit must be an integer of at least 1, got '5'"),
@@ -74,7 +72,7 @@ def test_missing_or_invalid_user_is_rejected(memory, nobody):
 )
 def test_invalid_option_is_rejected(memory, options, message):
     with pytest.raises((ConfigurationError, ValidationError), match=message):
-        MeVeMemory(**{"memory": memory, "user_id": "alice", **options})
+        MeVeMemory(memory, user_id="alice", **options)
 
 
 @pytest.mark.parametrize("question", [5, ["Where?"], b"Where?"])
@@ -108,7 +106,7 @@ def test_users_and_sessions_are_isolated(memory, chat):
 def test_recall_follows_the_instructions_in_the_system_message(memory, chat):
     remember_cat(memory)
     assert chat.get(QUESTION)[0].content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")
-    chat.put(ChatMessage("Be brief.", role="system"))
+    chat.put(system("Be brief."))
     [first] = chat.get(QUESTION)
     assert first.role.value == "system"
     assert [block.text.partition("\n")[0] for block in first.blocks] == ["Be brief.", HEADER]
@@ -119,22 +117,14 @@ def test_recall_can_stand_before_the_last_user_message(memory):
     chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
     [only] = chat.get(QUESTION)
     assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
-    messages = [
-        ChatMessage("Be brief.", role="system"),
-        user("Hello!"),
-        model("Hi."),
-        user(QUESTION),
-        tool_call("look"),
-    ]
+    messages = [system("Be brief."), user("Hello!"), model("Hi."), user(QUESTION), tool_call("look")]
     chat.put_messages(messages)
-    system, hello, hi, question, call = chat.get()
-    assert [system, hello, hi, call] == [messages[n] for n in (0, 1, 2, 4)]
+    *before, question, call = chat.get()
+    assert [*before, call] == [messages[n] for n in (0, 1, 2, 4)]
     assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
     assert chat.get_all() == messages
     again = MeVeMemory.from_json(chat.to_json())
     assert again.get() == chat.get()
-    with pytest.raises(ValueError, match="insert_method"):
-        MeVeMemory(memory, user_id="alice", insert_method="middle")
 
 
 def test_question_is_the_input_or_the_last_user_message(memory, chat):
@@ -219,8 +209,8 @@ def test_answer_moves_the_score_of_its_recall_once(memory, chat, answer, moved):
             )
         ],
         [ChatMessage("Tom", role="tool", additional_kwargs={"tool_call_id": "1"})],
-        [ChatMessage("Empty Response", role="assistant")],
-        [ChatMessage(" ", role="assistant")],
+        [model("Empty Response")],
+        [model(" ")],
         [user("And what about my dog?"), model("Your cat is called Tom.")],
     ],
 )

@@ -42,11 +42,6 @@ ROUNDS = 12
 
 
 @pytest.fixture
-def chat(memory):
-    return MeVeMemory(memory, user_id="alice", session_id="s")
-
-
-@pytest.fixture
 def memory_with_pets(memory):
     remember_cat(memory)
     memory.add(DOG, user_id="alice", source="chat_user", policy_class="factual", id="dog")
@@ -57,6 +52,11 @@ def judgements(memory):
     """Return the judged memories with their outcomes."""
     events = memory.audit.events(user_id="alice")
     return [(e.record_id, e.detail["outcome"]) for e in events if "outcome" in e.detail]
+
+
+def ask(chat, question):
+    chat.put(user(question))
+    chat.get()
 
 
 def test_concurrent_sets_of_one_history_store_it_once(memory):
@@ -80,12 +80,13 @@ def test_put_during_a_set_comes_before_or_after_it(memory):
 
 def test_failed_reset_erases_nothing(memory, chat):
     chat.put_messages([user(DOG), model("Nice.")])
-    [fact] = [r for r in memory.list(user_id="alice") if r.text]
-    memory.hold(fact.id, user_id="alice", why="a court")
-    with pytest.raises(HoldError, match="a court"):
-        chat.reset()
-    assert texts(chat.get_all()) == [DOG, "Nice."]
-    memory.release(fact.id, user_id="alice")
+    for record in memory.list(user_id="alice"):  # messages and facts
+        memory.hold(record.id, user_id="alice", why="a court")
+        with pytest.raises(HoldError, match="a court"):
+            chat.reset()
+        assert texts(chat.get_all()) == [DOG, "Nice."]
+        assert set(facts(memory)) == {DOG}
+        memory.release(record.id, user_id="alice")
     with sqlite3.connect(memory.file) as file:  # deleting the fact fails, after the messages
         file.execute(
             "CREATE TRIGGER fails BEFORE DELETE ON memories WHEN old.source = 'chat_user' "
@@ -101,7 +102,7 @@ def test_failed_reset_erases_nothing(memory, chat):
 def test_reset_erases_summaries_of_the_session(memory, chat, clock):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
         fact = f"Tomatoes want {what} in the garden."
-        memory.add(fact, user_id="alice", session_id="s" if n % 2 else "t", ttl=timedelta(days=5_000))
+        memory.add(fact, user_id="alice", session_id="s1" if n % 2 else "t", ttl=timedelta(days=5_000))
     clock.advance(timedelta(days=8))
     with memory._runtime.store.writing() as transaction:
         for stored in transaction.all_records("s:alice"):
@@ -113,7 +114,7 @@ def test_reset_erases_summaries_of_the_session(memory, chat, clock):
 
 def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat, monkeypatch):
     """The reset comes when the message is stored and its facts are not."""
-    other = MeVeMemory(memory, user_id="alice", session_id="s")
+    other = MeVeMemory(memory, user_id="alice", session_id="s1")
     add = Messages.add
 
     def add_and_reset(self, *args, **kwargs):
@@ -145,17 +146,29 @@ def test_erased_or_expired_message_is_not_remembered_later(tmp_path, clock, way)
         assert set(facts(memory)) == {DOG}
 
 
+@pytest.mark.parametrize(
+    "before", [[user("Hello!")], [user(QUESTION)], [user(OTHER), model("Empty Response")], [user(OTHER), model(" ")]]
+)
+def test_answer_after_other_messages_is_judged(memory_with_pets, chat, before):
+    """A greeting, a question that is repeated since an engine failed, and empty answers don't prevent it."""
+    for message in before:
+        chat.put(message)
+        if message.content in ABOUT:
+            chat.get()
+    ask(chat, QUESTION)
+    chat.put(model(ABOUT[QUESTION]))
+    assert ("cat", "used") in judgements(memory_with_pets)
+
+
 @pytest.mark.parametrize("answers", list(permutations(ABOUT)))
 def test_two_open_questions_judge_no_answer(memory_with_pets, chat, answers):
     for question in ABOUT:
-        chat.put(user(question))
-        chat.get()
+        ask(chat, question)
     for question in answers:
         chat.put(model(ABOUT[question]))
     assert judgements(memory_with_pets) == []
     for question, record in zip(answers, ("cat", "dog") if answers[0] == QUESTION else ("dog", "cat"), strict=True):
-        chat.put(user(question))
-        chat.get()
+        ask(chat, question)
         chat.put(model(ABOUT[question]))
         assert (record, "used") in judgements(memory_with_pets)
 
@@ -173,32 +186,19 @@ def test_recall_waits_for_the_answer_to_its_question(memory_with_pets, chat):
 
 def test_question_and_answer_put_together_are_matched(memory_with_pets, chat):
     for question in ABOUT:
-        chat.put(user(question))
-        chat.get()
+        ask(chat, question)
     for question, record in zip(ABOUT, ("cat", "dog"), strict=True):
         chat.put_messages([user(question), model(ABOUT[question])])
         assert (record, "used") in judgements(memory_with_pets)
 
 
-def test_repeated_question_needs_one_answer(memory_with_pets, chat):
-    """An engine failed, and was asked again."""
-    for _ in range(2):
-        chat.put(user(QUESTION))
-        chat.get()
-    chat.put(model(ABOUT[QUESTION]))
-    assert ("cat", "used") in judgements(memory_with_pets)
-
-
 def test_unanswered_question_is_given_up_after_a_timeout(memory_with_pets, chat, clock):
-    chat.put(user(QUESTION))
-    chat.get()
-    chat.put(user(OTHER))
-    chat.get()
+    ask(chat, QUESTION)
+    ask(chat, OTHER)
     chat.put(model(ABOUT[OTHER]))
     assert judgements(memory_with_pets) == []
     clock.advance(ANSWER_TIMEOUT)
-    chat.put(user(OTHER))
-    chat.get()
+    ask(chat, OTHER)
     chat.put(model(ABOUT[OTHER]))
     assert ("dog", "used") in judgements(memory_with_pets)
 
@@ -212,28 +212,8 @@ def test_question_can_be_asked_again_after_the_timeout(memory_with_pets, chat, c
     assert ("cat", "used") in judgements(memory_with_pets)
 
 
-@pytest.mark.parametrize("nothing", ["Empty Response", " "])
-def test_empty_answer_closes_its_question(memory_with_pets, chat, nothing):
-    chat.put(user(OTHER))
-    chat.get()
-    chat.put(model(nothing))
-    chat.put(user(QUESTION))
-    chat.get()
-    chat.put(model(ABOUT[QUESTION]))
-    assert ("cat", "used") in judgements(memory_with_pets)
-
-
-def test_greeting_before_a_question_does_not_block_its_answer(memory_with_pets, chat):
-    chat.put(user("Hello!"))
-    chat.put(user(QUESTION))
-    chat.get()
-    chat.put(model(ABOUT[QUESTION]))
-    assert ("cat", "used") in judgements(memory_with_pets)
-
-
 def test_answer_to_a_picture_judges_no_earlier_recall(memory_with_pets, chat):
-    chat.put(user(QUESTION))
-    chat.get()
+    ask(chat, QUESTION)
     chat.put(model(ABOUT[QUESTION]))
     before = judgements(memory_with_pets)
     chat.put(ChatMessage(role="user", blocks=[ImageBlock(url="http://x/y.png")]))

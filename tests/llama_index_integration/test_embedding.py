@@ -1,6 +1,5 @@
 """MeVeEmbedding: the shipped embedder as a LlamaIndex embedding model."""
 
-import asyncio
 import copy
 import pickle
 
@@ -13,23 +12,12 @@ from meve.testing.fakes import WordEmbedder
 TEXTS = ["Tomatoes want sun.", "Bread is baked."]
 
 
-def test_sync_and_async_embeddings_equal_the_embedders():
+async def test_sync_and_async_embeddings_equal_the_embedders():
     embedding, bare = MeVeEmbedding(WordEmbedder()), WordEmbedder()
-    assert embedding.get_query_embedding(TEXTS[0]) == bare.embed_query(TEXTS[0]).tolist()
-    assert embedding.get_text_embedding_batch(TEXTS) == bare.embed_passages(TEXTS).tolist()
-
-    async def later():
-        return (
-            await embedding.aget_query_embedding(TEXTS[0]),
-            await embedding.aget_text_embedding(TEXTS[0]),
-            await embedding.aget_text_embedding_batch(TEXTS),
-        )
-
-    assert asyncio.run(later()) == (
-        embedding.get_query_embedding(TEXTS[0]),
-        embedding.get_text_embedding(TEXTS[0]),
-        embedding.get_text_embedding_batch(TEXTS),
-    )
+    query, passages = bare.embed_query(TEXTS[0]).tolist(), bare.embed_passages(TEXTS).tolist()
+    assert embedding.get_query_embedding(TEXTS[0]) == await embedding.aget_query_embedding(TEXTS[0]) == query
+    assert embedding.get_text_embedding(TEXTS[0]) == await embedding.aget_text_embedding(TEXTS[0]) == passages[0]
+    assert embedding.get_text_embedding_batch(TEXTS) == await embedding.aget_text_embedding_batch(TEXTS) == passages
 
 
 def test_serialized_pickled_and_copied_embedding_is_equivalent():

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.llms import MockLLM
@@ -16,6 +15,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
 from meve.errors import ConfigurationError
 from meve.testing.fakes import WordEmbedder
+from tests.llama_index_integration.chat_helpers import ScriptedLLM, function_agent, tool_call
 from tests.llama_index_integration.conftest import Listener, listening, uid
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -132,53 +132,13 @@ def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, par
     assert "A blue sky today." in str(engine.query(BLUE))
 
 
-class ToolCallingLLM(MockLLM):
-    """Calls the tool once, then repeats its result."""
+async def test_agent_answers_with_the_tool(retriever):
+    def reply(messages):
+        results = [m.content for m in messages if m.role == MessageRole.TOOL]
+        return f"told: {results[-1]}" if results else tool_call("search_documents", query=BLUE)
 
-    async def astream_chat_with_tools(self, tools, chat_history=None, **kwargs):
-        from llama_index.core.base.llms.types import ChatResponse
-
-        results = [m for m in chat_history if m.role == MessageRole.TOOL]
-        if results:
-            message = ChatMessage(role="assistant", content=f"told: {results[-1].content}")
-        else:
-            call = ToolCallBlock(tool_call_id="1", tool_name=tools[0].metadata.name, tool_kwargs={"query": BLUE})
-            message = ChatMessage(role="assistant", blocks=[call])
-
-        async def stream():
-            yield ChatResponse(message=message, delta=message.content or "")
-
-        return stream()
-
-    def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs):
-        from llama_index.core.llms.llm import ToolSelection
-
-        return [
-            ToolSelection(tool_id=b.tool_call_id or "1", tool_name=b.tool_name, tool_kwargs=b.tool_kwargs)
-            for b in response.message.blocks
-            if isinstance(b, ToolCallBlock)
-        ]
-
-    @property
-    def metadata(self):
-        created = super().metadata
-        created.is_function_calling_model = True
-        return created
-
-
-def test_agent_answers_with_the_tool(retriever):
-    from llama_index.core.llms.function_calling import FunctionCallingLLM
-
-    class Model(ToolCallingLLM, FunctionCallingLLM):
-        def _prepare_chat_with_tools(self, *args, **kwargs):
-            return {}
-
-    agent = FunctionAgent(tools=[create_meve_tool(retriever)], llm=Model(), streaming=True)
-
-    async def run():
-        return await agent.run("what colour is the sky?")
-
-    assert "A blue sky today." in str(asyncio.run(run()))
+    agent = function_agent(ScriptedLLM(reply=reply), [create_meve_tool(retriever)])
+    assert "A blue sky today." in str(await agent.run("what colour is the sky?"))
 
 
 def test_tool_reports_problems_and_emits_retrieval_events(retriever):

@@ -5,36 +5,21 @@ from itertools import chain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.core.base.llms.types import (
-    AudioBlock,
-    CacheControl,
-    CachePoint,
-    ChatMessage,
-    CitableBlock,
-    CitationBlock,
-    DocumentBlock,
-    ImageBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-    VideoBlock,
-)
+from llama_index.core.base.llms import types
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
 
 from llama_index_meve._history_truncation import HistoryWindow, truncate_history
 from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
 from llama_index_meve._message_counter import MEDIA_TOKENS, MESSAGE_OVERHEAD, MessageCounter
 from meve.testing.fakes import WordCounter
+from tests.llama_index_integration.chat_helpers import system, texts, user
 
 COUNTER = MessageCounter(WordCounter())
 
 
-def user(text):
-    return ChatMessage(text)
-
-
 def model(text="", *ids):
     blocks = [TextBlock(text=text)] if text else []
-    blocks += [ToolCallBlock(tool_call_id=name, tool_name="look", tool_kwargs={"at": "it"}) for name in ids]
+    blocks += [types.ToolCallBlock(tool_call_id=name, tool_name="look", tool_kwargs={"at": "it"}) for name in ids]
     return ChatMessage(role="assistant", blocks=blocks)
 
 
@@ -42,19 +27,11 @@ def result(name, text="seen"):
     return ChatMessage(text, role="tool", additional_kwargs={"tool_call_id": name})
 
 
-def system(text):
-    return ChatMessage(text, role="system")
-
-
 def window(messages, limit=1_000, reserve=0):
     result_window = truncate_history(messages, COUNTER, limit, reserve)
     shown = result_window.with_memory("")
     assert result_window.tokens == sum(map(COUNTER.count_message, shown)) <= limit
     return shown
-
-
-def texts(messages):
-    return [message.content for message in messages]
 
 
 TURN = st.lists(
@@ -152,20 +129,23 @@ def test_long_turn_keeps_its_question_and_last_steps():
 
 
 def test_every_kind_of_block_is_counted():
-    media = {"image": ImageBlock(url="http://x/y.png"), "audio": AudioBlock(url="http://x/y.mp3")}
-    media |= {"video": VideoBlock(url="http://x/y.mp4"), "document": DocumentBlock(url="http://x/y.pdf", title="t")}
+    media = {"image": types.ImageBlock(url="http://x/y.png"), "audio": types.AudioBlock(url="http://x/y.mp3")}
+    media |= {
+        "video": types.VideoBlock(url="http://x/y.mp4"),
+        "document": types.DocumentBlock(url="http://x/y.pdf", title="t"),
+    }
     for kind, block in media.items():
         assert COUNTER.count_block(block) == MEDIA_TOKENS[kind] + (kind == "document")
         assert MessageCounter(WordCounter(), {kind: 7}).count_block(block) == 7 + (kind == "document")
-    cited = CitationBlock(
+    cited = types.CitationBlock(
         cited_content=TextBlock(text="one two"), source="s", title="t", additional_location_info={"page": 1}
     )
     assert COUNTER.count_block(cited) == MESSAGE_OVERHEAD + 4
-    nested = CitableBlock(title="t", source="s", content=[ImageBlock(url="http://x/y.png")])
+    nested = types.CitableBlock(title="t", source="s", content=[types.ImageBlock(url="http://x/y.png")])
     assert COUNTER.count_block(nested) == MESSAGE_OVERHEAD + 2 + MEDIA_TOKENS["image"]
-    assert COUNTER.count_block(ThinkingBlock(content="one two", num_tokens=30)) == 30
-    assert COUNTER.count_block(ThinkingBlock(content="one two", additional_information={"signature": "abc"})) == 4
-    assert COUNTER.count_block(CachePoint(cache_control=CacheControl(type="ephemeral"))) == 0
+    assert COUNTER.count_block(types.ThinkingBlock(content="one two", num_tokens=30)) == 30
+    assert COUNTER.count_block(types.ThinkingBlock(content="one two", additional_information={"signature": "abc"})) == 4
+    assert COUNTER.count_block(types.CachePoint(cache_control=types.CacheControl(type="ephemeral"))) == 0
     assert (
         COUNTER.count_message(ChatMessage("one", additional_kwargs={"name": "two three"})) == MESSAGE_OVERHEAD + 1 + 3
     )
@@ -173,7 +153,7 @@ def test_every_kind_of_block_is_counted():
     class New(TextBlock):
         block_type: str = "hologram"
 
-    class Newer(CacheControl):
+    class Newer(types.CacheControl):
         type: str = "of a kind that isn't known"
 
     assert COUNTER.count_block(Newer()) >= 5
@@ -193,7 +173,7 @@ def test_truncated_message_fits_and_keeps_its_beginning(limit):
 
 
 def test_large_pictures_are_dropped_and_tool_calls_never_cut():
-    picture = ChatMessage(role="user", blocks=[ImageBlock(url="http://x/y.png"), TextBlock(text="What is it?")])
+    picture = ChatMessage(role="user", blocks=[types.ImageBlock(url="http://x/y.png"), TextBlock(text="What is it?")])
     assert [b.block_type for b in window([picture], 50)[0].blocks] == ["text"]
     assert COUNTER.truncate_message(model("word " * 90, "a"), 50) is None
 

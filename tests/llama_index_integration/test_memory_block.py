@@ -42,6 +42,11 @@ def stock_memory(memory, *blocks, session="s", **options):
     return Memory.from_defaults(session_id=session, chat_store=store, memory_blocks=list(blocks), **options)
 
 
+def remember_cats(memory, number):
+    for n in range(number):
+        memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
+
+
 def fact_sessions(memory):
     return {r.text: r.session_id for r in memory.list(user_id="alice") if r.text}
 
@@ -49,17 +54,13 @@ def fact_sessions(memory):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory": None}, "GovernedMemory.open"),
-        ({"user_id": None}, "user_id"),
         ({"search": {"limt": 1}}, "limt"),
         ({"max_tokens": 0}, "^max_tokens must be greater than or equal to 1, got 0$"),
     ],
 )
 def test_invalid_option_is_rejected(memory, options, message):
     with pytest.raises((ConfigurationError, ValidationError), match=message):
-        MeVeMemoryBlock(**{"memory": memory, "user_id": "alice", **options})
-    with pytest.raises(TypeError, match="user_id"):
-        MeVeMemoryBlock(memory)
+        MeVeMemoryBlock(memory, user_id="alice", **options)
 
 
 def test_user_cannot_be_changed(memory):
@@ -158,8 +159,7 @@ async def test_abandoned_questions_are_dropped(memory):
 
 async def test_truncation_drops_the_last_facts(memory):
     block = make_block(memory)
-    for n in range(5):
-        memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
+    remember_cats(memory, 5)
     whole = await block.aget([user("What are my cats called?")], session_id="s")
     lines = whole.count("\n[")
     assert lines >= 3
@@ -172,8 +172,7 @@ async def test_truncation_drops_the_last_facts(memory):
 
 
 async def test_block_keeps_its_token_limit(memory):
-    for n in range(20):
-        memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
+    remember_cats(memory, 20)
     for limit in (10, 60, 80, 120):
         text = await make_block(memory, max_tokens=limit, search={"limit": None}).aget(
             [user("What are my cats called?")]
@@ -184,9 +183,8 @@ async def test_block_keeps_its_token_limit(memory):
 
 
 async def test_llamaindex_memory_truncates_the_block_and_keeps_the_conversation(memory):
-    for n in range(5):
-        memory.add(f"My cat number {n} is called Tom{n}.", user_id="alice", source="doc", policy_class="factual")
-    memory_with_block = stock_memory(memory, make_block(memory), token_limit=90, tokenizer_fn=str.split)
+    remember_cats(memory, 5)
+    memory_with_block = stock_memory(memory, make_block(memory), token_limit=70, tokenizer_fn=str.split)
     await memory_with_block.aput(user("What are my cats called?"))
     first, question = await memory_with_block.aget()
     assert (first.role.value, question.content) == ("system", "What are my cats called?")
@@ -198,10 +196,8 @@ async def test_agents_and_engines_with_llamaindex_memory_remember(make_agent, me
     llm = ScriptedLLM(reply=lambda messages: "I see.")
     await run_agent(make_agent(llm), stock_memory(memory, make_block(memory), session="monday"), f"Hello. {CAT}")
     assert fact_sessions(memory) == {CAT: "monday"}
-    llm, second = (
-        ScriptedLLM(reply=lambda messages: ANSWER),
-        stock_memory(memory, make_block(memory), session="tuesday"),
-    )
+    llm = ScriptedLLM(reply=lambda messages: ANSWER)
+    second = stock_memory(memory, make_block(memory), session="tuesday")
     await run_agent(make_agent(llm), second, QUESTION)
     assert CAT in llm.prompt_text()
     await run_agent(make_agent(ScriptedLLM(reply=lambda messages: "Bye.")), second, "Thanks!")

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 
@@ -19,12 +19,18 @@ from tests.llama_index_integration.chat_helpers import (
     chat_streaming,
     chat_sync,
     context_engine,
+    fact_texts,
+    facts,
     function_agent,
+    model,
     multi_modal_condense_plus_context_engine,
+    outcomes,
     run_agent,
     run_in_threads,
     simple_engine,
+    texts,
     tool_call,
+    user,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -38,6 +44,20 @@ def scripted_llm(answer="I see."):
     return ScriptedLLM(reply=lambda messages: answer)
 
 
+def chat_of(memory, session, user="alice", **options):
+    return MeVeMemory(memory, user_id=user, session_id=session, **options)
+
+
+def weather(place: str) -> str:
+    """The weather at a place."""
+    return f"Rain in {place}."
+
+
+def prompts_with(llm, text):
+    """Return which of the model's prompts hold the text."""
+    return [text in llm.prompt_text(call) for call in range(len(llm.prompts))]
+
+
 def actions(memory, record_id, user="alice"):
     return [event.action for event in memory.audit.events(user_id=user, record_id=record_id)]
 
@@ -47,30 +67,30 @@ def actions(memory, record_id, user="alice"):
 def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, chat_call, memory, clock):
     """A used fact gains score and an unused one loses it; other users and expired facts see nothing; all is logged."""
     llm = scripted_llm()
-    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), FACT)
+    chat_call(engine(llm, chat_of(memory, "monday")), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
     assert (fact.text, fact.session_id) == (FACT, "monday")
 
     clock.advance(timedelta(days=1))
     llm = scripted_llm(ANSWER)
-    tuesday = MeVeMemory(memory, user_id="alice", session_id="tuesday")
+    tuesday = chat_of(memory, "tuesday")
     assert chat_call(engine(llm, tuesday), QUESTION) == ANSWER
-    assert any(FACT in llm.prompt_text(call) for call in range(len(llm.prompts)))
+    assert any(prompts_with(llm, FACT))
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
-    assert [m.content for m in tuesday.get_all()] == [QUESTION, ANSWER]
+    assert texts(tuesday.get_all()) == [QUESTION, ANSWER]
 
     llm = scripted_llm("Ask a botanist.")
-    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="wednesday")), QUESTION)
+    chat_call(engine(llm, chat_of(memory, "wednesday")), QUESTION)
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 5
 
     llm = scripted_llm()
-    chat_call(engine(llm, MeVeMemory(memory, user_id="bob", session_id="monday")), QUESTION)
-    assert not any("Oslo" in llm.prompt_text(call) for call in range(len(llm.prompts)))
+    chat_call(engine(llm, chat_of(memory, "monday", "bob")), QUESTION)
+    assert not any(prompts_with(llm, "Oslo"))
 
     clock.advance(timedelta(days=7))
     llm = scripted_llm()
-    chat_call(engine(llm, MeVeMemory(memory, user_id="alice", session_id="monday")), QUESTION)
-    assert not any("Oslo" in llm.prompt_text(call) for call in range(len(llm.prompts)))
+    chat_call(engine(llm, chat_of(memory, "monday")), QUESTION)
+    assert not any(prompts_with(llm, "Oslo"))
 
     searches = ["retrieve"] * (2 if engine is multi_modal_condense_plus_context_engine else 1)  # it asks a second time
     assert actions(memory, fact.id) == ["add", *searches, "use", *searches, "update"]
@@ -82,17 +102,17 @@ def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, ch
 @pytest.mark.parametrize("make_agent", AGENT_FACTORIES)
 async def test_agents_recall_earlier_conversations(make_agent, memory, clock):
     llm = scripted_llm()
-    await run_agent(make_agent(llm), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+    await run_agent(make_agent(llm), chat_of(memory, "monday"), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
     llm = scripted_llm(ANSWER)
-    tuesday = MeVeMemory(memory, user_id="alice", session_id="tuesday")
+    tuesday = chat_of(memory, "tuesday")
     assert await run_agent(make_agent(llm), tuesday, QUESTION) == ANSWER
     assert FACT in llm.prompt_text()
     assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
     clock.advance(timedelta(days=8))
-    for user in ("alice", "bob"):
+    for name in ("alice", "bob"):
         llm = scripted_llm()
-        await run_agent(make_agent(llm), MeVeMemory(memory, user_id=user, session_id="later"), QUESTION)
+        await run_agent(make_agent(llm), chat_of(memory, "later", name), QUESTION)
         assert "Oslo" not in llm.prompt_text()
     assert actions(memory, fact.id) == ["add", "retrieve", "use"]
 
@@ -100,22 +120,18 @@ async def test_agents_recall_earlier_conversations(make_agent, memory, clock):
 @pytest.mark.parametrize("make_agent", AGENT_FACTORIES)
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(make_agent, streaming, memory):
-    before = MeVeMemory(memory, user_id="alice", session_id="monday")
+    before = chat_of(memory, "monday")
     await run_agent(make_agent(scripted_llm()), before, FACT)
 
     def reply(messages):
         called = any(m.role == MessageRole.TOOL for m in messages)
         return ANSWER if called else tool_call("weather", place="Oslo")
 
-    def weather(place: str) -> str:
-        """The weather at a place."""
-        return f"Rain in {place}."
-
     llm = ScriptedLLM(reply=reply)
     helper = make_agent(llm, [FunctionTool.from_defaults(weather)])
-    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday")
+    chat = chat_of(memory, "tuesday")
     assert await run_agent(helper, chat, QUESTION) == ANSWER
-    assert all(FACT in llm.prompt_text(call) for call in range(len(llm.prompts)))
+    assert all(prompts_with(llm, FACT))
     assert [m.role.value for m in chat.get_all()] == ["user", "assistant", "tool", "assistant"]
     assert len(memory.audit.events(user_id="alice", action="use")) == 1
     assert [m.role.value for m in chat.get()][1:] == ["user", "assistant", "tool", "assistant"]
@@ -124,14 +140,8 @@ async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(make_agent, 
     assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
 
 
-def react(llm, tools, system_prompt):
-    return ReActAgent(name="gardener", llm=llm, tools=tools, system_prompt=system_prompt)
-
-
-def codeact(llm, tools, system_prompt):
-    return CodeActAgent(
-        name="gardener", llm=llm, tools=tools, system_prompt=system_prompt, code_execute_fn=lambda code: "Rain."
-    )
+react = partial(ReActAgent, name="gardener")
+codeact = partial(CodeActAgent, name="gardener", code_execute_fn=lambda code: "Rain.")
 
 
 STEPS = {
@@ -147,73 +157,56 @@ STEPS = {
 @pytest.mark.parametrize("insert_method", ["system", "user"])
 @pytest.mark.parametrize("in_workflow", [False, True])
 @pytest.mark.parametrize("system_prompt", ["You are a gardener.", None])
-@pytest.mark.parametrize("make_agent", STEPS)
+@pytest.mark.parametrize("make_agent", STEPS, ids=["react", "codeact"])
 async def test_answer_of_agents_that_write_steps_as_text_is_judged(
     make_agent, system_prompt, in_workflow, insert_method, memory
 ):
     """Without the user's instructions, these agents replace the memory's system message by theirs."""
-    await run_agent(function_agent(scripted_llm()), MeVeMemory(memory, user_id="alice", session_id="monday"), FACT)
+    await run_agent(function_agent(scripted_llm()), chat_of(memory, "monday"), FACT)
     first, last = STEPS[make_agent]
     llm = ScriptedLLM(reply=lambda messages: last if "Rain" in str([m.content for m in messages]) else first)
 
-    def weather(place: str) -> str:
-        """The weather at a place."""
-        return f"Rain in {place}."
-
-    helper = make_agent(llm, [FunctionTool.from_defaults(weather)], system_prompt)
-    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
+    helper = make_agent(llm=llm, tools=[FunctionTool.from_defaults(weather)], system_prompt=system_prompt)
+    chat = chat_of(memory, "tuesday", insert_method=insert_method)
     helper = AgentWorkflow(agents=[helper], root_agent="gardener") if in_workflow else helper
     assert await run_agent(helper, chat, QUESTION) == ANSWER
-    assert [FACT in llm.prompt_text(call) for call in range(2)] == [
-        insert_method == "user" or system_prompt is not None
-    ] * 2
-    [outcome] = [e for e in memory.audit.events(user_id="alice") if "outcome" in e.detail]
-    assert outcome.detail["outcome"] == "used"
-    assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
+    assert prompts_with(llm, FACT) == [insert_method == "user" or system_prompt is not None] * 2
+    assert outcomes(memory) == ["used"]
+    assert fact_texts(memory) == [FACT]
 
 
 @pytest.mark.parametrize("insert_method", ["system", "user"])
 async def test_workflow_state_is_in_each_prompt_once_and_not_stored(memory, insert_method):
     """The workflow writes it into the returned message before the first call of a turn."""
-    MeVeMemory(memory, user_id="alice", session_id="monday").put(ChatMessage(FACT))
+    chat_of(memory, "monday").put(user(FACT))
 
     def reply(messages):
-        return ANSWER if any(m.role == MessageRole.TOOL for m in messages[-1:]) else tool_call("weather", "1")
-
-    async def weather() -> str:
-        """The weather."""
-        return "rain"
+        return ANSWER if any(m.role == MessageRole.TOOL for m in messages[-1:]) else tool_call("weather", place="Oslo")
 
     llm = ScriptedLLM(reply=reply)
-    helper = FunctionAgent(name="g", tools=[FunctionTool.from_defaults(async_fn=weather)], llm=llm)
+    helper = FunctionAgent(name="g", tools=[FunctionTool.from_defaults(weather)], llm=llm)
     flow = AgentWorkflow(agents=[helper], initial_state={"pots": 3}, state_prompt="STATE {state}: {msg}")
-    chat = MeVeMemory(memory, user_id="alice", session_id="tuesday", insert_method=insert_method)
+    chat = chat_of(memory, "tuesday", insert_method=insert_method)
     for turn, question in enumerate([QUESTION, QUESTION, "And which grow in Oslo?"]):
         assert await run_agent(flow, chat, question) == ANSWER
         for call in range(2 * turn, 2 * turn + 2):
-            assert (
-                llm.prompt_text(call).count("STATE")
-                == llm.prompt_text(call).count(f"STATE {{'pots': 3}}: {question}")
-                == 1
-            )
-            assert FACT in llm.prompt_text(call)
-    assert [m.content for m in chat.get_all() if m.role == MessageRole.USER][::2] == [
-        QUESTION,
-        "And which grow in Oslo?",
-    ]
+            prompt = llm.prompt_text(call)
+            assert prompt.count("STATE") == prompt.count(f"STATE {{'pots': 3}}: {question}") == 1
+            assert FACT in prompt
+    asked = [m.content for m in chat.get_all() if m.role == MessageRole.USER]
+    assert asked == [QUESTION, QUESTION, "And which grow in Oslo?"]
     assert "STATE" not in str(chat.get_all())
-    assert [e.detail["outcome"] for e in memory.audit.events(user_id="alice") if "outcome" in e.detail] == ["used"] * 3
+    assert outcomes(memory) == ["used"] * 3
 
 
 async def test_agent_notes_in_user_messages_are_not_remembered(memory):
     """Some agents note what their code returned as a user message."""
-    chat = MeVeMemory(memory, user_id="alice", session_id="s")
-    await chat.aput(ChatMessage(FACT))
-    notes = [ChatMessage("print(1)", role="assistant"), ChatMessage("The output says that Alice is rich.", role="user")]
-    await chat.aput_messages([*notes, ChatMessage("Done.", role="assistant")])
-    assert [r.text for r in memory.list(user_id="alice") if r.text] == [FACT]
-    await chat.aput_messages([ChatMessage("I have a dog."), ChatMessage("Nice.", role="assistant")])
-    assert {r.text for r in memory.list(user_id="alice") if r.text} == {FACT, "I have a dog."}
+    chat = chat_of(memory, "s")
+    await chat.aput(user(FACT))
+    await chat.aput_messages([model("print(1)"), user("The output says that Alice is rich."), model("Done.")])
+    assert fact_texts(memory) == [FACT]
+    await chat.aput_messages([user("I have a dog."), model("Nice.")])
+    assert set(facts(memory)) == {FACT, "I have a dog."}
 
 
 def test_concurrent_conversations_are_isolated_by_user(memory):
@@ -221,11 +214,9 @@ def test_concurrent_conversations_are_isolated_by_user(memory):
     shown = {}
 
     def talk(place):
-        chat_streaming(
-            simple_engine(scripted_llm(), MeVeMemory(memory, user_id=place, session_id="1")), f"I live in {place}."
-        )
+        chat_streaming(simple_engine(scripted_llm(), chat_of(memory, "1", place)), f"I live in {place}.")
         llm = scripted_llm(f"You live in {place}.")
-        chat_sync(context_engine(llm, MeVeMemory(memory, user_id=place, session_id="2")), "Which city do I live in?")
+        chat_sync(context_engine(llm, chat_of(memory, "2", place)), "Which city do I live in?")
         shown[place] = llm.prompt_text()
 
     run_in_threads(*(partial(talk, place) for place in places))
@@ -233,40 +224,31 @@ def test_concurrent_conversations_are_isolated_by_user(memory):
         assert [other for other in places if other in shown[place]] == [place]
 
 
-def test_forgetting_a_user_erases_conversations(memory, tmp_path):
-    chat = MeVeMemory(memory, user_id="alice", session_id="s")
-    chat_sync(simple_engine(scripted_llm(), chat), FACT)
-    memory.forget_user(user_id="alice")
-    assert chat.get_all() == chat.get() == []
-    memory.close()
-    assert not any(b"balcony" in file.read_bytes() for file in tmp_path.iterdir())
-
-
 def test_text_with_braces_passes_through_engines(memory):
     """Engines put history into templates."""
     chat_sync(
-        simple_engine(scripted_llm(), MeVeMemory(memory, user_id="alice", session_id="1")),
+        simple_engine(scripted_llm(), chat_of(memory, "1")),
         "My favourite set is {a, b} of {query_str}.",
     )
     llm = scripted_llm()
-    chat_sync(context_engine(llm, MeVeMemory(memory, user_id="alice", session_id="2")), "What is my favourite set?")
+    chat_sync(context_engine(llm, chat_of(memory, "2")), "What is my favourite set?")
     assert "{a, b}" in llm.prompt_text()
 
 
 def test_history_given_to_an_engine_replaces_the_old(memory):
-    chat = MeVeMemory(memory, user_id="alice", session_id="s")
+    chat = chat_of(memory, "s")
     engine = simple_engine(scripted_llm(), chat)
     chat_sync(engine, FACT)
-    engine.chat("Hello?", chat_history=[ChatMessage("I have a cat."), ChatMessage("Nice.", role="assistant")])
-    assert [m.content for m in chat.get_all()] == ["I have a cat.", "Nice.", "Hello?", "I see."]
-    assert {r.text for r in memory.list(user_id="alice") if r.text} == {FACT, "I have a cat."}
+    engine.chat("Hello?", chat_history=[user("I have a cat."), model("Nice.")])
+    assert texts(chat.get_all()) == ["I have a cat.", "Nice.", "Hello?", "I see."]
+    assert set(facts(memory)) == {FACT, "I have a cat."}
     engine.reset()
     assert chat.get_all() == []
     assert memory.list(user_id="alice") == []
 
 
 async def test_agent_context_survives_serialization(memory, recwarn):
-    chat = MeVeMemory(memory, user_id="alice", session_id="s", token_limit=5_000, search={"limit": 3})
+    chat = chat_of(memory, "s", token_limit=5_000, search={"limit": 3})
     helper = function_agent(scripted_llm())
     written = Context(helper)
     await run_agent(helper, chat, FACT, ctx=written)
@@ -278,12 +260,7 @@ async def test_agent_context_survives_serialization(memory, recwarn):
     again = function_agent(llm)
     restored = Context.from_dict(again, data)
     restored_memory = await restored.store.get("memory")
-    assert (
-        restored_memory.user_id,
-        restored_memory.session_id,
-        restored_memory.token_limit,
-        restored_memory.search,
-    ) == ("alice", "s", 5_000, {"limit": 3})
+    assert restored_memory.to_dict() == chat.to_dict()
     assert str(await again.run("Do you remember me?", ctx=restored)) == "Yes."
     assert FACT in llm.prompt_text()
-    assert [m.content for m in chat.get_all()] == [FACT, "I see.", "Do you remember me?", "Yes."]
+    assert texts(chat.get_all()) == [FACT, "I see.", "Do you remember me?", "Yes."]

@@ -77,22 +77,14 @@ def test_similarity_cutoff_applies_to_probabilities(parts):
     assert 0 < len(left) < len(selected)
 
 
-def test_threads_get_equal_results(parts):
+async def test_threads_and_tasks_get_equal_results(parts):
     postprocessor, nodes = MeVePostprocessor.make(**parts), random_nodes(20)
     alone = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
     with ThreadPoolExecutor(20) as pool:
-        assert (
-            list(pool.map(lambda _: postprocessor.postprocess_nodes(nodes, query_str=BLUE), range(40))) == [alone] * 40
-        )
-
-
-async def test_concurrent_tasks_get_equal_results(parts):
-    postprocessor, nodes = MeVePostprocessor.make(**parts), random_nodes(20)
-    alone = postprocessor.postprocess_nodes(nodes, query_str=BLUE)
-    assert (
-        await asyncio.gather(*[postprocessor.apostprocess_nodes(nodes, query_str=BLUE) for _ in range(50)])
-        == [alone] * 50
-    )
+        in_threads = pool.map(lambda _: postprocessor.postprocess_nodes(nodes, query_str=BLUE), range(40))
+        assert list(in_threads) == [alone] * 40
+    in_tasks = [postprocessor.apostprocess_nodes(nodes, query_str=BLUE) for _ in range(50)]
+    assert await asyncio.gather(*in_tasks) == [alone] * 50
 
 
 def test_nodes_without_text_are_left_out(parts):

@@ -42,13 +42,13 @@ def retriever(request, nodes, parts):
 
 @pytest.mark.parametrize("way", ["embedding", "texts"])
 def test_custom_embedding_searches_and_query_text_verifies(way, retriever):
-    bundle = custom_query(way)
+    bundle, plain = custom_query(way), QueryBundle(BLUE)
     before = copy.deepcopy(bundle)
     for result in (retriever.retrieve(bundle), asyncio.run(retriever.aretrieve(bundle))):
         assert [each.node.node_id for each in result] == [uid("zebra")]
         assert result[0].score == 0.0
-    assert retriever.retrieve(BLUE)[0].node.node_id == uid("sky")
-    assert bundle == before
+    assert retriever.retrieve(plain)[0].node.node_id == uid("sky")
+    assert (bundle, plain.embedding) == (before, None)
 
 
 def test_given_embedding_is_not_computed_again(nodes, parts, monkeypatch):

@@ -9,9 +9,7 @@ from datetime import datetime
 
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import IndexNode, MetadataMode, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, MetadataMode, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_meve import MeVeRetriever
@@ -20,7 +18,7 @@ from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
-from tests.llama_index_integration.conftest import Listener, listening, node, uid
+from tests.llama_index_integration.conftest import Listener, ids, listening, node, recording_span_names, uid
 from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes have no effect")
@@ -34,10 +32,6 @@ EITHER = MetadataFilters(
     ],
     condition=FilterCondition.OR,
 )
-
-
-def ids(result):
-    return [each.node.node_id for each in result]
 
 
 def candidates(context):
@@ -72,29 +66,19 @@ class TestOverNodes:
         assert ids(asyncio.run(retriever.aretrieve(BLUE))) == ids(result)
 
     def test_callbacks_and_tracers_receive_paired_events(self, nodes, parts):
-        debug, spans, root = LlamaDebugHandler(print_trace_on_end=False), SimpleSpanHandler(), get_dispatcher()
+        debug = LlamaDebugHandler(print_trace_on_end=False)
         retriever = MeVeRetriever.from_nodes(nodes, callback_manager=CallbackManager([debug]), **parts)
-        root.add_span_handler(spans)
-        try:
-            with listening(Listener(received=[])) as listener:
-                retriever.retrieve(BLUE)
-                asyncio.run(retriever.aretrieve(BLUE))
-        finally:
-            root.span_handlers.remove(spans)
+        with recording_span_names() as names, listening(Listener(received=[])) as listener:
+            retriever.retrieve(BLUE)
+            asyncio.run(retriever.aretrieve(BLUE))
         pairs = debug.get_event_pairs(CBEventType.RETRIEVE)
         assert [len(pair) for pair in pairs] == [2, 2]
         kinds = [event.class_name() for event in listener.received]
         once = ["RetrievalStartEvent", *["MeVePhaseEvent"] * 5, "MeVeTraceEvent", "RetrievalEndEvent"]
         assert kinds == once * 2
-        names = {span.id_.partition("-")[0] for span in spans.completed_spans}
         assert {"MeVeRetriever._retrieve", "MeVeRetriever._aretrieve"} <= names
         inner = next(event for event in listener.received if isinstance(event, MeVeTraceEvent)).span_id
         assert inner.startswith("MeVeRetriever._retrieve")
-
-    def test_query_bundle_is_unchanged(self, retriever):
-        bundle = QueryBundle(BLUE)
-        retriever.retrieve(bundle)
-        assert bundle.embedding is None
 
     def test_nodes_keep_relationships_and_metadata(self, retriever, nodes):
         assert retriever.retrieve(BLUE)[0].node == nodes[0]
@@ -192,10 +176,6 @@ class TestOverNodes:
         assert retriever.retrieve("quantum chromodynamics") == []
         scores = {c.id: c.scores["lexical"] for c in retriever.context("天空是什么颜色").trace.candidates}
         assert max(scores, key=scores.get) == "sky"
-
-    def test_nodes_without_text_are_left_out(self, parts):
-        retriever = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
-        assert len(retriever.retriever) == 1
 
 
 class TestOverAnIndex:

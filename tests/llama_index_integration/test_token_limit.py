@@ -5,20 +5,8 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from llama_index.core.base.llms.types import (
-    AudioBlock,
-    CacheControl,
-    CachePoint,
-    ChatMessage,
-    CitableBlock,
-    CitationBlock,
-    DocumentBlock,
-    ImageBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-    VideoBlock,
-)
+from llama_index.core.base.llms import types
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
 
 from llama_index_meve import MeVeMemory
 from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
@@ -35,19 +23,19 @@ WORDS = st.sampled_from(["", " ", "cat", "cat cat", "a\x00b", "\ud800", "word " 
 URL = "http://x/y"
 PLAIN = st.one_of(
     WORDS.map(lambda text: TextBlock(text=text)),
-    st.just(ImageBlock(url=URL)),
-    st.just(DocumentBlock(url=URL, title="a title")),
+    st.just(types.ImageBlock(url=URL)),
+    st.just(types.DocumentBlock(url=URL, title="a title")),
 )
 BLOCK = st.one_of(
     PLAIN,
-    st.just(AudioBlock(url=URL)),
-    st.just(VideoBlock(url=URL)),
-    st.just(CachePoint(cache_control=CacheControl(type="ephemeral"))),
-    st.builds(lambda text, n: ThinkingBlock(content=text, num_tokens=n), WORDS, st.sampled_from([None, 3, 60])),
-    st.builds(lambda text: ThinkingBlock(content=None, additional_information={"signature": text}), WORDS),
-    st.builds(lambda text, inner: CitableBlock(title=text, source=text, content=[inner]), WORDS, PLAIN),
+    st.just(types.AudioBlock(url=URL)),
+    st.just(types.VideoBlock(url=URL)),
+    st.just(types.CachePoint(cache_control=types.CacheControl(type="ephemeral"))),
+    st.builds(lambda text, n: types.ThinkingBlock(content=text, num_tokens=n), WORDS, st.sampled_from([None, 3, 60])),
+    st.builds(lambda text: types.ThinkingBlock(content=None, additional_information={"signature": text}), WORDS),
+    st.builds(lambda text, inner: types.CitableBlock(title=text, source=text, content=[inner]), WORDS, PLAIN),
     st.builds(
-        lambda text, inner: CitationBlock(
+        lambda text, inner: types.CitationBlock(
             cited_content=inner, source=text, title=text, additional_location_info={"page": 1}
         ),
         WORDS,
@@ -55,7 +43,7 @@ BLOCK = st.one_of(
     ),
 )
 CALL = st.builds(
-    lambda name, text: ToolCallBlock(tool_call_id=name, tool_name="look", tool_kwargs={"at": text}),
+    lambda name, text: types.ToolCallBlock(tool_call_id=name, tool_name="look", tool_kwargs={"at": text}),
     st.sampled_from(["1", "2", None]),
     WORDS.filter(lambda text: "\ud800" not in text),
 )

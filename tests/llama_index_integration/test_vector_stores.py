@@ -106,19 +106,16 @@ def test_loaded_qdrant_collection_works_like_a_new_one(nodes, parts, tmp_path):
     from llama_index.vector_stores.qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient
 
-    for opened in range(2):
-        client = QdrantClient(path=str(tmp_path))
-        store = QdrantVectorStore("c", client=client)
-        if opened:
-            index = VectorStoreIndex.from_vector_store(store, embed_model=MeVeEmbedding(WordEmbedder()))
-            retriever = MeVeRetriever.from_index(index, **parts)
-            assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
-            assert uid("zebra") in candidate_ids(
-                MeVeRetriever(retriever.retriever, sources="lexical", **ACCEPT_ALL), "zebra"
-            )
-        else:
-            build_index(None, nodes, store)
-        client.close()
+    client = QdrantClient(path=str(tmp_path))
+    build_index(None, nodes, QdrantVectorStore("c", client=client))
+    client.close()
+    client = QdrantClient(path=str(tmp_path))
+    store = QdrantVectorStore("c", client=client)
+    index = VectorStoreIndex.from_vector_store(store, embed_model=MeVeEmbedding(WordEmbedder()))
+    retriever = MeVeRetriever.from_index(index, **parts)
+    assert retriever.retrieve(QUERY)[0].node.node_id == uid("sky")
+    assert uid("zebra") in candidate_ids(MeVeRetriever(retriever.retriever, sources="lexical", **ACCEPT_ALL), "zebra")
+    client.close()
 
 
 class FailingStore(SimpleVectorStore):

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 VARIABLE = "MEVE_LLAMA_INDEX_SOURCE"
@@ -33,27 +32,6 @@ IMPLEMENTATION_TESTS = {
 """Tests that inspect internals of the stock class, with the reason."""
 
 
-@dataclass(frozen=True)
-class GroupResult:
-    """The results of a group's tests."""
-
-    group: str
-    stock: int
-    """Passed with stock classes."""
-    ours: int
-    """Passed with our classes."""
-    all: int
-    calls: int
-    """Calls of our classes."""
-    lost: tuple[str, ...]
-    """Passed only with stock classes, except `IMPLEMENTATION_TESTS`."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was lost and our classes were called."""
-        return not self.lost and (self.calls > 0 or self.stock == 0)
-
-
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -61,22 +39,20 @@ def main(arguments=None):
     )
     source = parser.parse_args(arguments).source
     if source is None:
-        sys.stdout.write(
-            f"SKIPPED: no source of LlamaIndex, so nothing was run; give --source PATH or set {VARIABLE}\n"
-        )
+        sys.stdout.write(f"SKIPPED: no source of LlamaIndex: nothing was run; give --source PATH or set {VARIABLE}\n")
         return 0
-    results = compare(tests_in(Path(source)))
-    sys.stdout.write(
-        "| tests of | all | pass as they are | pass with ours | calls of ours |\n|---|---:|---:|---:|---:|\n"
-    )
-    for each in results:
-        sys.stdout.write(f"| {each.group} | {each.all} | {each.stock} | {each.ours} | {each.calls} |\n")
-    for each in results:
-        for name in each.lost:
-            sys.stdout.write(f"LOST: {name}\n")
-        if not each.lost and not each.ok:
-            sys.stdout.write(f"NOT SWAPPED: ours were never called by the tests of {each.group}\n")
-    return 0 if results and all(each.ok for each in results) else 1
+    table = ["| tests of | all | pass as they are | pass with ours | calls of ours |", "|---|---:|---:|---:|---:|"]
+    problems = []
+    for group, names, stock, ours in compare(tests_in(source)):
+        passed = [{n for n in names if results.get(n, {}).get("outcome") == "passed"} for results in (stock, ours)]
+        calls = sum(ours.get(name, {}).get("calls", 0) for name in names)
+        table.append(f"| {group} | {len(names)} | {len(passed[0])} | {len(passed[1])} | {calls} |")
+        lost = sorted(passed[0] - passed[1] - IMPLEMENTATION_TESTS.keys())
+        problems += [f"LOST: {name}" for name in lost]
+        if passed[0] and not lost and not calls:
+            problems.append(f"NOT SWAPPED: ours were never called by the tests of {group}")
+    sys.stdout.write("\n".join([*table, *problems, ""]))
+    return 1 if problems else 0
 
 
 def tests_in(source):
@@ -96,7 +72,7 @@ def files_in(tests):
 
 
 def compare(tests):
-    """Run each group that has tests with stock classes and with ours."""
+    """Run all tests with stock classes and with ours; yield each group, its tests and both results."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "tests")
         shutil.copytree(tests, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -105,7 +81,9 @@ def compare(tests):
         files = files_in(copy)
         all_files = [file for names in files.values() for file in names]
         stock, ours = (run_tests(folder, all_files, swapped=swapped) for swapped in (False, True))
-    return [summarize(group, names, stock, ours) for group, names in files.items() if names]
+    for group, names in files.items():
+        if names:
+            yield group, [n for n in {**stock, **ours} if n.partition("::")[0] in names], stock, ours
 
 
 def run_tests(folder, files, *, swapped):
@@ -127,23 +105,6 @@ def run_tests(folder, files, *, swapped):
     if os.environ.get("MEVE_SHOW"):
         sys.stdout.write(process.stdout)
     return {name.removeprefix("tests/"): results for name, results in json.loads(report.read_text("utf-8")).items()}
-
-
-def summarize(group, files, stock, ours):
-    names = [name for name in {**stock, **ours} if name.partition("::")[0] in files]
-
-    def passed(results, name):
-        return results.get(name, {}).get("outcome") == "passed"
-
-    lost = [n for n in names if passed(stock, n) and not passed(ours, n) and n not in IMPLEMENTATION_TESTS]
-    return GroupResult(
-        group=group,
-        stock=sum(passed(stock, name) for name in names),
-        ours=sum(passed(ours, name) for name in names),
-        all=len(names),
-        calls=sum(ours.get(name, {}).get("calls", 0) for name in names),
-        lost=tuple(lost),
-    )
 
 
 if __name__ == "__main__":

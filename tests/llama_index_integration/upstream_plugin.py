@@ -55,7 +55,6 @@ class SwappedStore(MeVeChatStore):
 
 
 def count_method(method):
-
     @functools.wraps(method)
     def called(*args, **kwargs):
         _CALLS["all"] += 1

@@ -2,11 +2,10 @@
 
 import sys
 
-from meve.memory import GovernedMemory
-from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.memories import open_memory
 
 if __name__ == "__main__":
     file, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+    with open_memory(file) as memory:
         for n in range(count):
             memory.messages.add("s", [{"call": [name, n]}, {"result": [name, n]}], user_id="alice")

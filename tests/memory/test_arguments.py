@@ -7,7 +7,7 @@ import pytest
 
 from meve.errors import PolicyError, ValidationError
 from meve.memory import GovernedMemory, Policy
-from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.memories import open_memory
 
 WRONG = [5, 5.0, True, b"5", "\ud800", ["5"], {"a": 1}, object()]
 CALLS = {
@@ -41,7 +41,7 @@ CALLS = {
 
 @pytest.fixture
 def filled(file, clock):
-    with GovernedMemory.open(file, clock=clock, embedder=WordEmbedder(), tokens=WordCounter()) as opened:
+    with open_memory(file, clock=clock) as opened:
         opened.add("Tomatoes need sun.", user_id="alice", id="s")
         opened.add("Bread is baked.", user_id="alice", id="5")
         yield opened

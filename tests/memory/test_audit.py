@@ -1,13 +1,12 @@
 """The audit log: altered, missing and reordered entries are found and located."""
 
-import sqlite3
 from datetime import timedelta
 
 import pytest
 
 from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
-from tests.memories import KEY, add_with_score
+from tests.memories import KEY, add_with_score, run_sql
 
 
 @pytest.fixture
@@ -18,13 +17,6 @@ def filled(file, clock):
         memory.delete("f2", user_id="alice", reason="asked")
         head = memory.audit.head()
     return file, head
-
-
-def tamper(file, *statements):
-    with sqlite3.connect(file) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +45,7 @@ def tamper(file, *statements):
 )  # fmt: skip
 def test_tampered_log_fails_at_the_right_entry(filled, statements, position):
     file, _ = filled
-    tamper(file, *statements)
+    run_sql(file, *statements)
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         result = memory.audit.verify()
     assert (result.ok, result.broken_at, result.keyed) == (False, position, True)
@@ -65,7 +57,7 @@ def test_tampered_log_fails_at_the_right_entry(filled, statements, position):
 )
 def test_unreadable_entry_raises_our_error(filled, change):
     file, _ = filled
-    tamper(file, f"UPDATE audit SET {change} WHERE seq = 3")
+    run_sql(file, f"UPDATE audit SET {change} WHERE seq = 3")
     with GovernedMemory.open(file, audit_key=KEY) as memory:
         with pytest.raises((AuditError, StorageError), match=r"audit log|can't be read"):
             memory.audit.events()
@@ -104,7 +96,7 @@ def test_wrong_key_raises_on_open(filled, key):
 def test_log_without_key_detects_accidents(file):
     with GovernedMemory.open(file) as memory:
         memory.add("One.", user_id="alice")
-    tamper(file, "UPDATE audit SET reason = 'x'")
+    run_sql(file, "UPDATE audit SET reason = 'x'")
     with GovernedMemory.open(file) as memory:
         result = memory.audit.verify()
         assert (result.ok, result.keyed) == (False, False)

@@ -1,6 +1,5 @@
 """Records derived from others are erased with any of them and outlive none."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -91,20 +90,3 @@ def test_record_equal_to_its_origin_is_merged_unless_the_origin_is_held(memory, 
     memory.maintain()
     left = [("new", ("old",)), ("old", ())] if held else [("new", ("old",))]
     assert [(r.id, r.derived_from) for r in memory.list(user_id="ann")] == left
-
-
-def test_summary_of_records_with_and_without_end_expires_with_the_first(memory, clock):
-    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
-        memory.add(
-            f"Tomatoes want {what} in the garden.", user_id="ann", id=what, source="chat_user",
-            expires_at=clock.now() + timedelta(days=30 + n),
-        )  # fmt: skip
-    clock.advance(timedelta(days=8))
-    with memory._runtime.store.writing() as transaction:
-        for stored in transaction.all_records("s:ann"):
-            transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
-        lasting = transaction.find("s:ann", "shelter")
-        transaction.replace("s:ann", replace(lasting, record=replace(lasting.record, expires_at=None)))
-    assert memory.maintain().summarised
-    [summary] = memory.list(user_id="ann")
-    assert summary.expires_at == clock.now() + timedelta(days=22)

@@ -10,6 +10,7 @@ import pytest
 
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
+from meve.memory._audit.chain import AuditChain
 from tests.memories import KEY, archive
 
 SENTINEL = "Zyxomma petiolatum flies at dusk."
@@ -60,17 +61,17 @@ def test_erased_record_leaves_no_byte_in_any_file(memory, file, clock, way):
     assert files_containing(file, WORD.encode()) == []
 
 
-@pytest.mark.parametrize("changed", [{"metadata": {"note": "another"}}, {"tags": ["another"]}])
-def test_replaced_metadata_and_tags_leave_no_byte(memory, file, changed):
-    memory.add("Bread is baked.", user_id="alice", id="s", tags=[WORD], metadata={"note": WORD})
-    memory.update("s", user_id="alice", tags=[], metadata={})
+@pytest.mark.parametrize(
+    ("before", "changed"),
+    [
+        ({"text": SENTINEL}, {"text": "Another text."}),
+        ({"text": "Bread.", "metadata": {"note": WORD}}, {"metadata": {"note": "another"}}),
+        ({"text": "Bread.", "tags": [WORD]}, {"tags": ["another"]}),
+    ],
+)
+def test_replaced_text_metadata_or_tags_leave_no_byte(memory, file, before, changed):
+    memory.add(**before, user_id="alice", id="s")
     memory.update("s", user_id="alice", **changed)
-    assert files_containing(file, WORD.lower().encode()) == files_containing(file, WORD.encode()) == []
-
-
-def test_replaced_text_leaves_no_byte(memory, file):
-    memory.add(SENTINEL, user_id="alice", id="s")
-    memory.update("s", user_id="alice", text="Another text.")
     assert files_containing(file, WORD.encode()) == []
 
 
@@ -162,8 +163,6 @@ def test_log_records_the_erasure_without_the_content(memory):
 
 
 def test_equal_texts_have_equal_keyed_hashes(memory):
-    from meve.memory._audit.chain import AuditChain
-
     one = memory.add(SENTINEL, user_id="alice")
     memory.add(SENTINEL, user_id="bob")
     hashes = {e.detail["content"] for e in memory.audit.events(action="add")}
@@ -173,8 +172,6 @@ def test_equal_texts_have_equal_keyed_hashes(memory):
 
 def test_log_without_key_contains_no_content_hash(file):
     """An unkeyed hash of a four-digit code can be guessed by trying all codes."""
-    from meve.memory._audit.chain import AuditChain
-
     with GovernedMemory.open(file) as memory:
         memory.add("My code is 4711.", user_id="alice", id="s")
         memory.search("Is my code 4711?", user_id="alice")

@@ -24,52 +24,22 @@ def find_text(memory):
     return places
 
 
-def erase_by_id(memory, clock):
-    memory.delete("s", user_id="alice")
+ERASURES = {
+    "by id": (0, lambda memory: memory.delete("s", user_id="alice")),
+    "by origin": (0, lambda memory: memory.delete("origin", user_id="alice")),
+    "by user": (0, lambda memory: memory.forget_user(user_id="alice")),
+    "by session": (0, lambda memory: memory.forget_session("talk", user_id="alice")),
+    "by update": (0, lambda memory: memory.update("s", user_id="alice", text="Another text.")),
+    "by message": (0, lambda memory: memory.messages.pop("talk", limit=1, user_id="alice")),
+    "by replacing messages": (0, lambda memory: memory.messages.replace("talk", [{"text": "Hello."}], user_id="alice")),
+    "by expiry": (9, lambda memory: memory._maintainer.maintain()),  # maintain() runs deferred reflections before
+    "by reusing the expired id": (9, lambda memory: memory.add("Another text.", user_id="alice", id="s")),
+}
+"""Days to wait, and the call that erases."""
 
 
-def erase_by_origin(memory, clock):
-    memory.delete("origin", user_id="alice")
-
-
-def erase_by_user(memory, clock):
-    memory.forget_user(user_id="alice")
-
-
-def erase_by_session(memory, clock):
-    memory.forget_session("talk", user_id="alice")
-
-
-def erase_by_update(memory, clock):
-    memory.update("s", user_id="alice", text="Another text.")
-
-
-def erase_by_expiry(memory, clock):
-    clock.advance(timedelta(days=9))
-    memory._maintainer.maintain()  # without the deferred reflections, which maintain() runs before
-
-
-def erase_by_reusing_the_expired_id(memory, clock):
-    clock.advance(timedelta(days=9))
-    memory.add("Another text.", user_id="alice", id="s")
-
-
-def erase_by_message(memory, clock):
-    memory.messages.pop("talk", limit=1, user_id="alice")
-
-
-def erase_by_replacing_messages(memory, clock):
-    memory.messages.replace("talk", [{"text": "Hello."}], user_id="alice")
-
-
-ERASURES = [
-    erase_by_id, erase_by_origin, erase_by_user, erase_by_session, erase_by_update, erase_by_expiry,
-    erase_by_reusing_the_expired_id, erase_by_message, erase_by_replacing_messages,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("erase", ERASURES)
-def test_erased_record_is_in_no_cache(memory, clock, erase):
+@pytest.mark.parametrize(("days", "erase"), ERASURES.values(), ids=ERASURES)
+def test_erased_record_is_in_no_cache(memory, clock, days, erase):
     (message,) = memory.messages.add("talk", [{"text": "Look!"}], user_id="alice")
     memory.add("The origin.", user_id="alice", id="origin", source="doc")
     memory.add(
@@ -78,7 +48,8 @@ def test_erased_record_is_in_no_cache(memory, clock, erase):
     recall = memory.search(QUESTION, user_id="alice")
     assert memory._reflector._defer(recall, "At dusk.")
     assert {where for where, _ in find_text(memory)} >= {"cache", "index", "deferred"}
-    erase(memory, clock)
+    clock.advance(timedelta(days=days))
+    erase(memory)
     assert find_text(memory) == []
     assert TEXT not in memory.search(QUESTION, user_id="alice").text
 

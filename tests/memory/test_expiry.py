@@ -6,6 +6,7 @@ import pytest
 
 from meve.errors import HoldError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
+from tests.memories import HookedEmbedder
 
 CODE = "The code of the door is 4711."
 QUESTION = "What is the code of the door?"
@@ -51,21 +52,8 @@ def test_cached_recall_omits_expired_record(memory, clock):
 
 
 def test_record_expiring_during_the_search_is_not_returned(file, clock):
-    from meve.components.embedders import resolve_embedder
-
-    class Slow:
-        def __init__(self):
-            self.inner = resolve_embedder("static")
-            self.name, self.dimension, self.similarity = "slow", self.inner.dimension, self.inner.similarity
-
-        def embed_query(self, text):
-            clock.advance(timedelta(minutes=10))
-            return self.inner.embed_query(text)
-
-        def embed_passages(self, texts):
-            return self.inner.embed_passages(texts)
-
-    with GovernedMemory.open(file, clock=clock, embedder=Slow()) as memory:
+    embedder = HookedEmbedder(lambda: clock.advance(timedelta(minutes=10)))
+    with GovernedMemory.open(file, clock=clock, embedder=embedder) as memory:
         memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
         assert memory.search(QUESTION, user_id="alice").records == ()
 
@@ -105,6 +93,7 @@ def test_invalid_ttl_or_expires_at_raises(memory, clock):
         ({"expires_at": clock.now()}, "has passed"),
         ({"expires_at": datetime(2030, 1, 1)}, "time zone"),
         ({"expires_at": "2030-01-01"}, "datetime"),
+        ({"expires_at": 5}, "datetime"),
         ({"ttl": timedelta(1), "expires_at": datetime(2030, 1, 1, tzinfo=UTC)}, "both"),
     ):
         with pytest.raises(ValidationError, match=message):
@@ -123,12 +112,6 @@ def test_expired_record_stays_deleted_when_the_clock_goes_back(memory, clock):
     clock.advance(timedelta(minutes=-30))
     assert memory.list(user_id="alice") == []
     assert memory.audit.verify().ok
-
-
-def test_id_of_expired_record_can_be_reused(memory, clock):
-    memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
-    clock.advance(timedelta(minutes=5))
-    assert memory.add("another", user_id="alice", id="code").text == "another"
 
 
 def test_held_record_is_neither_changed_nor_erased(memory, clock):
@@ -163,10 +146,10 @@ def test_hold_and_release_return_no_expired_record(memory, clock):
     assert memory.release("held", user_id="alice") is None
 
 
-def test_reusing_an_expired_id_is_logged_as_expiry(memory, clock):
+def test_id_of_expired_record_can_be_reused_and_logs_the_expiry(memory, clock):
     memory.add(CODE, user_id="alice", id="code", ttl=timedelta(minutes=5))
     clock.advance(timedelta(minutes=5))
-    memory.add("another", user_id="alice", id="code")
+    assert memory.add("another", user_id="alice", id="code").text == "another"
     assert [e.action for e in memory.audit.events(user_id="alice")] == ["add", "expire", "add"]
 
 
@@ -193,11 +176,9 @@ def test_dry_run_reports_erased_and_held_and_changes_nothing(memory, forget_all)
     before, head = memory.list(user_id="alice"), memory.audit.head()
 
     def erase(**options):
-        return (
-            memory.forget_user(user_id="alice", **options)
-            if forget_all
-            else memory.delete("made", user_id="alice", **options)
-        )
+        if forget_all:
+            return memory.forget_user(user_id="alice", **options)
+        return memory.delete("made", user_id="alice", **options)
 
     dry = erase(dry_run=True)
     assert (memory.list(user_id="alice"), memory.audit.head()) == (before, head)

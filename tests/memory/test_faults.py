@@ -12,22 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from meve.errors import MeveError, StorageError, StoreCorruptError, StoreVersionError
+from meve.errors import IndexMismatchError, MeveError, StorageError, StoreCorruptError, StoreVersionError
 from meve.memory import GovernedMemory
-from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.memories import KEY, archive, as_version_3
+from meve.memory.records import SHARED
+from meve.memory.stores.sqlite._rows import pack
+from meve.memory.stores.sqlite._schema import MIGRATIONS
+from meve.testing.memory_store_contract import stored
+from tests.memories import KEY, archive, as_version_3, open_memory, run_sql
 
-CHILD = Path(__file__).with_name("writing_child.py")
 KILLS = int(os.environ.get("MEVE_KILLS", "50"))
 
 
-def open_memory(file, **parts):
-    parts = {"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY, **parts}
-    return GovernedMemory.open(file, **parts)
-
-
 def start_child(file, name, count, threads=1):
-    command = [sys.executable, str(CHILD), str(file), name, str(count), str(threads)]
+    command = [sys.executable, "-m", "tests.memory.writing_child", str(file), name, str(count), str(threads)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -107,10 +104,9 @@ for n in range(50):
 def test_full_disk_raises_and_loses_nothing(file):
     """A limit on the file size makes the same writes fail."""
     code = f"""
-import resource, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_faults import open_memory
+import resource
 from meve.errors import StorageError
+from tests.memories import open_memory
 memory = open_memory({str(file)!r})
 memory.add("kept", user_id="alice", id="kept")
 resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
@@ -144,10 +140,9 @@ def check_read_only_file(file):
     file.chmod(0o444)
     file.parent.chmod(0o555)
     code = f"""
-import os, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_faults import open_memory
+import os
 from meve.errors import StorageError
+from tests.memories import open_memory
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:
@@ -184,9 +179,7 @@ def test_damaged_file_raises(file):
 
 def test_file_of_a_newer_version_raises(file):
     open_memory(file).close()
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 999")
-    connection.close()
+    run_sql(file, "PRAGMA user_version = 999")
     with pytest.raises(StoreVersionError, match=r"version 999.*upgrade meve"):
         open_memory(file)
 
@@ -218,10 +211,7 @@ def test_random_damage_raises_only_our_errors(file, clock, seed):
 
 @pytest.mark.parametrize("version", [0, 1, 999])
 def test_database_of_another_program_raises_and_stays_unchanged(file, version):
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE places (url TEXT)")
-        connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
+    run_sql(file, "CREATE TABLE places (url TEXT)", f"PRAGMA user_version = {version}")
     before = file.read_bytes()
     with pytest.raises(StoreCorruptError, match="but no memory"):
         open_memory(file)
@@ -230,11 +220,6 @@ def test_database_of_another_program_raises_and_stays_unchanged(file, version):
 
 def test_file_of_version_1_is_migrated_without_loss(file):
     """Archived records of version 1 list their origins only in the packed body."""
-    from meve.memory.records import SHARED
-    from meve.memory.stores.sqlite._rows import pack
-    from meve.memory.stores.sqlite._schema import MIGRATIONS
-    from meve.testing.memory_store_contract import stored
-
     with sqlite3.connect(file) as connection:
         connection.executescript(MIGRATIONS[0])
         connection.execute("PRAGMA user_version = 1")
@@ -248,7 +233,12 @@ def test_file_of_version_1_is_migrated_without_loss(file):
         assert memory.delete("origin", user_id="alice").erased == ("summary",)
         assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other"]
         assert memory._runtime.store.version(SHARED) == 0
+        memory.messages.add("s", [{"text": "Hello."}], user_id="alice")
+        assert memory.messages.count("s", user_id="alice") == 1
     open_memory(file).close()
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_message'").fetchone()
+    connection.close()
 
 
 @pytest.mark.parametrize("wrong", ["nowhere/memory.db", "."])
@@ -268,8 +258,6 @@ def test_closed_memory_raises(file):
 
 
 def test_another_embedder_than_the_files_raises(file):
-    from meve.errors import IndexMismatchError
-
     open_memory(file).close()
     with pytest.raises(IndexMismatchError, match="words-by-initial"):
         GovernedMemory.open(file, audit_key=KEY)

@@ -7,20 +7,14 @@ import pytest
 
 from meve.components.entities.patterns import PatternEntities
 from meve.errors import ValidationError
-from meve.memory import GovernedMemory
 from meve.memory._recall.important_turns import ImportantTurns, cached_anchor_test
-from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
 from meve.types import Candidate, Passage, Query
+from tests.memories import open_memory
 
 
 @pytest.fixture
-def clock():
-    return FakeClock()
-
-
-@pytest.fixture
-def memory(tmp_path, clock):
-    with GovernedMemory.open(tmp_path / "m.db", embedder=WordEmbedder(), tokens=WordCounter(), clock=clock) as opened:
+def memory(file, clock):
+    with open_memory(file, clock=clock) as opened:
         yield opened
 
 

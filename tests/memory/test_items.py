@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meve.errors import HoldError, ValidationError
-from meve.memory import GovernedMemory
 from meve.memory.items.item import Drop, Put, item_id
-from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import FakeClock, OverlapVerifier
+from tests.memories import open_memory
 
 NAMESPACE = ("notes",)
 KEYS = st.tuples(st.sampled_from([("a",), ("a", 1), ("a", "1"), ("b.c",), ()]), st.sampled_from(["", "k", "ключ"]))
@@ -40,8 +40,7 @@ class MemoryAndModel:
     def reopen(self):
         if hasattr(self, "memory"):
             self.memory.close()
-        parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
-        self.memory = GovernedMemory.open(self._file, clock=self.clock, **parts)
+        self.memory = open_memory(self._file, clock=self.clock, verifier=OverlapVerifier())
 
     def put(self, user, path, value, ttl):
         self.memory.items.put(*path, value, user_id=user, ttl=None if ttl is None else timedelta(seconds=ttl))

@@ -9,21 +9,20 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meve.errors import ModelError, ValidationError
+from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
-from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.testing.fakes import WordEmbedder
+from tests.memories import open_memory
 
 FACTS = ("tomatoes need sun", "bread is baked", "trains run late")
-
-
-def open_memory(file, **components):
-    return GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter(), **components)
 
 
 def rows(memory, user):
@@ -88,7 +87,7 @@ def test_failing_embedder_raises_and_stores_nothing(file):
         def embed_passages(self, texts):
             raise RuntimeError("out of order")
 
-    with GovernedMemory.open(file, embedder=Failing(), tokens=WordCounter()) as memory:
+    with open_memory(file, embedder=Failing()) as memory:
         with pytest.raises(ModelError, match="out of order"):
             memory.add("tomatoes need sun", user_id="alice")
         assert memory.stats().events == 0
@@ -141,8 +140,6 @@ def test_only_the_memory_file_is_created(tmp_path):
 
 
 def test_unrelated_memories_are_never_merged(memory, clock):
-    from datetime import timedelta
-
     texts = ["Tomatoes need sun.", "The night train was late.", "Anna plays the cello.", "The report is due.", "Rain!"]
     for n, text in enumerate(texts):
         memory.add(text, user_id="alice", source="doc", policy_class="factual", id=str(n), ttl=timedelta(days=900))
@@ -153,23 +150,12 @@ def test_unrelated_memories_are_never_merged(memory, clock):
 
 def test_forget_user_erases_thousands_and_keeps_other_users(file):
     with open_memory(file, policy=Policy()) as memory:
+        runtime = memory._runtime
         for user in ("alice", "bob"):
-            runtime = memory._runtime
+            record = memory.add("fact", user_id=user, source="doc")
+            copies = runtime.stored_all([replace(record, id=str(n), text=f"fact {n}") for n in range(1_999)])
             with runtime.store.writing() as transaction:
-                from meve.memory._write.record_factory import make_record
-
-                for n in range(2_000):
-                    record = make_record(
-                        f"fact {n}", user_id=user, source="doc", policy=runtime.policy, now=runtime.clock.now(),
-                        classifier=runtime.classifier, tagger=runtime.tagger, id=str(n),
-                    )  # fmt: skip
-                    transaction.insert(user_key(user), runtime.stored(record))
+                transaction.insert(user_key(user), *copies)
         assert len(memory.forget_user(user_id="alice").erased) == 2_000
         assert memory.list(user_id="alice") == []
         assert len(memory.list(user_id="bob")) == 2_000
-
-
-@pytest.mark.parametrize("moment", ["2026-05-01", "soon", 5])
-def test_invalid_expires_at_raises(memory, moment):
-    with pytest.raises(ValidationError, match="expires_at"):
-        memory.add("Tomatoes need sun.", user_id="alice", expires_at=moment)

@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from meve.components.embedders import resolve_embedder
 from meve.errors import ValidationError
 from meve.memory import GovernedMemory, Policy
-from tests.memories import KEY
+from tests.memories import KEY, HookedEmbedder
 
 QUERY = "What do tomatoes need?"
 
@@ -63,20 +62,10 @@ def test_user_indexes_over_the_limit_are_evicted_and_rebuilt(file):
 def test_under_load_fewer_candidates_are_ranked_and_traced_as_shed(file, clock):
     barrier = threading.Barrier(3)
 
-    class Waiting:
-        def __init__(self):
-            self.inner = resolve_embedder("static")
-            self.name, self.dimension, self.similarity = "waiting", self.inner.dimension, self.inner.similarity
-
-        def embed_query(self, text):
-            barrier.wait(20)
-            return self.inner.embed_query(text)
-
-        def embed_passages(self, texts):
-            return self.inner.embed_passages(texts)
-
     policy = Policy.from_dict({"limits": {"busy": 2, "busy_candidates": 1, "recalls": 0}})
-    with GovernedMemory.open(file, policy=policy, clock=clock, embedder=Waiting()) as memory:
+    with GovernedMemory.open(
+        file, policy=policy, clock=clock, embedder=HookedEmbedder(lambda: barrier.wait(20))
+    ) as memory:
         for n in range(4):
             memory.add(f"Tomatoes need {n} suns.", user_id="alice")
         memory.add("Tomatoes need an eclipse.", user_id="alice", id="over", ttl=timedelta(seconds=1))

@@ -11,11 +11,8 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._maintenance.maintenance import TRIES
 from meve.memory._maintenance.summaries import ExtractiveSummariser
 from meve.memory._recall.scoring import decay_reflection
-from tests.memories import add_with_score
+from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score
 
-LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
-
-RELATED = [f"Tomatoes want {what} in the garden." for what in ("sun", "water", "warmth", "compost", "shelter")]
 OTHER = "The night train to Lisbon was late."
 
 
@@ -80,10 +77,8 @@ def test_duplicates_are_merged_with_the_tags_of_both(memory, clock):
         ("The weekly team meeting is held on site.", "The weekly team meeting is not held on site."),
     ],
 )
-def test_newer_value_supersedes_the_older(memory, clock, old, new):
-    memory.add(old, id="old", **LASTING)
-    clock.advance(timedelta(hours=1))
-    memory.add(new, id="new", **LASTING)
+def test_newer_value_supersedes_the_older(memory, old, new):
+    add_old_and_new(memory, old, new)
     assert memory.maintain().superseded == {"alice": ["old"]}
     assert list_ids(memory) == ["new", "old"]
     assert memory.get("old", user_id="alice").superseded_by == "new"
@@ -91,21 +86,18 @@ def test_newer_value_supersedes_the_older(memory, clock, old, new):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("old", "new"),
     [
         ("The basil needs 5 hours of light.", "The fennel needs 7 hours of light."),
         ("The bus to Oslo leaves at 9:45.", "The bus to Bergen leaves at 7:45."),
         ("The pump runs without trouble.", "The pump runs."),
     ],
 )
-def test_statements_about_different_subjects_do_not_conflict(memory, clock, one, other):
-    memory.add(one, id="one", **LASTING)
-    clock.advance(timedelta(hours=1))
-    memory.add(other, id="other", **LASTING)
-    report = memory.maintain()
-    assert report.counts()["superseded"] == 0
-    recall = memory.search(one, user_id="alice")
-    assert memory.reflect(recall, answer=other).verdicts["one"].outcome != "contradicted"
+def test_statements_about_different_subjects_do_not_conflict(memory, old, new):
+    add_old_and_new(memory, old, new)
+    assert memory.maintain().counts()["superseded"] == 0
+    recall = memory.search(old, user_id="alice")
+    assert memory.reflect(recall, answer=new).verdicts["old"].outcome != "contradicted"
 
 
 def test_canonical_record_is_superseded_only_by_canonical_record(memory, clock):
@@ -118,14 +110,12 @@ def test_canonical_record_is_superseded_only_by_canonical_record(memory, clock):
     assert "canon" in memory.maintain().superseded["alice"]
 
 
-def test_contradicted_record_is_superseded_even_by_an_older_one(memory, clock):
-    memory.add("The shop opens at 9 on weekdays.", id="right", **LASTING)
-    clock.advance(timedelta(hours=1))
-    memory.add("The shop opens at 11 on weekdays.", id="false", **LASTING)
+def test_contradicted_record_is_superseded_even_by_an_older_one(memory):
+    add_old_and_new(memory, "The shop opens at 9 on weekdays.", "The shop opens at 11 on weekdays.")
     recall = memory.search("When does the shop open on weekdays?", user_id="alice")
     reflection = memory.reflect(recall, answer="The shop opens at 9 on weekdays.")
-    assert {i: verdict.outcome for i, verdict in reflection.verdicts.items()} == {"false": "contradicted"}
-    assert memory.maintain().superseded == {"alice": ["false"]}
+    assert {i: verdict.outcome for i, verdict in reflection.verdicts.items()} == {"new": "contradicted"}
+    assert memory.maintain().superseded == {"alice": ["new"]}
 
 
 def test_memories_of_other_users_and_classes_are_never_merged(memory):
@@ -135,23 +125,15 @@ def test_memories_of_other_users_and_classes_are_never_merged(memory):
     assert memory.maintain().counts()["merged"] == 0
 
 
-def test_related_records_of_low_score_are_summarised(memory, clock):
-    facts = [
-        "Tomatoes want sun in the garden.",
-        "Tomatoes want water in the garden.",
-        "Tomatoes want warmth in the garden.",
-        "Tomatoes want compost in the garden.",
-    ]
-    for n, text in enumerate(facts):
-        add_with_score(memory, 25, text=text, id=f"t{n}", **LASTING)
+def test_related_records_of_low_score_are_summarised(memory):
     add_with_score(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)
-    clock.advance(timedelta(days=8))
-    assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3"]}
+    add_fading_records(memory)
+    assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3", "t4"]}
     records = {r.id: r for r in memory.list(user_id="alice")}
     (summary,) = [r for r in records.values() if r.source == "summary"]
     assert set(records) == {"k", summary.id}
     assert "Tomatoes want" in summary.text
-    assert summary.derived_from == ("t0", "t1", "t2", "t3")
+    assert summary.derived_from == ("t0", "t1", "t2", "t3", "t4")
     assert memory.delete("t2", user_id="alice").erased == (summary.id,)
 
 
@@ -170,9 +152,8 @@ def test_idle_record_of_low_score_is_archived_and_restored_by_update(memory, clo
 def test_cap_prunes_the_lowest_scores_first(file, clock):
     policy = Policy.from_dict({"limits": {"per_user": 3}})
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
-        for n, (text, score) in enumerate(
-            [("Sun.", 90), ("Bread.", 40), ("Water.", 60), ("Iron.", 30), ("Cloud.", 80)]
-        ):
+        scores = {"Sun.": 90, "Bread.": 40, "Water.": 60, "Iron.": 30, "Cloud.": 80}
+        for n, (text, score) in enumerate(scores.items()):
             add_with_score(memory, score, text=text, id=f"r{n}", **LASTING)
         memory.hold("r3", user_id="alice")
         assert memory.maintain().pruned == {"alice": ["r1", "r2"]}
@@ -193,9 +174,7 @@ def test_write_during_planning_is_allowed_and_plan_is_repeated(file, clock):
             return super().summarise(texts)
 
     with GovernedMemory.open(file, clock=clock, summariser=Slow(resolve_embedder(None).embed_passages)) as memory:
-        for n, text in enumerate(RELATED):
-            add_with_score(memory, 25, text=text, id=f"t{n}", **LASTING)
-        clock.advance(timedelta(days=8))
+        add_fading_records(memory)
         report = memory.maintain()
         assert len(summarised) == 2
         assert OTHER not in str(memory.get("t0", user_id="alice").derived_from)
@@ -215,10 +194,8 @@ def test_maintenance_locks_out_writers_after_repeated_changes(file, clock):
             return super().summarise(texts)
 
     with GovernedMemory.open(file, clock=clock, summariser=Restless(resolve_embedder(None).embed_passages)) as memory:
-        for n, text in enumerate(RELATED):
-            add_with_score(memory, 25, text=text, id=f"t{n}", **LASTING)
-        clock.advance(timedelta(days=8))
-        assert memory.maintain().counts()["summarised"] == len(RELATED)
+        add_fading_records(memory)
+        assert memory.maintain().counts()["summarised"] == 5
 
 
 def test_background_maintenance_stops_when_the_memory_is_closed(file, clock):

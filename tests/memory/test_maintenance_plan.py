@@ -10,19 +10,10 @@ from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._maintenance.plan import NEIGHBOURS, MaintenancePlan
 from meve.memory._maintenance.summaries import ExtractiveSummariser
-from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.memories import add_with_score
+from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, open_memory
 
 FACT = {"user_id": "alice", "source": "doc", "policy_class": "factual"}
-LASTING = {**FACT, "ttl": timedelta(days=5_000)}
 WANTS = ("sun", "water", "warmth", "compost", "shelter")
-
-
-def add_fading_records(memory, **more):
-    """Add five related records of low score and wait until they can be summarised."""
-    for n, what in enumerate(WANTS):
-        add_with_score(memory, 25, text=f"Tomatoes want {what} in the garden.", id=f"t{n}", **LASTING, **more)
-    memory.clock.advance(timedelta(days=8))
 
 
 def list_all(memory):
@@ -51,14 +42,12 @@ def test_merge_drops_tags_of_the_duplicate_that_expires_earlier(memory, clock):
     assert [r.tags for r in memory.list(user_id="alice")] == [("garden",)]
 
 
-def test_merge_leaves_held_record_unchanged(memory, clock):
-    memory.add("Tomatoes need sun.", id="a", tags=["x"], **LASTING)
-    clock.advance(timedelta(hours=1))
-    memory.add("Tomatoes need sun!", id="b", tags=["x"], **LASTING)
-    memory.hold("b", user_id="alice")
-    before = memory.get("b", user_id="alice")
+def test_merge_leaves_held_record_unchanged(memory):
+    add_old_and_new(memory, "Tomatoes need sun.", "Tomatoes need sun!", tags=["x"])
+    memory.hold("new", user_id="alice")
+    before = memory.get("new", user_id="alice")
     memory.maintain()
-    assert memory.get("b", user_id="alice") == before
+    assert memory.get("new", user_id="alice") == before
 
 
 def test_summary_expires_with_its_first_origin(file, clock):
@@ -66,7 +55,7 @@ def test_summary_expires_with_its_first_origin(file, clock):
     with GovernedMemory.open(file, clock=clock, policy=Policy.from_dict({"classes": {"factual": {"ttl": None}}})) as m:
         end = clock.now() + timedelta(days=20)
         for n, want in enumerate(WANTS):
-            expiry = {"expires_at": end} if n == 2 else {}
+            expiry = {"expires_at": end + timedelta(days=n - 2)} if n >= 2 else {}
             add_with_score(m, 25, text=f"Tomatoes want {want} in the garden.", id=f"t{n}", **FACT, **expiry)
         clock.advance(timedelta(days=8))
         assert m.maintain().counts()["summarised"] == 5
@@ -89,10 +78,8 @@ def test_contradicted_record_is_neither_summarised_nor_merged(memory):
     assert records["t0"].reflection == 25
 
 
-def test_update_of_superseded_record_clears_its_flags(memory, clock):
-    memory.add("The shop opens at 9 on weekdays.", id="old", **LASTING)
-    clock.advance(timedelta(hours=1))
-    memory.add("The shop opens at 10 on weekdays.", id="new", **LASTING)
+def test_update_of_superseded_record_clears_its_flags(memory):
+    add_old_and_new(memory, "The shop opens at 9 on weekdays.", "The shop opens at 10 on weekdays.")
     assert memory.maintain().superseded == {"alice": ["old"]}
     updated = memory.update("old", user_id="alice", text="The bakery sells rye bread.")
     assert (updated.superseded_by, updated.flagged) == (None, "")
@@ -140,7 +127,7 @@ def test_failing_summariser_raises_after_expired_records_are_deleted(file, clock
 
 
 def test_comparisons_of_many_similar_records_are_limited(file, clock):
-    with GovernedMemory.open(file, clock=clock, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+    with open_memory(file, clock=clock) as memory:
         runtime = memory._runtime
         model = runtime.stored(memory.add("tomatoes need sun", **LASTING))
         with runtime.store.writing() as transaction:

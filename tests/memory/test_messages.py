@@ -6,7 +6,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +14,9 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores.protocol import EventQuery, RecordQuery
 from meve.memory.stores.sqlite._record_query import select_records
-from meve.memory.stores.sqlite._schema import MIGRATIONS
-from tests.memories import KEY
+from tests.memories import open_memory, run_sql
 from tests.memory.test_erasure import files_containing
 
-CHILD = Path(__file__).with_name("messages_child.py")
 WEEK = timedelta(days=7)
 SECRET = "zyxomma petiolatum"
 
@@ -85,9 +82,7 @@ def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditio
 @pytest.mark.parametrize("value", ["[1", "[1]", "7", ""])
 def test_damaged_message_raises(memory, file, value):
     add_messages(memory, *"abc")
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE memories SET metadata = ? WHERE row = 2", (value,))
-    connection.close()
+    run_sql(file, f"UPDATE memories SET metadata = '{value}' WHERE row = 2")
     assert message_texts(memory, limit=1) == ["a"]
     with pytest.raises(StoreCorruptError, match="restore its file from a copy"):
         message_texts(memory)
@@ -288,37 +283,16 @@ def test_concurrent_adds_and_pops_lose_and_repeat_nothing(memory):
 
 
 def test_concurrent_processes_lose_nothing_and_keep_order(tmp_path):
-    from tests.memory.test_faults import open_memory
-
     file, processes, count = tmp_path / "memory.db", 3, 20
-    command = [sys.executable, str(CHILD), str(file)]
+    command = [sys.executable, "-m", "tests.memory.messages_child", str(file)]
     children = [subprocess.Popen([*command, str(n), str(count)]) for n in range(processes)]
     assert [child.wait() for child in children] == [0] * processes
-    with open_memory(file, audit_key=None) as memory:
+    with open_memory(file) as memory:
         values = [m.value for m in memory.messages.page("s", user_id="alice")]
         assert [v["call"] for v in values[::2]] == [v["result"] for v in values[1::2]]
         for n in range(processes):
             assert [v["call"][1] for v in values[::2] if v["call"][0] == str(n)] == list(range(count))
         assert memory.audit.verify().ok
-
-
-def test_older_file_gets_the_message_index(memory, file, clock):
-    memory.add("Bread is baked.", user_id="alice")
-    memory.close()
-    with sqlite3.connect(file) as connection:
-        connection.execute("DROP INDEX memories_message")
-        for column in ("kind", "archived"):  # of version 4
-            connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
-        version = next(n for n, migration in enumerate(MIGRATIONS) if "memories_message" in migration)
-        connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
-    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as migrated:
-        add_messages(migrated, "a")
-        assert message_texts(migrated) == ["a"]
-        assert len(migrated.list(user_id="alice")) == 2
-    with sqlite3.connect(file) as connection:
-        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_message'").fetchone()
-    connection.close()
 
 
 def test_messages_between_turns_change_no_score(memory):

@@ -42,14 +42,14 @@ def test_records_have_their_kind_and_come_back_whole(older):
     assert [r.text for r in older.list(user_id="bob")] == ["Bob keeps bees."]
 
 
-def test_search_isolation_and_opinions_work(older):
+def test_search_isolation_and_shared_scores_work(older):
     assert {"tea", "sum"} <= {r.id for r in older.search(QUESTION, user_id="alice").records}
     assert {r.id for r in older.search("Bees and the bank?", user_id="bob", include_private=True).records} == {"bees"}
     assert "bank" not in {r.id for r in older.search("Which bank?", user_id="alice").records}
     assert "bank" in {r.id for r in older.search("Which bank?", user_id="alice", include_private=True).records}
     (office,) = older.explain("When does the office open?", user_id="bob", limit=1)
     assert (office.record.id, office.reflection) == ("office", 50)
-    assert older.export(user_id="alice")["opinions"]["office"]["reflection"] == 60
+    assert older.export(user_id="alice")["shared_scores"]["office"]["reflection"] == 60
 
 
 def test_items_are_read_and_replaced(older):

@@ -4,6 +4,7 @@ import pytest
 
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import PromptBudget, Turn
+from tests.memories import add_old_and_new
 
 TURNS = [("user" if n % 2 == 0 else "assistant", f"This is turn {n}, on bread and water.") for n in range(100)]
 
@@ -65,12 +66,9 @@ def test_question_beyond_the_budget_raises(filled):
         filled.prompt("bread? " * 50, user_id="alice", max_tokens=20)
 
 
-def test_only_the_prevailing_memory_of_a_conflict_is_included(memory, clock):
-    from datetime import timedelta
-
-    memory.add("The shop on the corner opens at 9 in the morning.", user_id="alice", source="doc")
-    clock.advance(timedelta(hours=1))
-    memory.add("The shop on the corner opens at 10 in the morning.", user_id="alice", source="doc")
+def test_only_the_prevailing_memory_of_a_conflict_is_included(memory):
+    morning = "The shop on the corner opens at {} in the morning."
+    add_old_and_new(memory, morning.format(9), morning.format(10))
     memory.maintain()
     prompt = memory.prompt("When does the shop on the corner open?", user_id="alice")
     assert "10 in the morning" in prompt.text

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from meve.errors import DuplicateIdError, HoldError, UnknownIdError
-from meve.memory import GovernedMemory, Policy
-from meve.testing.fakes import FakeClock, WordCounter, WordEmbedder
-from tests.memories import KEY
+from meve.memory import Policy
+from meve.testing.fakes import FakeClock
+from tests.memories import open_memory
 
 USERS = ("alice", "bob", 1, "1")
 IDS = st.sampled_from([f"m{n}" for n in range(5)])
@@ -31,14 +31,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self):
-        self.memory = GovernedMemory.open(
-            Path(self.folder.name) / "memory.db",
-            policy=POLICY,
-            clock=self.clock,
-            embedder=WordEmbedder(),
-            tokens=WordCounter(),
-            audit_key=KEY,
-        )
+        self.memory = open_memory(Path(self.folder.name) / "memory.db", policy=POLICY, clock=self.clock)
 
     def live_texts(self, user):
         now = self.clock.now()

@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import os
 import threading
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from meve.errors import HoldError, StorageError, ValidationError
 from meve.memory._async_runner import MAX_WORKERS
-from tests.memories import archive
+from tests.memories import add_with_score, archive
 
 LASTING = {"user_id": "ann", "source": "chat_user", "ttl": timedelta(days=5_000)}
 
@@ -44,11 +43,9 @@ def test_forget_session_all_or_none_raises_for_held_record(memory, clock):
 
 def test_summary_of_several_sessions_is_erased_with_any_of_them(memory, clock):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
-        memory.add(f"Tomatoes want {what} in the garden.", id=what, session_id=f"s{n % 2}", **LASTING)
+        text = f"Tomatoes want {what} in the garden."
+        add_with_score(memory, 25, text=text, id=what, session_id=f"s{n % 2}", **LASTING)
     clock.advance(timedelta(days=8))
-    with memory._runtime.store.writing() as transaction:
-        for stored in transaction.all_records("s:ann"):
-            transaction.replace("s:ann", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised
     [summary] = memory.list(user_id="ann")
     assert summary.metadata == {"sessions": ["s0", "s1"]}

@@ -66,8 +66,12 @@ class TestInference:
     """Contradiction detection by a tiny inference model whose weights the test sets."""
 
     @pytest.fixture
-    def folder(self, tmp_path):
+    def detector(self, tmp_path):
+        """Return a detector that finds a contradiction in every pair."""
         pytest.importorskip("sentence_transformers")
+        import torch
+
+        from meve.memory import NliContradiction
         from meve.testing.tiny_models import save_tiny_model
 
         folder = save_tiny_model(tmp_path / "nli", labels=3)
@@ -75,15 +79,6 @@ class TestInference:
         config["id2label"] = {"0": "ENTAILMENT", "1": "Contradiction", "2": "neutral"}
         config["label2id"] = {name: int(n) for n, name in config["id2label"].items()}
         (folder / "config.json").write_text(json.dumps(config))
-        return folder
-
-    @pytest.fixture
-    def detector(self, folder):
-        """Return a detector that finds a contradiction in every pair."""
-        import torch
-
-        from meve.memory import NliContradiction
-
         detector = NliContradiction.load(str(folder))
         with torch.no_grad():
             detector._model.model.classifier.weight.zero_()

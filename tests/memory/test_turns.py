@@ -1,6 +1,7 @@
 """Turns of conversations: facts stored once, memories already shown, and recalls formatted for a model."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -82,20 +83,14 @@ def test_erased_or_expired_fact_is_not_stored_again(memory, clock, way):
 
 
 def test_concurrent_writers_store_a_turn_once(memory):
-    results = []
     ready = threading.Barrier(8)
 
-    def add():
+    def add(_):
         ready.wait()
-        results.append(add_turns(memory, [TURN], user_id="ann", session_id="s1"))
+        return add_turns(memory, [TURN], user_id="ann", session_id="s1")
 
-    threads = [threading.Thread(target=add) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert sum(len(each.added) for each in results) == 1
-    assert len(results) == 8
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(len(result.added) for result in pool.map(add, range(8))) == 1
     assert list_texts(memory) == ["I live in Oslo."]
 
 

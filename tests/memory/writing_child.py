@@ -1,17 +1,13 @@
 """Add records to a file until killed, and print each acknowledged write."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-from meve.memory import GovernedMemory
-from meve.testing.fakes import WordCounter, WordEmbedder
-
-KEY = b"a key of the tests, long enough"
+from tests.memories import open_memory
 
 
 def main(file, name, count, threads):
-    from concurrent.futures import ThreadPoolExecutor
-
-    memory = GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter(), audit_key=KEY)
+    memory = open_memory(file)
 
     def add(n):
         record = memory.add(f"fact {n} of {name}", user_id=f"user {n % 3}", id=f"{name}-{n}", source="doc")

@@ -1,6 +1,7 @@
 """Test settings, calibrations, vectors and formulas."""
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from meve._formulas import bm25_idf, bm25_norm, expected_calibration_error, norm
 from meve._vectors import validate_vectors
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.errors import CalibrationError, ConfigurationError, VectorError
+from meve.pipeline.config import Overrides
 
 
 def test_config_round_trips_through_json():
@@ -27,10 +29,6 @@ def test_override_returns_a_changed_copy():
 
 
 def test_overrides_equal_the_config_fields():
-    from dataclasses import fields
-
-    from meve.pipeline.config import Overrides
-
     assert set(Overrides.__annotations__) == {f.name for f in fields(RetrieverConfig)}
 
 

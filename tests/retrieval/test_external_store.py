@@ -27,24 +27,20 @@ class FakeStore:
         self.passages_by_id = {p.id: p for p in passages}
         self.counts = counts
 
-    def _admits(self, passage, where):
-        return where is None or where(passage.metadata)
-
     def nearest(self, query, k, where):
         initials = {word[0] for word in query.lower().split()}
         scored = [
             (p, float(len(initials & {word[0] for word in p.content.lower().split()})))
-            for p in self.passages_by_id.values()
-            if self._admits(p, where)
+            for p in self._stored(self.passages_by_id, where)
         ]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))[:k]
 
     def fetch(self, ids, where):
-        return [
-            self.passages_by_id[i]
-            for i in ids
-            if i in self.passages_by_id and self._admits(self.passages_by_id[i], where)
-        ]
+        return self._stored(ids, where)
+
+    def _stored(self, ids, where):
+        stored = [self.passages_by_id[i] for i in ids if i in self.passages_by_id]
+        return [p for p in stored if where is None or where(p.metadata)]
 
     def list_passages(self):
         return self.passages_by_id.values()
@@ -311,11 +307,10 @@ def test_concurrent_changes_and_queries_stay_consistent():
 
 
 class TestSelect:
-    def engine(self):
-        return Engine(**make_components())
+    engine = Engine(**make_components())
 
     def test_select_verifies_orders_and_packs(self):
-        context = self.engine().select("blue sky", TEXTS, threshold=0.5)
+        context = self.engine.select("blue sky", TEXTS, threshold=0.5)
         assert [p.passage.id for p in context.passages if p.verified] == ["sky"]
         assert [phase.name for phase in context.trace.phases] == [
             "retrieve", "verify", "fallback", "prioritize", "budget"
@@ -324,23 +319,23 @@ class TestSelect:
 
     def test_select_considers_more_passages_than_the_candidate_limit(self):
         many = [passage(f"p{n:03}", "grass") for n in range(60)] + [passage("last", "blue sky")]
-        assert self.engine().select("blue sky", many).passages[0].passage.id == "last"
+        assert self.engine.select("blue sky", many).passages[0].passage.id == "last"
 
     def test_select_keeps_the_first_of_equal_ids(self):
         twice = [passage("a", "blue sky"), passage("a", "grass")]
-        assert self.engine().select("blue sky", twice).text == "blue sky"
+        assert self.engine.select("blue sky", twice).text == "blue sky"
 
     def test_select_keeps_the_given_order_of_equal_scores(self):
         given = [passage(name, "blue sky") for name in "dacbe"]
-        context = self.engine().select("blue sky", given, limit=3, redundancy=1.0)
+        context = self.engine.select("blue sky", given, limit=3, redundancy=1.0)
         assert [p.passage.id for p in context.passages] == ["d", "a", "c"]
 
     def test_select_of_nothing_is_empty(self):
-        context = self.engine().select("blue sky", [])
+        context = self.engine.select("blue sky", [])
         assert (context.text, context.sufficient) == ("", False)
 
     def test_select_with_invalid_input_raises_error(self):
         with pytest.raises(QueryError):
-            self.engine().select(" ", TEXTS)
+            self.engine.select(" ", TEXTS)
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
-            self.engine().select("blue", TEXTS, thresold=0.5)
+            self.engine.select("blue", TEXTS, thresold=0.5)

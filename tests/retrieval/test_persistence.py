@@ -10,12 +10,14 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from meve import MeveError, Passage, Retriever, RetrieverConfig
 from meve.calibration.probability_maps import PlattCalibration
+from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import (
     ConfigurationError,
     IndexBusyError,
@@ -195,10 +197,6 @@ def test_given_verifier_keeps_its_own_calibration(tmp_path):
 
 
 def test_custom_index_is_loaded_by_the_given_reader(tmp_path):
-    from functools import partial
-
-    from meve.components.lexical.bm25 import Bm25Index
-
     def split_letters(text):
         return list(text.lower())
 
@@ -253,6 +251,10 @@ class TestBadIndexes:
     def files(self, index):
         return sorted((index / read_manifest(index)["generation"]).iterdir())
 
+    def alter_manifest(self, index, change):
+        manifest = json.loads((index / MANIFEST).read_text())
+        (index / MANIFEST).write_text(json.dumps({**manifest, **change}))
+
     def test_missing_index_names_the_command_that_makes_one(self, tmp_path):
         with pytest.raises(IndexNotFoundError, match="meve index"):
             Retriever.load(tmp_path, **make_components())
@@ -263,15 +265,13 @@ class TestBadIndexes:
     def test_missing_truncated_or_altered_file_is_named(self, index, number):
         victim = self.files(index)[number]
         content = victim.read_bytes()
-        victim.write_bytes(content[:-1])
-        with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **make_components())
-        victim.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-        with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **make_components())
-        victim.unlink()
-        with pytest.raises(IndexCorruptError, match=victim.name):
-            Retriever.load(index, **make_components())
+        for damaged in (content[:-1], bytes([content[0] ^ 1]) + content[1:], None):
+            if damaged is None:
+                victim.unlink()
+            else:
+                victim.write_bytes(damaged)
+            with pytest.raises(IndexCorruptError, match=victim.name):
+                Retriever.load(index, **make_components())
 
     @pytest.mark.parametrize(
         "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "generation": 3}', "\x00"]
@@ -299,22 +299,19 @@ class TestBadIndexes:
         ],
     )
     def test_altered_manifest_raises_storage_error(self, index, change):
-        manifest = json.loads((index / MANIFEST).read_text())
-        (index / MANIFEST).write_text(json.dumps({**manifest, **change}))
+        self.alter_manifest(index, change)
         with pytest.raises(MeveError):
             Retriever.load(index, **make_components())
 
     def test_file_without_a_checksum_is_not_read(self, index):
-        manifest = json.loads((index / MANIFEST).read_text())
-        for name in manifest["files"]:
-            files = {n: f for n, f in manifest["files"].items() if n != name}
-            (index / MANIFEST).write_text(json.dumps({**manifest, "files": files}))
+        checksums = read_manifest(index)["files"]
+        for name in checksums:
+            self.alter_manifest(index, {"files": {n: f for n, f in checksums.items() if n != name}})
             with pytest.raises(IndexCorruptError):
                 Retriever.load(index, **make_components())
 
     def test_other_format_raises_mismatch_error(self, index):
-        manifest = json.loads((index / MANIFEST).read_text())
-        (index / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
+        self.alter_manifest(index, {"format": 99})
         with pytest.raises(IndexMismatchError, match="99"):
             Retriever.load(index, **make_components())
 

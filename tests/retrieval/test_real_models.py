@@ -3,7 +3,7 @@
 import pytest
 
 from meve import Retriever, RetrieverConfig
-from meve.cli.language_reference import QUESTIONS, read_language_reference
+from meve.cli.language_reference import DEMO_QUESTIONS, read_language_reference
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import QueryError
 
@@ -35,7 +35,7 @@ KNOWN = pytest.mark.xfail(strict=True, reason="the verifier that ships gives the
 
 
 @pytest.mark.parametrize(
-    "question", [pytest.param(q, marks=KNOWN if q.text == MISSED else (), id=q.text) for q in QUESTIONS]
+    "question", [pytest.param(q, marks=KNOWN if q.text == MISSED else (), id=q.text) for q in DEMO_QUESTIONS]
 )
 def test_context_is_sufficient_only_for_answered_questions(retriever, question):
     context = retriever.retrieve(question.text)
@@ -74,7 +74,7 @@ def test_budget_holds_with_other_tokenizers(retriever, shared, monkeypatch):
 def test_paper_config_runs_as_published(retriever, shared, monkeypatch):
     pytest.importorskip("rank_bm25")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "data" / "tokenizers" / "tiktoken_cache"))
-    context = retriever.retrieve(QUESTIONS[-1].text, config=RetrieverConfig.paper())
+    context = retriever.retrieve(DEMO_QUESTIONS[-1].text, config=RetrieverConfig.paper())
     assert context.trace.tokens == "gpt2"
     assert len(context.passages) > 0
     assert not context.sufficient

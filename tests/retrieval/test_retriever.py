@@ -12,6 +12,10 @@ import pytest
 from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
 from meve._formulas import normalize
 from meve.calibration.probability_maps import IsotonicCalibration, summarize_calibration
+from meve.components.dense.flat import FlatIndex
+from meve.components.lexical.bm25 import Bm25Index
+from meve.components.lexical.rank_bm25 import RankBm25Index
+from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
 from meve.errors import (
     ConfigurationError,
     DuplicateIdError,
@@ -24,7 +28,7 @@ from meve.errors import (
     VectorError,
 )
 from meve.pipeline._preparation import embed_texts
-from meve.testing.fakes import CountingEmbedder, CountingTokens, OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.fakes import IDENTITY, CountingEmbedder, CountingTokens, OverlapVerifier, WordCounter, WordEmbedder
 from tests.fake_components import make_components
 
 SKY, GRASS, SEA = "The sky is blue.", "Grass is green.", "Deep water looks blue as well."
@@ -164,8 +168,6 @@ class TestTies:
 
     @pytest.mark.parametrize("n", [3, 5, 7, 9, 13, 21, 39])
     def test_equal_texts_get_equal_scores_from_the_default_verifier(self, n):
-        from meve.components.verifiers.cosine import CosineVerifier, load_shipped_calibration
-
         class Long(WordEmbedder):
             dimension = 384
 
@@ -208,9 +210,6 @@ class TestWork:
         assert sorted(embedder.calls.passages) == sorted(texts)
 
     def test_cosine_verifier_uses_stored_vectors(self):
-        from meve.components.verifiers.cosine import CosineVerifier
-        from meve.testing.fakes import IDENTITY
-
         embedder = CountingEmbedder(WordEmbedder())
         verifier = CosineVerifier(embedder, IDENTITY)
         retriever = Retriever.from_texts([SKY, SEA], **make_components(embedder=embedder, verifier=verifier))
@@ -236,6 +235,10 @@ class TestSources:
         )
         return context.trace
 
+    def make_with_languages(self):
+        metadatas = [{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS]
+        return Retriever.from_texts(self.TEXTS, metadatas=metadatas, **make_components())
+
     def test_hybrid_combines_the_candidates_of_both_sources(self):
         brought = {s: {c.id for c in self.retrieve_from(s).candidates} for s in ("dense", "lexical", "hybrid")}
         assert brought == {"dense": {"p0000000"}, "lexical": {"p0000002"}, "hybrid": {"p0000000", "p0000002"}}
@@ -259,11 +262,7 @@ class TestSources:
         }
 
     def test_filter_applies_to_both_sources(self):
-        retriever = Retriever.from_texts(
-            self.TEXTS,
-            metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS],
-            **make_components(),
-        )
+        retriever = self.make_with_languages()
         context = retriever.retrieve("blue sky zebra", sources="hybrid", where={"lang": "en"}, fallback_floor=0.0)
         assert "p0000002" not in {c.id for c in context.trace.candidates}
 
@@ -280,11 +279,7 @@ class TestSources:
 
     def test_filter_may_be_a_function_that_is_called_each_time(self):
         langs = {"de"}
-        retriever = Retriever.from_texts(
-            self.TEXTS,
-            metadatas=[{"lang": "de" if "zebra" in text else "en"} for text in self.TEXTS],
-            **make_components(),
-        )
+        retriever = self.make_with_languages()
         options = {"where": lambda metadata: metadata["lang"] in langs, "fallback_floor": 0.0}
         assert {c.id for c in retriever.retrieve("blue sky zebra", **options).trace.candidates} == {"p0000002"}
         langs.add("en")
@@ -339,8 +334,6 @@ class TestChanges:
         assert Retriever.from_texts([SKY, GRASS], **make_components()).info()["dense"] == "flat"
 
     def test_given_index_must_be_empty(self):
-        from meve.components.dense.flat import FlatIndex
-
         full = FlatIndex(27)
         full.add(np.array([0]), np.ones((1, 27), dtype=np.float32))
         with pytest.raises(ConfigurationError, match="empty one"):
@@ -348,10 +341,6 @@ class TestChanges:
 
     def test_given_components_are_used_whatever_the_config_names(self):
         pytest.importorskip("rank_bm25")
-        from meve.components.dense.flat import FlatIndex
-        from meve.components.lexical.bm25 import Bm25Index
-        from meve.components.lexical.rank_bm25 import RankBm25Index
-
         dense, lexical, given = FlatIndex(27), RankBm25Index(), make_components()
         config = RetrieverConfig(tokens="gpt2", lexical="bm25")
         retriever = Retriever.from_texts([SKY], dense=dense, lexical=lexical, config=config, **given)
@@ -616,7 +605,7 @@ class TestBadInput:
         ("score", "says"),
         [
             (lambda *_: 1 / 0, "word-overlap.*division by zero"),
-            (lambda *_: None, ""),
+            (lambda *_: None, "returned scores of shape"),
             (lambda *given: np.full(len(given[-1]), 8.6), "calibration"),
         ],
     )

@@ -111,16 +111,8 @@ def test_resumed_training_equals_uninterrupted_training(base, tmp_path):
         json.dumps([{"query": p.query, "passage": p.passage, "relevant": p.relevant} for p in rows])
     )
     whole = fine_tune(base, rows, tmp_path / "whole", QUICK)
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        CHILD,
-        str(base),
-        str(tmp_path / "pairs.json"),
-        str(tmp_path / "broken"),
-    ]
+    folders = [str(base), str(tmp_path / "pairs.json"), str(tmp_path / "broken")]
+    command = [sys.executable, "-W", "ignore", "-c", CHILD, *folders]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     for line in child.stdout:
         if int(line) == 8:
@@ -140,12 +132,7 @@ def test_another_training_in_same_folder_raises(base, tmp_path):
     with pytest.raises(TrainingError, match="another data, pairs"):
         fine_tune(base, pairs(5), tmp_path / "model", QUICK)
     with pytest.raises(TrainingError, match="another epochs"):
-        fine_tune(
-            base,
-            pairs(4),
-            tmp_path / "model",
-            replace(QUICK, epochs=2),
-        )
+        fine_tune(base, pairs(4), tmp_path / "model", replace(QUICK, epochs=2))
 
 
 def test_pairs_of_one_label_raise(base, tmp_path):

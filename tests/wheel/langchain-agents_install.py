@@ -1,17 +1,16 @@
 """Test what `pip install 'meve[langchain-agents]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
-import importlib.util
 import sys
 import tempfile
 
+from install_checks import assert_not_installed
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from langchain_meve import MeVeMemoryMiddleware, create_memory_tools
 from meve.memory import GovernedMemory
 
-for other in ("torch", "langchain_classic", "langchain_community", "sentence_transformers"):
-    assert importlib.util.find_spec(other) is None, f"{other} is not part of this extra"
+assert_not_installed("torch", "langchain_classic", "langchain_community", "sentence_transformers")
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
     agent = create_agent(FakeListChatModel(responses=["Noted."]), [], middleware=[MeVeMemoryMiddleware(memory)])

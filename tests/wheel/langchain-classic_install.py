@@ -1,21 +1,16 @@
 """Test what `pip install 'meve[langchain-classic]'` provides, in an environment without anything else."""
 
-import importlib.util
 import sys
 import tempfile
 
+from install_checks import assert_not_installed
 from langchain_classic.chains import ConversationChain
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
 from meve.memory import GovernedMemory
 
-for other in ("torch", "langchain", "langchain_community", "langgraph.graph", "sentence_transformers"):
-    try:
-        spec = importlib.util.find_spec(other)
-    except ModuleNotFoundError:
-        spec = None
-    assert spec is None, f"{other} is not part of this extra"
+assert_not_installed("torch", "langchain", "langchain_community", "langgraph.graph", "sentence_transformers")
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
     mine = MeVeMemory(memory=memory, user_id="ann", session_id="monday")

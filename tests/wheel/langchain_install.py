@@ -1,10 +1,10 @@
 """Test what `pip install 'meve[langchain]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
-import importlib.util
-import subprocess
+import importlib
 import sys
 import tempfile
 
+from install_checks import assert_extra_is_named, assert_not_installed
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -20,19 +20,8 @@ from langchain_meve import (
 
 LOADED = {"faiss", "onnxruntime", "sentence_transformers", "tiktoken", "tokenizers", "torch", "transformers"}
 assert not LOADED & set(sys.modules), "importing it and its names loads no model and no index"
-for other in (
-    "torch",
-    "langchain",
-    "langchain_classic",
-    "langchain_community",
-    "langgraph.graph",
-    "sentence_transformers",
-):
-    try:
-        spec = importlib.util.find_spec(other)
-    except ModuleNotFoundError:
-        spec = None
-    assert spec is None, f"{other} is not part of this extra"
+FRAMEWORKS = "langchain", "langchain_classic", "langchain_community", "langgraph.graph"
+assert_not_installed("torch", "sentence_transformers", *FRAMEWORKS)
 assert "site-packages" in langchain_meve.__file__, langchain_meve.__file__
 SUN, BREAD = "Tomatoes want six to eight hours of sun a day.", "Bread is baked from flour and water."
 QUESTION = "How much sun do tomatoes want?"
@@ -61,14 +50,5 @@ for name, extra in (("MeVeMemoryMiddleware", "langchain-agents"), ("MeVeMemory",
     else:
         raise AssertionError(f"{name} must say which extra it needs")
 assert "torch" not in sys.modules
-
-without = (
-    "import sys; sys.modules['langchain_core'] = None\n"
-    "import langchain_meve\n"
-    "from meve.errors import MissingExtraError\n"
-    "try:\n    langchain_meve.MeVeRetriever\n"
-    "except MissingExtraError as error:\n    assert \"pip install 'meve[langchain]'\" in str(error), error\n"
-    "else:\n    raise AssertionError('it must say which extra it needs')\n"
-)
-subprocess.run([sys.executable, "-c", without], check=True)
+assert_extra_is_named("langchain_core", "langchain_meve", "MeVeRetriever", "langchain")
 sys.stdout.write("an install with the langchain extra works\n")

@@ -1,12 +1,12 @@
 """Test what `pip install 'meve[langgraph]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import asyncio
-import importlib.util
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from install_checks import assert_extra_is_named, assert_not_installed
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 
@@ -15,8 +15,9 @@ from langchain_meve import MeVeStore
 from meve.memory import GovernedMemory
 
 assert "site-packages" in langchain_meve.__file__, langchain_meve.__file__
-for other in ("torch", "langchain", "langchain_classic", "langchain_community", "sentence_transformers", "pytest"):
-    assert importlib.util.find_spec(other) is None, f"{other} is not part of this extra"
+assert_not_installed(
+    "torch", "sentence_transformers", "pytest", "langchain", "langchain_classic", "langchain_community"
+)
 PLACE = ("memories", "alice")
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db") as memory:
@@ -33,15 +34,7 @@ with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) /
     assert asyncio.run(store.asearch(("memories", "bob"), query="What does she drink?")) == []
     assert len(store.delete_namespace(PLACE).erased) == 1
 assert "torch" not in sys.modules
-
-without = (
-    "import sys; sys.modules['langgraph'] = None\n"
-    "import langchain_meve\n"
-    "from meve.errors import MissingExtraError\n"
-    "langchain_meve.MeVeRetriever\n"
-    "try:\n    langchain_meve.MeVeStore\n"
-    "except MissingExtraError as error:\n    assert \"pip install 'meve[langgraph]'\" in str(error), error\n"
-    "else:\n    raise AssertionError('it must say which extra it needs')\n"
-)
+without = "import sys; sys.modules['langgraph'] = None; import langchain_meve; langchain_meve.MeVeRetriever"
 subprocess.run([sys.executable, "-c", without], check=True)
+assert_extra_is_named("langgraph", "langchain_meve", "MeVeStore", "langgraph")
 sys.stdout.write("an install with the langgraph extra works\n")

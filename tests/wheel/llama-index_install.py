@@ -1,12 +1,11 @@
 """Test what `pip install 'meve[llama-index]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import asyncio
-import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from install_checks import assert_extra_is_named, assert_not_installed
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import ChatMessage, MockLLM
@@ -25,8 +24,7 @@ from llama_index_meve import (
 from meve.memory import GovernedMemory
 
 assert "site-packages" in llama_index_meve.__file__, llama_index_meve.__file__
-for other in ("torch", "langchain_core", "sentence_transformers"):
-    assert importlib.util.find_spec(other) is None, f"{other} is not part of this extra"
+assert_not_installed("torch", "langchain_core", "sentence_transformers")
 SUN, BREAD = "Tomatoes want six to eight hours of sun a day.", "Bread is baked from flour and water."
 QUESTION = "How much sun do tomatoes want?"
 
@@ -47,14 +45,5 @@ with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder, "memory.db
     assert "tomatoes on a balcony" in asyncio.run(block.aget([ChatMessage("What do I grow on my balcony?")]))
     assert Memory(token_limit=1_000, memory_blocks=[block]).memory_blocks == [block]
 assert "torch" not in sys.modules
-
-without = (
-    "import sys; sys.modules['llama_index'] = None\n"
-    "import llama_index_meve\n"
-    "from meve.errors import MissingExtraError\n"
-    "try:\n    llama_index_meve.MeVeRetriever\n"
-    "except MissingExtraError as error:\n    assert \"pip install 'meve[llama-index]'\" in str(error), error\n"
-    "else:\n    raise AssertionError('it must say which extra it needs')\n"
-)
-subprocess.run([sys.executable, "-c", without], check=True)
+assert_extra_is_named("llama_index", "llama_index_meve", "MeVeRetriever", "llama-index")
 sys.stdout.write("an install with the llama-index extra works\n")

@@ -1,18 +1,18 @@
 """Test what a plain `pip install meve` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import importlib
-import importlib.util
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from install_checks import assert_not_installed
+
 import meve
 from meve.errors import MissingExtraError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
-for heavy in ("torch", "sentence_transformers", "sklearn", "rank_bm25", "pytest"):
-    assert importlib.util.find_spec(heavy) is None, f"{heavy} is not part of a plain install"
+assert_not_installed("torch", "sentence_transformers", "sklearn", "rank_bm25", "pytest")
 assert "site-packages" in meve.__file__, meve.__file__
 assert (Path(meve.__file__).parent / "py.typed").exists(), "types must travel"
 

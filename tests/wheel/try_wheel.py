@@ -27,30 +27,23 @@ def main() -> None:
         say("building the wheel")
         run(sys.executable, "-m", "build", "--wheel", "--outdir", str(work), str(ROOT), cwd=work)
         wheel = next(work.glob("*.whl"))
-        check_plain_install(wheel, constraint, work)
+        check_install(wheel, constraint, work)
         for extra in ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index"):
-            check_extra(extra, wheel, constraint, work)
+            check_install(wheel, constraint, work, extra)
         run_all_tests(wheel, work)
 
 
-def check_plain_install(wheel: Path, constraint: Path, work: Path) -> None:
-    """Test the wheel with nothing but its own dependencies."""
-    say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB, without extras")
-    python = create_environment(work / "plain")
-    run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), str(wheel), cwd=work)
-    script = work / "plain_install.py"
-    shutil.copy(ROOT / "tests" / "wheel" / "plain_install.py", script)
-    run(python, "-W", "error::DeprecationWarning:meve", str(script), cwd=work)
-
-
-def check_extra(extra: str, wheel: Path, constraint: Path, work: Path) -> None:
-    """Test the wheel with one extra."""
-    say(f"{wheel.name} with {extra} alone")
-    python = create_environment(work / f"with-{extra}")  # a folder named langchain would be imported as the package
-    run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), f"{wheel}[{extra}]", cwd=work)
-    script = work / f"{extra}_install.py"
-    shutil.copy(ROOT / "tests" / "wheel" / script.name, script)
-    run(python, "-W", "error::DeprecationWarning:meve", str(script), cwd=work)
+def check_install(wheel: Path, constraint: Path, work: Path, extra: str = "") -> None:
+    """Test the wheel with its own dependencies, and with those of one extra."""
+    kind = extra or "plain"
+    say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB, {f'with {extra} alone' if extra else 'without extras'}")
+    folder = work / f"with-{kind}"  # a folder named langchain would be imported as the package
+    python = create_environment(folder / "environment")
+    named = f"{wheel}[{extra}]" if extra else str(wheel)
+    run(python, "-m", "pip", "install", "--quiet", "--constraint", str(constraint), named, cwd=work)
+    for script in (f"{kind}_install.py", "install_checks.py"):
+        shutil.copy(ROOT / "tests" / "wheel" / script, folder)
+    run(python, "-W", "error::DeprecationWarning:meve", str(folder / f"{kind}_install.py"), cwd=work)
 
 
 def run_all_tests(wheel: Path, work: Path) -> None:

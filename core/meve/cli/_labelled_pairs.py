@@ -1,13 +1,19 @@
 """Labelled pairs from a JSONL file, with a warning for each invalid line."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from meve.cli._render import print_message
 from meve.errors import CalibrationError, IngestError
 from meve.ingest import read_text
 from meve.ingest._jsonl import load_object
 from meve.types import LabelledPair
+
+PairsFile = Annotated[
+    Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
+]
 
 
 def read_pairs(path: Path) -> list[LabelledPair]:

@@ -1,7 +1,6 @@
 """The tables and lines that the `meve memory` commands print."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from meve.cli._render import NARROW_WIDTH, UNPRINTABLE, format_count, get_console, print_line, print_table, table
@@ -33,14 +32,10 @@ def print_records(records: list["MemoryRecord"]) -> None:
             "class": r.policy_class,
             "source": r.source,
             "score": f"{r.reflection:.0f}",
-            "until": _format_day(r.expires_at),
+            "until": "for ever" if r.expires_at is None else f"{r.expires_at:%Y-%m-%d %H:%M}",
         }
         grid.add_row(*(shown[column] for column in columns))
     print_table(grid)
-
-
-def _format_day(moment: datetime | None) -> str:
-    return "for ever" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def print_erased(label: str, erased: Sequence[str], held: Mapping[str, str]) -> None:

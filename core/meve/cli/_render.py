@@ -45,7 +45,7 @@ def get_console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
-def write(text: str) -> None:
+def write_output(text: str) -> None:
     """Write a text on stdout unchanged; on a terminal, without control characters."""
     console = get_console()
     console.file.write(text.translate(UNPRINTABLE) if console.is_terminal else text)
@@ -64,7 +64,7 @@ def print_text(text: str, style: str = "") -> None:
     if style and console.is_terminal:
         console.print(f"{text.translate(UNPRINTABLE)}\n", style=style, soft_wrap=True)
     else:
-        write(f"{text}\n\n")
+        write_output(f"{text}\n\n")
 
 
 def print_separator(title: str = "", style: str = "dim") -> None:
@@ -73,7 +73,7 @@ def print_separator(title: str = "", style: str = "dim") -> None:
     if console.is_terminal:
         console.rule(title, style=style, align="left")
     else:
-        write(f"--- {title}".rstrip() + "\n")
+        write_output(f"--- {title}".rstrip() + "\n")
 
 
 def print_line(text: str, style: str = "", *, to: Console | None = None) -> None:

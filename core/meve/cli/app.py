@@ -7,7 +7,7 @@ import typer
 
 from meve._version import __version__
 from meve.cli._error_handling import escape_unencodable_output, handle_errors
-from meve.cli._render import write
+from meve.cli._render import write_output
 from meve.cli.ask import ask
 from meve.cli.bench import bench_app
 from meve.cli.calibrate import calibrate_command
@@ -36,16 +36,16 @@ app.add_typer(bench_app)
 app.add_typer(memory_app)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
-        write(f"meve {__version__}\n")
+        write_output(f"meve {__version__}\n")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from meve.cli._labelled_pairs import read_pairs
+from meve.cli._labelled_pairs import PairsFile, read_pairs
 from meve.cli._render import print_line, print_message, print_table, progress_bar, table
 from meve.cli._requirements import require_for_calibrate
 from meve.errors import StorageError
@@ -20,9 +20,7 @@ CALIBRATION_FILE = "calibration.json"
 
 
 def calibrate_command(
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
-    ],
+    pairs: PairsFile,
     index: Annotated[Path | None, typer.Option(help="Calibrate the verifier of this index.", metavar="DIR")] = None,
     verifier: Annotated[
         str | None, typer.Option(help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")

@@ -15,7 +15,7 @@ from meve.cli._render import (
     print_verdict,
     progress_bar,
     table,
-    write,
+    write_output,
 )
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ def demo(
 
 
 def _show_demo(folder: Path) -> None:
-    from meve.cli.language_reference import EDITION, QUESTIONS, open_demo_index
+    from meve.cli.language_reference import DEMO_QUESTIONS, EDITION, open_demo_index
 
     print_line(f"Indexing the language reference of {EDITION} …", "bold")
     with progress_bar() as advance:
         retriever = open_demo_index(folder, partial(advance, "embedding passages"))
     print_line(f"{len(retriever)} passages, embedder {retriever.embedder.name}, verifier {retriever.verifier.name}\n")
-    contexts = [retriever.retrieve(question.text) for question in QUESTIONS]
-    for number, (question, context) in enumerate(zip(QUESTIONS, contexts, strict=True), start=1):
+    contexts = [retriever.retrieve(question.text) for question in DEMO_QUESTIONS]
+    for number, (question, context) in enumerate(zip(DEMO_QUESTIONS, contexts, strict=True), start=1):
         print_answer(number, question, context)
-    print_summary(QUESTIONS, contexts)
+    print_summary(DEMO_QUESTIONS, contexts)
 
 
 def print_answer(number: int, question: "DemoQuestion", context: "Context") -> None:
@@ -71,7 +71,7 @@ def print_answer(number: int, question: "DemoQuestion", context: "Context") -> N
     print_line("")
     if context.sufficient:
         print_separator("context for the prompt")
-        write(f"{context.text}\n")
+        write_output(f"{context.text}\n")
         print_separator()
     else:
         print_line(explain_abstention(question, context), "bold yellow")

@@ -21,7 +21,7 @@ class DemoQuestion:
     """Whether the language reference has the answer."""
 
 
-QUESTIONS = (
+DEMO_QUESTIONS = (
     DemoQuestion(text="What happens if no except clause matches the exception?", answerable=True),
     DemoQuestion(text="When does the else clause of a for loop run?", answerable=True),
     DemoQuestion(text="When are default argument values of a function evaluated?", answerable=True),

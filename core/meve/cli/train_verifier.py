@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.cli._labelled_pairs import read_pairs
+from meve.cli._labelled_pairs import PairsFile, read_pairs
 from meve.cli._render import print_line, print_message, print_table, progress_bar, table
 from meve.cli._requirements import require_for_train
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def train_verifier(
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
-    ],
+    pairs: PairsFile,
     to: Annotated[Path, typer.Option(help="The folder for the model, where a run is resumed.", metavar="DIR")],
     base: Annotated[
         str | None,

@@ -49,7 +49,6 @@ class RowMap:
 
     @property
     def hole_count(self) -> int:
-        """The number of holes."""
         return self.size - len(self)
 
     @property
@@ -63,12 +62,7 @@ class RowMap:
         return self._alive.values[: self.size]
 
     def check_new(self, rows: RowArray) -> RowArray:
-        """Return the keys as int64 of shape (n,), after checking that each is new and unique.
-
-        Raises:
-            DuplicateIdError: a key is already in the index, or given twice.
-            ValidationError: the keys aren't a one-dimensional array of integers.
-        """
+        """Return the keys as `check_new_rows` does."""
         return check_new_rows(rows, self._position)
 
     def append(self, rows: RowArray) -> None:

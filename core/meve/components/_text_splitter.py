@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
 
 if TYPE_CHECKING:
@@ -122,21 +119,17 @@ class TextSplitter:
             first = max(_find_word_start(token_spans, last - overlap, first + 1) if overlap else last, first + 1)
         return pieces
 
-    def split_many(
-        self, texts: Sequence[str], limit: int, overlap: int = 0
-    ) -> tuple[list[str], NDArray[np.int64], list[int]]:
-        """Split the texts that have more than `limit` tokens.
-
-        Returns:
-            All pieces, the token count of each (at least 1), and where each text's pieces start.
-        """
-        pieces: list[TextPiece] = []
+    def split_all(self, texts: Sequence[str], limit: int, overlap: int = 0) -> tuple[list[str], list[int], list[int]]:
+        """Split texts as `split` does; return all pieces, the tokens of each, and where each text's pieces start."""
+        pieces: list[str] = []
+        tokens: list[int] = []
         starts: list[int] = []
         for text, count in zip(texts, self.count_many(texts), strict=True):
             starts.append(len(pieces))
-            whole = [TextPiece(text=text, tokens=max(count, 1))]
-            pieces += self.split(text, limit, overlap) if count > limit else whole
-        return [piece.text for piece in pieces], np.array([piece.tokens for piece in pieces], dtype=np.int64), starts
+            parts = self.split(text, limit, overlap) if count > limit else []
+            pieces += [part.text for part in parts] or [text]
+            tokens += [part.tokens for part in parts] or [count]
+        return pieces, tokens, starts
 
     def _next_piece(self, text: str, token_spans: Spans, first: int, limit: int) -> tuple[int, TextPiece]:
         """Return the longest piece from token `first` on that fits, and the token after it."""

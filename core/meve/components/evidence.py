@@ -15,8 +15,8 @@ from meve.types import FloatArray
 INPUTS = ("logit", "cosine", "keywords")
 """`logit`: the verifier's raw score. `cosine`: of query and passage, in [-1, 1]. `keywords`: the keyword score divided
 by the best of this query, in [0, 1]; 0 for a passage that keyword search didn't return."""
-FITS = (INPUTS, ("logit", "cosine"), ("logit", "keywords"))
-"""The sets of inputs that an evidence model is fitted for; for the logit alone, the verifier's calibration holds."""
+FITS = (INPUTS, ("logit", "cosine"))
+"""The sets of inputs that an evidence model is fitted for: with keyword search, and without."""
 INTERCEPT = "intercept"
 
 
@@ -54,7 +54,7 @@ class EvidenceModel:
         """Return the probabilities that passages are relevant, shape (n,).
 
         Args:
-            inputs: `logit` and at least one other of `INPUTS`, each of shape (n,).
+            inputs: `logit`, `cosine` and, if keywords were searched, `keywords`; each of shape (n,).
         """
         names = [name for name in INPUTS if name in inputs]
         weights = self.fits["+".join(names)]

@@ -1,4 +1,4 @@
-"""Runs the calls of async callers in a thread of the memory, so that they don't block the event loop."""
+"""Runs calls of async callers in a thread of the memory, so that the event loop isn't blocked."""
 
 import asyncio
 import contextvars
@@ -13,19 +13,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_WORKERS = 1
-"""One, since each busy thread delays the event loop by a switch interval (5 ms) or more, and writes run one by one
-anyway. Measured with benchmarks/langchain_memory_overhead.py."""
+"""One, since each busy thread delays the event loop by a switch interval (5 ms) or more, and writes run one at a time.
+Measured with benchmarks/langchain_memory_overhead.py."""
 
 
 class AsyncRunner:
-    """Runs calls in worker threads, which start with the first call.
+    """Runs `MAX_WORKERS` calls at once in threads; other calls wait without blocking the event loop."""
 
-    Args:
-        workers: how many calls run at once; others wait without blocking the event loop.
-    """
-
-    def __init__(self, workers: int = MAX_WORKERS) -> None:
-        self._workers = workers
+    def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._process = 0
         self._closed = False
@@ -33,8 +28,8 @@ class AsyncRunner:
         self._local = threading.local()
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of a call made with the caller's context variables; after `close`, in the same thread."""
-        if getattr(self._local, "is_worker", False):  # a worker that waited for a worker might wait for ever
+        """Return the result of a call made with the caller's context variables; after `close`, in this thread."""
+        if getattr(self._local, "is_worker", False):  # a worker that waits for a worker might deadlock
             return call(*args, **kwargs)
         work = partial(contextvars.copy_context().run, call, *args, **kwargs)
         with self._lock:
@@ -53,7 +48,7 @@ class AsyncRunner:
     def _open_threads(self) -> ThreadPoolExecutor | None:
         if not self._closed and (self._threads is None or self._process != os.getpid()):  # a fork has no threads
             self._process = os.getpid()
-            self._threads = ThreadPoolExecutor(self._workers, "meve-memory", self._mark_worker)
+            self._threads = ThreadPoolExecutor(MAX_WORKERS, "meve-memory", self._mark_worker)
         return self._threads
 
     def _mark_worker(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def has_passed(expires_at: datetime | None, now: datetime) -> bool:
-    """Return whether an expiry has passed: at the very moment it has; None never does."""
+    """Return whether an expiry is now or in the past; False for no expiry."""
     return expires_at is not None and now >= expires_at
 
 
@@ -30,17 +30,15 @@ def expiry_of(
     ttl: timedelta | None = None,
     expires_at: datetime | None = None,
 ) -> datetime | None:
-    """Return when a record that is written now expires; None for never.
-
-    Raises:
-        ValidationError: both `ttl` and `expires_at` are given, or one of them is invalid.
-    """
+    """Return when a record that is written now expires; None for never."""
     if ttl is not None and expires_at is not None:
-        raise ValidationError("both ttl and expires_at are given: give one of them")
+        raise ValidationError("give only one of ttl and expires_at, got both")
     if expires_at is not None:
         moment = check_moment(expires_at, "expires_at")
         if has_passed(moment, now):
-            raise ValidationError(f"expires_at {moment.isoformat()} has passed: give a moment after {now.isoformat()}")
+            raise ValidationError(
+                f"expires_at must be after {now.isoformat()}, got {moment.isoformat()}, which has passed"
+            )
         return moment
     if ttl is not None:
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
@@ -53,20 +51,20 @@ def expiry_of(
 
 
 def after(now: datetime, ttl: timedelta) -> datetime | None:
-    """Return the moment this long after now; None beyond the calendar."""
+    """Return the moment this long after now; None if it is after the year 9999."""
     try:
         return now + ttl
     except OverflowError:
         return None
 
 
-def removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[MemoryRecord]":
+def find_removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterator[MemoryRecord]":
     """Return the expired records that aren't on hold."""
     return (stored.record for stored in records if stored.record.expired(now) and not stored.record.hold)
 
 
 def reason_of(record: "MemoryRecord") -> str:
-    """Return the reason that the audit log gives for the removal of an expired record."""
+    """Return the reason in the audit log for the removal of an expired record."""
     return f"expired at {record.expires_at}"
 
 
@@ -75,6 +73,6 @@ def remove_expired(
 ) -> None:
     """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
     stored = transaction.find(user, record_id)
-    for record in removable([stored] if stored else [], now):
+    for record in find_removable([stored] if stored else [], now):
         transaction.erase(user, record)
         transaction.log(runtime.event(user, record, "expire", reason_of(record), now))

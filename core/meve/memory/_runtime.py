@@ -1,4 +1,4 @@
-"""The components of a memory, and what all its parts make with them: stored records, query vectors, log events."""
+"""The components of a memory, and what its parts create with them: stored records, query vectors, audit events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,25 +36,25 @@ class MemoryOptions(TypedDict, total=False):
     embedder: Embedder | str | None
     """As for a `Retriever`: the bundled model by default."""
     verifier: Verifier | str | None
-    """As for a `Retriever`; judges where a search asks for `verify`."""
+    """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
     """Counts budgets, as for a `Retriever`."""
     clock: Clock | None
     """The source of the time."""
     audit_key: bytes | None
-    """Signs the audit log: 16 bytes or more, kept elsewhere. Without it the log shows accidents, but no intent."""
+    """Signs the audit log: 16 bytes or more, kept elsewhere. Without a key, only accidental changes are detected."""
     contradiction: Contradiction | None
-    """Judges whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
+    """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     usage: UsageJudge | None
-    """Judges what an answer used of its memories; rules by default."""
+    """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
     """Chooses the class of a record that is added without one."""
     tagger: Tagger | None
-    """Chooses the tags of a record that is added without any; by the policy's words by default."""
+    """Chooses the tags of a record that is added without any; by default those of the policy."""
     summariser: Summariser | None
     """Writes one text for related memories, or for older turns; extracts sentences by default."""
     verify_threshold: float
-    """The probability from which on a verifier lets a memory through, in [0, 1]; 0.5 by default."""
+    """Minimum probability of the verifier for a memory to be returned, in [0, 1]; 0.5 by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class MemoryRuntime:
     embedder: Embedder
     verifier: Verifier
     verify_threshold: float
-    """The probability from which on the verifier lets a memory through, in [0, 1]."""
+    """Minimum probability of the verifier for a memory to be returned, in [0, 1]."""
     tokens: TokenCounter
     clock: Clock
     chain: AuditChain
@@ -78,12 +78,7 @@ class MemoryRuntime:
 
     @classmethod
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
-        """Resolve the components, and open the records of a back end. See `GovernedMemory.open`.
-
-        Raises:
-            AuditError: another key signs the audit log.
-            ConfigurationError: a component is invalid, or the store was made with another embedder.
-        """
+        """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
         embedder = resolve_embedder(options.get("embedder"))
         policy = options.get("policy") or Policy()
@@ -147,13 +142,9 @@ class MemoryRuntime:
         now: datetime,
         **detail: Any,  # noqa: ANN401
     ) -> EventDraft:
-        """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash.
-
-        Raises:
-            PassageError: the reason is blank or no text.
-        """
+        """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash."""
         all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
-        because = check_text(reason, "reason")  # anything else would be read back as something else
+        because = check_text(reason, "reason")  # other values would be stored as other texts
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:

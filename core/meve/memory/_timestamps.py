@@ -1,4 +1,4 @@
-"""Moments: their checks, and the microseconds since 1970 as which they are stored."""
+"""Moments: their checks, and their stored form, microseconds since 1970."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,7 +32,7 @@ def check_moment(value: object, name: str) -> datetime:
     """Return a moment in UTC.
 
     Raises:
-        ValidationError: it is no datetime, has no time zone, or lies beyond the calendar in UTC.
+        ValidationError: it is no datetime, has no time zone, or isn't within the years 1 to 9999 in UTC.
     """
     if not isinstance(value, datetime):
         raise ValidationError(f"{name} must be a datetime with a time zone, got {value!r:.80}")
@@ -41,11 +41,11 @@ def check_moment(value: object, name: str) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError as cause:
-        raise ValidationError(f"{name} must lie within the calendar in UTC, got {value.isoformat()}") from cause
+        raise ValidationError(f"{name} must be within the years 1 to 9999 in UTC, got {value.isoformat()}") from cause
 
 
 def ago(now: datetime, length: object, name: str) -> datetime | None:
-    """Return the moment this long before now; None before the calendar begins.
+    """Return the moment this long before now; None if it is before the year 1.
 
     Raises:
         ValidationError: `length` is no timedelta, or negative.

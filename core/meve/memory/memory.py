@@ -17,15 +17,8 @@ from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
-from meve.memory._recall.prompt import (
-    Prompt,
-    PromptBudget,
-    compose_prompt,
-    count_fact_tokens,
-    parse_history,
-    summarise_turns,
-)
-from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
+from meve.memory._recall.prompt import Prompt, PromptBudget, compose_prompt, count_room, parse_history, summarise_turns
+from meve.memory._recall.query import SearchOptions, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
@@ -64,7 +57,6 @@ class GovernedMemory:
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self.closed = False
-        self._sentences = SentenceHashes()
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
 
@@ -154,7 +146,7 @@ class GovernedMemory:
             QueryError: the query is blank.
             ValidationError: an argument is invalid.
         """
-        checked = make_query(query, user_id, policy=self.policy, now=self.clock.now(), cache=self._sentences, **options)
+        checked = make_query(query, user_id, policy=self.policy, now=self.clock.now(), **options)
         return self._searcher.search(checked)
 
     def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
@@ -216,7 +208,7 @@ class GovernedMemory:
         return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
 
     def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
-        """Erase a shared record, and all users' opinions of it.
+        """Erase a shared record, and all users' scores of it.
 
         Raises:
             UnknownIdError: there is no such shared record.
@@ -328,11 +320,11 @@ class GovernedMemory:
             ValidationError: a turn is invalid.
         """
         shared = replace(budget or PromptBudget(), max_tokens=max_tokens)
-        turns = parse_history(history)
-        parts: dict[str, Any] = {"system": system, "query": query, "budget": shared, "tokens": self._runtime.tokens}
-        summary = summarise_turns(turns, summariser=self._runtime.summariser, **parts)
-        recall = self.search(query, user_id=user_id, max_tokens=count_fact_tokens(**parts), **search)
-        return compose_prompt(recall, turns, summary=summary, **parts)
+        turns, tokens = parse_history(history), self._runtime.tokens
+        room = count_room(system, query, shared, tokens)
+        summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
+        recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
+        return compose_prompt(recall, turns, summary=summary, system=system, query=query, budget=shared, tokens=tokens)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.

@@ -45,16 +45,16 @@ def parse_duration(value: object) -> object:
         return value
     match = _DURATION.fullmatch(str(value))
     if not match:
-        raise ValueError("give a duration such as 90s, 30m, 24h, 7d or 2w")
+        raise ValueError("must be a duration such as 90s, 30m, 24h, 7d or 2w")
     try:
         return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
-        raise ValueError("a duration may have at most 999,999,999 days: leave it out for no limit") from None
+        raise ValueError("must be at most 999,999,999 days: leave it out for no limit") from None
 
 
 def _check_positive(value: timedelta) -> timedelta:
     if value <= timedelta(0):
-        raise ValueError("a duration must be greater than 0")
+        raise ValueError("must be a duration greater than 0")
     return value
 
 
@@ -72,7 +72,7 @@ class ClassRule(_PolicySection):
     """Rules for memories of one class."""
 
     ttl: Duration | None = None
-    """Lifetime of memories without one of their own; None for no expiry."""
+    """Lifetime of memories that are added without `ttl` and `expires_at`; None for no expiry."""
     boost: Annotated[float, Field(ge=-1, le=1)] = 0.0
     """Bonus in the ranking, from -1 to 1."""
     prune: bool = True
@@ -131,7 +131,7 @@ class Reflection(_PolicySection):
     def _check_steps(self) -> Self:
         limits = [below for below, _ in self.steps]
         if limits != sorted(set(limits)):
-            raise ValueError(f"steps must rise, each with a higher score than the one before, got {limits}")
+            raise ValueError(f"steps must rise: each `below` must be higher than the one before, got {limits}")
         return self
 
     def raise_score(self, score: float) -> float:
@@ -176,7 +176,7 @@ class Merging(_PolicySection):
 
 
 class Archiving(_PolicySection):
-    """When memories are compressed and leave the index; a change or a hold brings them back."""
+    """When memories are compressed and leave the index; a change or a hold restores them."""
 
     below: Score = 30
     idle: Duration = timedelta(days=60)
@@ -206,7 +206,7 @@ class Tagging(_PolicySection):
     """For each tag, words or phrases separated by commas; a memory that contains one of them gets the tag."""
     similarity: Fraction = 0.25
     """Minimum cosine with all words of a tag together, which also gives the tag. With the built-in embedder, 68 % of a
-    few dozen statements on eight topics got their tag by it, and 2 % another."""
+    few dozen statements on eight topics got their tag this way, and 2 % a wrong one."""
 
     @field_validator("tags")
     @classmethod
@@ -270,10 +270,7 @@ class Policy(_PolicySection):
         Raises:
             PolicyError: an unknown key or an invalid value; the message names the key.
         """
-        try:
-            return cls.model_validate(data)
-        except ValidationError as cause:
-            raise PolicyError(f"invalid policy: {_describe_errors(cause)}") from cause
+        return cls._validate(data, "invalid policy")
 
     @classmethod
     def from_yaml(cls, file: str | Path) -> Self:
@@ -290,10 +287,14 @@ class Policy(_PolicySection):
             raise PolicyError(f"the policy {file} can't be read: {cause}") from cause
         if data is not None and not isinstance(data, dict):
             raise PolicyError(f"the policy {file} must hold keys and values, got a {type(data).__name__}")
+        return cls._validate(data or {}, f"invalid policy {file}")
+
+    @classmethod
+    def _validate(cls, data: Mapping[str, Any], problem: str) -> Self:
         try:
-            return cls.model_validate(data or {})
+            return cls.model_validate(data)
         except ValidationError as cause:
-            raise PolicyError(f"invalid policy {file}: {_describe_errors(cause)}") from cause
+            raise PolicyError(f"{problem}: {_describe_errors(cause)}") from cause
 
     def to_yaml(self) -> str:
         """Return all values as YAML that `from_yaml` reads."""

@@ -15,11 +15,10 @@ UserId: TypeAlias = str | int
 """The owner of a memory. The int 1 and the str "1" are different users."""
 
 RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
-"""A fact is added by `memory.add`, an item put under a key by `memory.items`, a message kept by `memory.messages`; a
-summary stands for several facts."""
+"""Facts are added by `memory.add`, items by `memory.items`, messages by `memory.messages`; summaries replace facts."""
 
 SHARED = ""
-"""The key of the space that every user recalls from; no user's key is empty."""
+"""The key of the shared space, from which every user recalls; no user's key is empty."""
 
 ID_LENGTH = 512
 _MAX_INT = 10**1_000
@@ -30,7 +29,7 @@ class MemoryRecord:
     """One memory. Times are aware, in UTC."""
 
     id: str
-    """Unique among its user's."""
+    """Unique among the records of its user."""
     user_id: UserId | None
     """Its owner; None in the shared space."""
     text: str
@@ -46,23 +45,23 @@ class MemoryRecord:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """JSON-plain values."""
     reflection: float = 50.0
-    """Its usefulness so far, from 0 to 100. Decays with idle time when read; stored as it was at `touched_at`."""
+    """Its usefulness at `touched_at`, from 0 to 100; decays with idle time when it is read."""
     touched_at: datetime | None = None
-    """When it was recalled last; None for not yet."""
+    """When it was last recalled; None for never."""
     used_at: datetime | None = None
-    """When an answer used it last."""
+    """When an answer last used it; None for never."""
     uses: int = 0
     """The number of answers that used it."""
     superseded_by: str | None = None
-    """The id of the memory that contradicts it and won; such a one isn't recalled."""
+    """The id of the memory that contradicts and replaces it. Superseded memories aren't recalled."""
     flagged: str = ""
-    """Why somebody should look at it; empty for no reason."""
+    """Why it should be reviewed; empty for no reason."""
     hold: str = ""
-    """Why nothing may erase it; empty where something may."""
+    """Why it may not be changed or erased; empty for no hold."""
     derived_from: tuple[str, ...] = ()
-    """The ids of the memories that it was merged, summarised or otherwise made from."""
+    """The ids of the memories that it was merged, summarised or otherwise derived from."""
     archived: bool = False
-    """Whether it is archived: searches leave it out, lists include it on request."""
+    """Whether it is archived: searches leave it out, and lists include it only on request."""
     version: int = 1
     """Rises with each change."""
 
@@ -89,12 +88,12 @@ class StoredRecord:
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
     row: int = 0
-    """The number that the store gave it: rises from each new record to the next, and is never given again."""
+    """The store's number of the record. It rises with each new record, and is never reused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opinion:
-    """The usefulness of a shared record to one user."""
+class SharedScore:
+    """The usefulness of a shared record to one user; see the fields of `MemoryRecord`."""
 
     reflection: float
     touched_at: datetime | None = None
@@ -110,7 +109,7 @@ class MemoryStats:
     """Active records."""
     archived: int
     users: int
-    """Users that have a record, archived or not; the shared space is no user."""
+    """Users that have a record, archived or not, without the shared space."""
     events: int
     """Entries of the audit log."""
     bytes: int
@@ -133,7 +132,7 @@ def user_key(user_id: object) -> str:
     """
     if isinstance(user_id, bool) or not isinstance(user_id, str | int):
         raise ValidationError(
-            f"user_id must be a string or an int, got {user_id!r:.80}; for what all users share call add_shared"
+            f"user_id must be a string or an int, got {user_id!r:.80}: for records of all users call add_shared"
         )
     if isinstance(user_id, int):
         if abs(user_id) >= _MAX_INT:
@@ -161,11 +160,11 @@ def check_text(value: object, name: str, most: int | None = None) -> str:
     if not value.strip():
         raise PassageError(f"{name} must not be blank, got {value!r:.40}")
     if "\x00" in value:
-        raise PassageError(f"{name} must not hold a NUL character, got {value!r:.80}: remove it")
+        raise PassageError(f"{name} must not contain a NUL character, got {value!r:.80}: remove it")
     try:
         value.encode()
     except UnicodeEncodeError as cause:
-        raise PassageError(f"{name} must be valid text, got {value!r:.80}, which can't be written as UTF-8") from cause
+        raise PassageError(f"{name} must be valid UTF-8, got {value!r:.80}: remove lone surrogates") from cause
     if most is not None and len(value) > most:
         raise PassageError(
             f"{name} must have at most {most:,} characters, got {len(value):,}: split it, or raise limits.text"

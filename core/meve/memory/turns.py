@@ -16,7 +16,7 @@ from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
 
 FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the facts in a text that are worth remembering, each as a statement that stands for itself."""
+"""Returns the facts in a text that are worth remembering, each as a statement that needs no context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,9 @@ class TurnRules:
     def __post_init__(self) -> None:
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
-            raise ConfigurationError(f"classes has {', '.join(missing)}, and sources has not: give both, or neither")
+            raise ConfigurationError(
+                f"classes names the roles {', '.join(missing)}, which sources lacks: add them there"
+            )
         for source in self.sources.values():
             check_choice(source, "a source", RecordSource)
         for policy_class in self.classes.values():
@@ -52,13 +54,13 @@ class TurnRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurns:
-    """The records that turns led to, and the effect of an answer on what was recalled for it."""
+    """The records that were stored for turns, and the changed scores of memories that were recalled for an answer."""
 
     added: tuple[MemoryRecord, ...] = ()
     known: tuple[str, ...] = ()
     """Ids of facts that were stored before, even if they were erased since."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """By turn id, why nothing of the turn is stored, or not all of it."""
+    """By turn id, why a turn is not stored, or only in part."""
     reflected: ReflectionResult | None = None
     """None if nothing was recalled or nothing answered."""
 
@@ -76,7 +78,7 @@ def add_turns(
 
     Args:
         memory: the memory.
-        turns: in order, each with an id. Without a session, equal ids with other texts count as other turns.
+        turns: in order, each with an id. Without a session, turns of equal ids and different texts are different turns.
         user_id: owner of the records.
         session_id: session of the turns.
         rules: which turns are stored, and as what.
@@ -137,7 +139,7 @@ def record_turns(
         StorageError: the store can't be written.
     """
     if recall is not None and (type(recall.user_id), recall.user_id) != (type(user_id), user_id):
-        raise ValidationError("the recall is another user's: pass a recall of the same user_id")
+        raise ValidationError(f"recall must be of user {user_id!r:.80}, and is another user's: search for this user")
     reflected = None
     if recall is not None and recall.records and answer.strip():
         reflected = memory.reflect(recall, answer=answer)
@@ -152,7 +154,7 @@ def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
 
 
 def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Sequence[str], str]:
-    """Return the facts to store, and why these aren't all."""
+    """Return the facts to store, and why some facts are left out; empty if none are."""
     check_text(turn.id, "a turn's id")
     if turn.speaker not in rules.sources:
         return [], f"turns of role {turn.speaker!r} aren't remembered"
@@ -162,9 +164,8 @@ def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Seque
     else:
         with wrap_errors(ModelError, "extracting facts with the function in TurnRules(facts=…)"):
             all_facts = [fact for fact in rules.facts(text) if fact.strip()] if text.strip() else []
-    facts = [fact for fact in all_facts if len(fact) <= max_length][: rules.max_facts]
     if not all_facts:
         return [], "it states nothing"
-    return facts, "" if len(facts) == len(
-        all_facts
-    ) else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"
+    facts = [fact for fact in all_facts if len(fact) <= max_length][: rules.max_facts]
+    are_all = len(facts) == len(all_facts)
+    return facts, "" if are_all else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"

@@ -63,11 +63,11 @@ class VerifierScorer:
         Raises:
             ModelError: the verifier failed, or returned a score outside [0, 1].
         """
+        inputs = self._find_evidence(query, candidates)
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
-            inputs = self._evidence_of(query, candidates)
             if self._evidence is not None and inputs:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
-                inputs = {"logit": np.asarray(logits, dtype=np.float32), **inputs}
+                inputs["logit"] = np.asarray(logits, dtype=np.float32)
                 scores = self._evidence.estimate(inputs)
             else:
                 scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
@@ -78,15 +78,13 @@ class VerifierScorer:
             )
         return scores, inputs
 
-    def _evidence_of(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
-        """Return the cosines and keyword scores of the candidates, as far as they have them."""
-        inputs: dict[str, FloatArray] = {}
-        if self._evidence is None:
-            return inputs
+    def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
+        """Return cosines and keyword scores; nothing for candidates without vectors, such as sentences of a passage."""
         vectors = [c.vector for c in candidates if c.vector is not None]
-        if self._compares and query.vector is not None and len(vectors) == len(candidates):
-            inputs["cosine"] = cosines(query.vector, np.array(vectors))
-        if self._searches_keywords and all(c.scores for c in candidates):  # a sentence of a passage has none
+        if not self._compares or query.vector is None or not vectors or len(vectors) < len(candidates):
+            return {}
+        inputs = {"cosine": cosines(query.vector, np.array(vectors))}
+        if self._searches_keywords:
             inputs["keywords"] = np.array([c.scores.get("keywords", 0.0) for c in candidates], dtype=np.float32)
         return inputs
 

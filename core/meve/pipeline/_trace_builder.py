@@ -10,8 +10,6 @@ from meve.types import Candidate, Dropped, Selection
 
 
 class PhaseResult:
-    """The result of a running phase."""
-
     def __init__(self) -> None:
         self.selection = Selection(kept=())
 
@@ -79,7 +77,6 @@ class TraceBuilder:
         tokens: str,
         sufficiency: Mapping[str, Any],
     ) -> Trace:
-        """Return the trace of the whole retrieval."""
         ids = {c.id for c in kept}
         fates = [_kept(candidate, rank) for rank, candidate in enumerate(kept, start=1)]
         fates += [

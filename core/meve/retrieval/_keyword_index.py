@@ -30,7 +30,6 @@ class KeywordIndex:
         self._updates = 0
 
     def __len__(self) -> int:
-        """Return how many passages are known."""
         return len(self._state.hashes)
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:

@@ -8,11 +8,12 @@ import numpy as np
 
 from meve._extras import require_imports
 from meve._formulas import normalize
-from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, UnknownIdError, VectorError
+from meve.errors import DuplicateIdError, UnknownIdError, VectorError
 from meve.ports import DenseIndex
 from meve.testing import NEEDS, SUITE
+from meve.testing._saved_index_contract import SavedIndexContract, make_rows
 from meve.testing.interruption import Interruption, run_interrupted
-from meve.types import FloatArray, RowArray
+from meve.types import FloatArray
 
 with require_imports(SUITE, NEEDS):
     import pytest
@@ -21,10 +22,6 @@ with require_imports(SUITE, NEEDS):
 
 MakeDense = Callable[[int], DenseIndex]
 """A function that makes an empty index for vectors of a given length."""
-
-
-def _rows(*keys: int) -> RowArray:
-    return np.array(keys, dtype=np.int64)
 
 
 def _clustered_vectors(count: int, dimension: int, seed: int) -> FloatArray:
@@ -41,7 +38,7 @@ def _nearest(stored: dict[int, FloatArray], query: FloatArray, k: int) -> list[i
     return sorted(scored, key=lambda row: (-scored[row], row))[:k]
 
 
-class DenseIndexContract:
+class DenseIndexContract(SavedIndexContract):
     """The rules of `meve.ports.DenseIndex`."""
 
     exact = True
@@ -64,7 +61,7 @@ class DenseIndexContract:
     def index(self, make_index: MakeDense) -> DenseIndex:
         """Return an index of three vectors of length 2, with rows 30, 10 and 20."""
         index = make_index(2)
-        index.add(_rows(30, 10, 20), np.array([[1, 0], [0, 1], [0.6, 0.8]], dtype=np.float32))
+        index.add(make_rows(30, 10, 20), np.array([[1, 0], [0, 1], [0.6, 0.8]], dtype=np.float32))
         return index
 
     def test_search_of_empty_index_returns_nothing(self, make_index: MakeDense) -> None:
@@ -79,7 +76,7 @@ class DenseIndexContract:
         assert scores == pytest.approx([2.0, 1.2])
 
     def test_longer_vector_scores_higher(self, index: DenseIndex) -> None:
-        index.add(_rows(40), np.array([[5, 0]], dtype=np.float32))
+        index.add(make_rows(40), np.array([[5, 0]], dtype=np.float32))
         assert index.search(np.array([1, 0], dtype=np.float32), 1)[0].tolist() == [40]
 
     def test_large_k_returns_all_rows(self, index: DenseIndex) -> None:
@@ -93,11 +90,11 @@ class DenseIndexContract:
         assert index.search(np.full(7, 0.3, dtype=np.float32), 99)[0].tolist() == list(range(99))
 
     def test_added_row_is_found_at_once(self, index: DenseIndex) -> None:
-        index.add(_rows(5), np.array([[9, 9]], dtype=np.float32))
+        index.add(make_rows(5), np.array([[9, 9]], dtype=np.float32))
         assert index.search(np.array([1, 1], dtype=np.float32), 1)[0].tolist() == [5]
 
     def test_removed_row_is_gone_at_once(self, index: DenseIndex) -> None:
-        index.remove(_rows(30))
+        index.remove(make_rows(30))
         assert index.search(np.array([1, 0], dtype=np.float32), 3)[0].tolist() == [20, 10]
         assert len(index) == 2
 
@@ -109,27 +106,27 @@ class DenseIndexContract:
         assert sorted(index.search(np.ones(8, dtype=np.float32), 99)[0].tolist()) == list(range(490, 500))
 
     def test_emptied_index_accepts_new_rows(self, index: DenseIndex) -> None:
-        index.remove(_rows(10, 20, 30))
+        index.remove(make_rows(10, 20, 30))
         assert index.search(np.array([1, 0], dtype=np.float32), 3)[0].tolist() == []
-        index.add(_rows(50), np.array([[1, 1]], dtype=np.float32))
+        index.add(make_rows(50), np.array([[1, 1]], dtype=np.float32))
         assert index.search(np.array([1, 0], dtype=np.float32), 3)[0].tolist() == [50]
 
     def test_filter_returns_only_allowed_rows(self, index: DenseIndex) -> None:
-        assert index.search(np.array([1, 0], dtype=np.float32), 3, _rows(10, 77))[0].tolist() == [10]
-        assert index.search(np.array([1, 0], dtype=np.float32), 3, _rows())[0].tolist() == []
+        assert index.search(np.array([1, 0], dtype=np.float32), 3, make_rows(10, 77))[0].tolist() == [10]
+        assert index.search(np.array([1, 0], dtype=np.float32), 3, make_rows())[0].tolist() == []
 
     def test_stored_vectors_are_returned_unchanged(self, index: DenseIndex) -> None:
-        assert index.vectors(_rows(20, 30)).tolist() == np.array([[0.6, 0.8], [1, 0]], dtype=np.float32).tolist()
-        assert index.vectors(_rows()).shape == (0, 2)
+        assert index.vectors(make_rows(20, 30)).tolist() == np.array([[0.6, 0.8], [1, 0]], dtype=np.float32).tolist()
+        assert index.vectors(make_rows()).shape == (0, 2)
 
     @pytest.mark.parametrize(
         "bad", [np.ones((2, 3)), np.ones((1, 2)), np.ones(2), [[1, np.nan], [1, 1]], [[1, 1], [np.inf, 1]]]
     )
     def test_invalid_vectors_raise_and_change_nothing(self, index: DenseIndex, bad: FloatArray) -> None:
         with pytest.raises(VectorError):
-            index.add(_rows(1, 2), np.array(bad, dtype=np.float32))
+            index.add(make_rows(1, 2), np.array(bad, dtype=np.float32))
         assert len(index) == 3
-        index.add(_rows(1, 2), np.zeros((2, 2), dtype=np.float32))
+        index.add(make_rows(1, 2), np.zeros((2, 2), dtype=np.float32))
 
     @pytest.mark.parametrize("bad", [np.ones(3), np.ones((1, 2)), [np.nan, 1]])
     def test_invalid_query_raises(self, index: DenseIndex, bad: FloatArray) -> None:
@@ -139,14 +136,14 @@ class DenseIndexContract:
     @pytest.mark.parametrize("keys", [(1, 10), (1, 1)])
     def test_duplicate_row_raises_and_changes_nothing(self, index: DenseIndex, keys: tuple[int, int]) -> None:
         with pytest.raises(DuplicateIdError, match=str(keys[1])):
-            index.add(_rows(*keys), np.ones((2, 2), dtype=np.float32))
+            index.add(make_rows(*keys), np.ones((2, 2), dtype=np.float32))
         assert len(index) == 3
 
     def test_unknown_row_raises_and_changes_nothing(self, index: DenseIndex) -> None:
         with pytest.raises(UnknownIdError, match="99"):
-            index.remove(_rows(10, 99))
+            index.remove(make_rows(10, 99))
         with pytest.raises(UnknownIdError, match="99"):
-            index.vectors(_rows(99))
+            index.vectors(make_rows(99))
         assert len(index) == 3
 
     def test_nearest_of_many_are_found(self, make_index: MakeDense) -> None:
@@ -190,26 +187,13 @@ class DenseIndexContract:
             assert before[0].tolist() == after[0].tolist()
             assert before[1].tolist() == after[1].tolist()
         assert (len(loaded), loaded.dimension, loaded.kind) == (len(index), 8, index.kind)
-        loaded.add(_rows(self.size), 9 * vectors[:1])
-        loaded.remove(_rows(101))
+        loaded.add(make_rows(self.size), 9 * vectors[:1])
+        loaded.remove(make_rows(101))
         assert loaded.search(vectors[0], 1)[0].tolist() == [self.size]
 
     def test_empty_index_can_be_saved_and_loaded(self, make_index: MakeDense, tmp_path: Path) -> None:
         make_index(4).save(tmp_path / "index")
         assert len(type(make_index(4)).load(tmp_path / "index")) == 0
-
-    def test_damaged_file_raises_error_with_its_path(self, index: DenseIndex, tmp_path: Path) -> None:
-        path = tmp_path / "index"
-        index.save(path)
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        altered = whole[:middle] + bytes(byte ^ 255 for byte in whole[middle : middle + 64]) + whole[middle + 64 :]
-        for content in (whole[:middle], altered, b"", b"not an index"):
-            path.write_bytes(content)
-            with pytest.raises(IndexCorruptError, match=str(path)):
-                type(index).load(path)
-        with pytest.raises(IndexNotFoundError, match="nowhere"):
-            type(index).load(tmp_path / "nowhere")
 
     def test_concurrent_searches_give_same_results(self, make_index: MakeDense) -> None:
         vectors = _clustered_vectors(self.size, 16, seed=9)
@@ -233,7 +217,7 @@ class DenseIndexContract:
     ) -> None:
         size = self.interrupted_size
         vectors, queries = _clustered_vectors(size + 5, 4, seed=7), _clustered_vectors(3, 4, seed=8)
-        removed = np.arange(size // 2) if change == "most away" else _rows(4)
+        removed = np.arange(size // 2) if change == "most away" else make_rows(4)
         stored = dict(enumerate(vectors[:size]))
         after = (
             dict(enumerate(vectors[: size + 3]))
@@ -253,7 +237,7 @@ class DenseIndexContract:
 
         def agrees(index: DenseIndex, expected: dict[int, FloatArray]) -> None:
             assert len(index) == len(expected)
-            assert index.vectors(_rows(*expected)).tolist() == np.array(list(expected.values())).tolist()
+            assert index.vectors(make_rows(*expected)).tolist() == np.array(list(expected.values())).tolist()
             assert set(index.search(queries[0], 2 * size)[0].tolist()) == expected.keys()
             for query in queries:
                 result = index.search(query, 4)[0].tolist()
@@ -267,8 +251,8 @@ class DenseIndexContract:
             if at % 3 == 0:
                 index.save(tmp_path / "later")
                 agrees(type(index).load(tmp_path / "later"), expected)
-            index.add(_rows(9_000, 9_001), vectors[-2:])
-            index.remove(_rows(9_001, size - 1))
+            index.add(make_rows(9_000, 9_001), vectors[-2:])
+            index.remove(make_rows(9_001, size - 1))
             del expected[size - 1]
             agrees(index, expected | {9_000: vectors[-2]})
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from meve.errors import StorageError
 from meve.memory._audit.chain import AuditRow
-from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.records import SHARED, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 
 
@@ -23,11 +23,11 @@ class _User:
     """The version of each record's last change, by id."""
     removed: dict[int, int] = field(default_factory=dict)
     """The version in which each row was removed or archived."""
-    opinions: dict[str, Opinion] = field(default_factory=dict)
+    shared_scores: dict[str, SharedScore] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _State:
+class _StoreState:
     users: dict[str, _User] = field(default_factory=dict)
     rows: int = 0
     entries: list[AuditRow] = field(default_factory=list)
@@ -38,7 +38,7 @@ class _State:
 class _DictTransaction:
     """Reads and writes of one state. See `meve.memory.stores.protocol`."""
 
-    def __init__(self, state: _State) -> None:
+    def __init__(self, state: _StoreState) -> None:
         self._state = state
         self._versions: dict[str, int] = {}
 
@@ -67,8 +67,8 @@ class _DictTransaction:
     def users(self) -> list[str]:
         return sorted(key for key, user in self._state.users.items() if user.records)
 
-    def opinions(self, user: str) -> dict[str, Opinion]:
-        return dict(self._user(user).opinions)
+    def shared_scores(self, user: str) -> dict[str, SharedScore]:
+        return dict(self._user(user).shared_scores)
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         for entry in self._state.entries:
@@ -104,7 +104,7 @@ class _DictTransaction:
         owner = self._changed(user)
         before = owner.records.pop(record_id, None)
         for each in self._state.users.values() if user == SHARED else ():
-            each.opinions.pop(record_id, None)
+            each.shared_scores.pop(record_id, None)
         if before is not None:
             owner.removed[before.row] = owner.version
         return before is not None
@@ -114,11 +114,11 @@ class _DictTransaction:
             touched = replace(stored, record=replace(stored.record, touched_at=at))
             self._user(user).records[stored.record.id] = touched
 
-    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
-        opinions = self._changed(user).opinions
-        opinions.pop(record_id, None)
-        if opinion is not None:
-            opinions[record_id] = opinion
+    def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:
+        shared_scores = self._changed(user).shared_scores
+        shared_scores.pop(record_id, None)
+        if score is not None:
+            shared_scores[record_id] = score
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         self._state.entries += entries
@@ -163,7 +163,7 @@ class DictMemoryStore:
     name = "the dict memory store"
 
     def __init__(self) -> None:
-        self._state = _State()
+        self._state = _StoreState()
         self._writers = threading.Lock()
         self.is_closed = False
 

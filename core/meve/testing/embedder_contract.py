@@ -60,16 +60,12 @@ class EmbedderContract:
         assert vector.dtype == np.float32
         assert np.isfinite(vector).all()
 
-    def test_passages_become_one_float32_row_each(self, embedder: Embedder) -> None:
-        vectors = embedder.embed_passages(TEXTS)
-        assert vectors.shape == (len(TEXTS), embedder.dimension)
+    @pytest.mark.parametrize("texts", [TEXTS, ()])
+    def test_passages_become_one_float32_row_each(self, embedder: Embedder, texts: tuple[str, ...]) -> None:
+        vectors = embedder.embed_passages(texts)
+        assert vectors.shape == (len(texts), embedder.dimension)
         assert vectors.dtype == np.float32
         assert np.isfinite(vectors).all()
-
-    def test_empty_list_of_passages_gives_no_rows(self, embedder: Embedder) -> None:
-        vectors = embedder.embed_passages([])
-        assert vectors.shape == (0, embedder.dimension)
-        assert vectors.dtype == np.float32
 
     def test_rows_keep_passage_order(self, embedder: Embedder) -> None:
         forth, back = embedder.embed_passages(TEXTS), embedder.embed_passages(TEXTS[::-1])

@@ -60,11 +60,11 @@ def make_id(name: object) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, str(name)))
 
 
-def _passage(name: object, text: str, lang: str = "en") -> Passage:
+def _make_passage(name: object, text: str, lang: str = "en") -> Passage:
     return Passage(id=make_id(name), text=text, metadata={"lang": lang})
 
 
-def _ids(result: Iterable[Passage]) -> list[str]:
+def _sorted_ids(result: Iterable[Passage]) -> list[str]:
     return sorted(passage.id for passage in result)
 
 
@@ -92,7 +92,9 @@ class StoreContract:
     def filled(self, attach: AttachStore) -> AttachedStore:
         """Return a store with three English passages and a German one."""
         attached_store = attach()
-        attached_store.put([*(_passage(text, text) for text in TEXTS), _passage("zebra", "Zebra facts for you.", "de")])
+        attached_store.put(
+            [*(_make_passage(text, text) for text in TEXTS), _make_passage("zebra", "Zebra facts for you.", "de")]
+        )
         return attached_store
 
     def test_name_is_not_blank(self, attach: AttachStore) -> None:
@@ -105,7 +107,7 @@ class StoreContract:
         assert store.size() in (0, None)
 
     def test_passages_are_returned_unchanged(self, filled: AttachedStore) -> None:
-        given = _passage(TEXTS[0], TEXTS[0])
+        given = _make_passage(TEXTS[0], TEXTS[0])
         ways = [
             [passage for passage, _ in filled.store.nearest(given.text, 1, None)],
             list(filled.store.fetch([given.id], None)),
@@ -121,7 +123,7 @@ class StoreContract:
             assert len(result) == 2
             assert result[0][0].id == make_id(text)
         everything = filled.store.nearest(TEXTS[0], 50, None)
-        assert _ids(p for p, _ in everything) == sorted([*map(make_id, TEXTS), make_id("zebra")])
+        assert _sorted_ids(p for p, _ in everything) == sorted([*map(make_id, TEXTS), make_id("zebra")])
         assert all(score is None or math.isfinite(score) for _, score in everything)
 
     def test_canonical_id_is_stable(self, filled: AttachedStore) -> None:
@@ -133,33 +135,33 @@ class StoreContract:
 
     def test_filter_still_returns_k_passages(self, attach: AttachStore) -> None:
         attached_store = attach()
-        mine = [_passage(f"m{n}", f"Another animal like a zebra {n}") for n in range(2)]
+        mine = [_make_passage(f"m{n}", f"Another animal like a zebra {n}") for n in range(2)]
         letters = [f"{one} {other}" for one in "abcdefgh" for other in "ijklmnop"]  # equal vectors confuse a graph
-        attached_store.put([*(_passage(each, f"Zebra zebra {each}", "de") for each in letters), *mine])
+        attached_store.put([*(_make_passage(each, f"Zebra zebra {each}", "de") for each in letters), *mine])
         result = attached_store.store.nearest("Zebra zebra", 2, attached_store.english)
-        assert _ids(p for p, _ in result) == _ids(mine)
+        assert _sorted_ids(p for p, _ in result) == _sorted_ids(mine)
 
     def test_fetch_returns_only_existing_ids(self, filled: AttachedStore) -> None:
         queries = [make_id("nobody"), make_id("zebra"), make_id(TEXTS[1])]
-        assert _ids(filled.store.fetch(queries, None)) == sorted(queries[1:])
+        assert _sorted_ids(filled.store.fetch(queries, None)) == sorted(queries[1:])
         assert list(filled.store.fetch([make_id("nobody")], None)) == []
         assert list(filled.store.fetch([], None)) == []
         assert list(filled.store.fetch([], filled.english)) == []
 
     def test_fetch_with_filter_returns_only_matching_ids(self, filled: AttachedStore) -> None:
-        result = _ids(filled.store.fetch([make_id("zebra"), make_id(TEXTS[1])], filled.english))
+        result = _sorted_ids(filled.store.fetch([make_id("zebra"), make_id(TEXTS[1])], filled.english))
         assert result == ([make_id(TEXTS[1])] if self.can_filter_ids else [])
 
     def test_deleted_passage_is_gone_at_once(self, filled: AttachedStore) -> None:
         filled.drop([make_id("zebra")])
-        assert make_id("zebra") not in _ids(p for p, _ in filled.store.nearest("Zebra facts for you.", 50, None))
+        assert make_id("zebra") not in _sorted_ids(p for p, _ in filled.store.nearest("Zebra facts for you.", 50, None))
         assert list(filled.store.fetch([make_id("zebra")], None)) == []
         if self.can_list:
-            assert _ids(filled.store.list_passages()) == sorted(map(make_id, TEXTS))
+            assert _sorted_ids(filled.store.list_passages()) == sorted(map(make_id, TEXTS))
             assert filled.store.size() == len(TEXTS)
 
     def test_replaced_passage_is_returned_with_new_content(self, filled: AttachedStore) -> None:
-        filled.put([_passage("zebra", "Yaks yawn.")])
+        filled.put([_make_passage("zebra", "Yaks yawn.")])
         (stored,) = filled.store.fetch([make_id("zebra")], None)
         assert (stored.text, stored.metadata["lang"]) == ("Yaks yawn.", "en")
         nearest, _ = filled.store.nearest("Yaks yawn.", 1, filled.english)[0]
@@ -174,32 +176,31 @@ class StoreContract:
                 list(attached_store.store.list_passages())
             pytest.skip(f"{attached_store.store.name} declares that it can't list what it holds")
         assert list(attached_store.store.list_passages()) == []
-        attached_store.put([_passage(n, f"Passage number {n}") for n in range(MANY)])
-        assert _ids(attached_store.store.list_passages()) == sorted(map(make_id, range(MANY)))
+        attached_store.put([_make_passage(n, f"Passage number {n}") for n in range(MANY)])
+        assert _sorted_ids(attached_store.store.list_passages()) == sorted(map(make_id, range(MANY)))
         assert attached_store.store.size() == MANY
 
     def test_many_ids_can_be_fetched_at_once(self, attach: AttachStore) -> None:
         attached_store = attach()
-        attached_store.put([_passage(n, f"Passage number {n}", "en" if n % 2 else "de") for n in range(MANY)])
+        attached_store.put([_make_passage(n, f"Passage number {n}", "en" if n % 2 else "de") for n in range(MANY)])
         all_ids = list(map(make_id, range(MANY)))
-        assert _ids(attached_store.store.fetch(all_ids, None)) == sorted(all_ids)
+        assert _sorted_ids(attached_store.store.fetch(all_ids, None)) == sorted(all_ids)
         if self.can_filter_ids:
-            assert _ids(attached_store.store.fetch(all_ids, attached_store.english)) == sorted(
-                map(make_id, range(1, MANY, 2))
-            )
+            english = sorted(map(make_id, range(1, MANY, 2)))
+            assert _sorted_ids(attached_store.store.fetch(all_ids, attached_store.english)) == english
 
     def test_blank_passage_does_not_disturb_others(self, filled: AttachedStore) -> None:
         if not self.accepts_blank_text:
             pytest.skip(f"{filled.store.name} declares that its users can't give it passages without text")
-        filled.put([_passage("blank", " ")])
-        assert set(map(make_id, TEXTS)) <= set(_ids(p for p, _ in filled.store.nearest(TEXTS[0], 50, None)))
+        filled.put([_make_passage("blank", " ")])
+        assert set(map(make_id, TEXTS)) <= set(_sorted_ids(p for p, _ in filled.store.nearest(TEXTS[0], 50, None)))
         assert not _retriever(filled, listed=self.can_list).is_stale
 
     def test_concurrent_reads_give_same_results(self, filled: AttachedStore) -> None:
 
         def read(text: str) -> tuple[list[str], list[str]]:
             near = [p.id for p, _ in filled.store.nearest(text, 2, filled.english)]
-            return near, _ids(filled.store.fetch(near, None))
+            return near, _sorted_ids(filled.store.fetch(near, None))
 
         queries = [*TEXTS] * 8
         with ThreadPoolExecutor(4) as pool:
@@ -219,7 +220,7 @@ class StoreContract:
         with pytest.warns(StaleWarning):
             after_deletion = retriever.retrieve("Zebra facts for you.", **low)
         assert make_id("zebra") not in {c.id for c in after_deletion.trace.candidates}
-        filled.put([_passage("yak", "Yaks yawn.")])
+        filled.put([_make_passage("yak", "Yaks yawn.")])
         assert retriever.refresh() == len(TEXTS) + 1
         assert not retriever.is_stale
         result = retriever.retrieve("yawn", sources="lexical")
@@ -236,22 +237,22 @@ class StoreContract:
             attached_store, expected = attach(), dict[str, Passage]()
             for turn, (adds, names, english) in enumerate(steps):
                 if adds:
-                    new = [_passage(n, f"Story {n} of turn {turn}", "en" if english else "de") for n in sorted(names)]
+                    new = [
+                        _make_passage(n, f"Story {n} of turn {turn}", "en" if english else "de") for n in sorted(names)
+                    ]
                     attached_store.put(new)
                     expected |= {p.id: p for p in new}
                 elif removed := [make_id(n) for n in names if make_id(n) in expected]:
                     attached_store.drop(removed)
                     expected = {i: p for i, p in expected.items() if i not in removed}
-            all_ids = [make_id(n) for n in range(7)]
-            assert _texts(attached_store.store.fetch(all_ids, None)) == _texts(expected.values())
-            assert _texts(p for p, _ in attached_store.store.nearest("Story", 50, None)) == _texts(expected.values())
-            english_passages = [p for p in expected.values() if p.metadata["lang"] == "en"]
-            assert _texts(p for p, _ in attached_store.store.nearest("Story", 50, attached_store.english)) == _texts(
-                english_passages
-            )
+            store, texts = attached_store.store, _sorted_texts(expected.values())
+            english_texts = _sorted_texts(p for p in expected.values() if p.metadata["lang"] == "en")
+            assert _sorted_texts(store.fetch([make_id(n) for n in range(7)], None)) == texts
+            assert _sorted_texts(p for p, _ in store.nearest("Story", 50, None)) == texts
+            assert _sorted_texts(p for p, _ in store.nearest("Story", 50, attached_store.english)) == english_texts
             if self.can_list:
-                assert _texts(attached_store.store.list_passages()) == _texts(expected.values())
-                assert attached_store.store.size() == len(expected)
+                assert _sorted_texts(store.list_passages()) == texts
+                assert store.size() == len(expected)
 
         story()
 
@@ -268,5 +269,5 @@ def _retriever(attached: AttachedStore, *, listed: bool) -> StoreRetriever:
     return retriever
 
 
-def _texts(passages: Iterable[Passage]) -> list[tuple[str, str]]:
+def _sorted_texts(passages: Iterable[Passage]) -> list[tuple[str, str]]:
     return sorted((p.id, p.text) for p in passages)

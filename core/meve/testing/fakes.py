@@ -160,15 +160,3 @@ class CountingTokens:
         with self.calls.lock:
             self.calls.passages.extend(texts)
         return self._inner.count_many(texts)
-
-
-__all__ = [
-    "IDENTITY",
-    "Calls",
-    "CountingEmbedder",
-    "CountingTokens",
-    "FakeClock",
-    "OverlapVerifier",
-    "WordCounter",
-    "WordEmbedder",
-]

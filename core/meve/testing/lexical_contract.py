@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from meve._extras import require_imports
-from meve.errors import DuplicateIdError, IndexCorruptError, IndexNotFoundError, PassageError, UnknownIdError
+from meve.errors import DuplicateIdError, PassageError, UnknownIdError
 from meve.ports import LexicalIndex
 from meve.testing import NEEDS, SUITE
+from meve.testing._saved_index_contract import SavedIndexContract, make_rows
 from meve.testing.interruption import Interruption, run_interrupted
 from meve.types import RowArray
 
@@ -31,16 +32,12 @@ TEXTS = {
 """The content of the fixture `index`."""
 
 
-def _rows(*keys: int) -> RowArray:
-    return np.array(keys, dtype=np.int64)
-
-
 def _answers(index: LexicalIndex, query: str, k: int = 99, allowed: RowArray | None = None) -> list[tuple[int, float]]:
     rows, scores = index.search(query, k, allowed)
     return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-class LexicalIndexContract:
+class LexicalIndexContract(SavedIndexContract):
     """The rules of `meve.ports.LexicalIndex`."""
 
     @pytest.fixture
@@ -52,7 +49,7 @@ class LexicalIndexContract:
     def index(self, make_index: MakeLexical) -> LexicalIndex:
         """Return an index of `TEXTS`."""
         index = make_index()
-        index.add(_rows(*TEXTS), list(TEXTS.values()))
+        index.add(make_rows(*TEXTS), list(TEXTS.values()))
         return index
 
     def test_search_of_empty_index_returns_nothing(self, make_index: MakeLexical) -> None:
@@ -81,7 +78,7 @@ class LexicalIndexContract:
         index = make_index()
         keys = np.random.default_rng(1).permutation(60)
         index.add(keys, ["one of many"] * 60)
-        index.add(_rows(*range(60, 200)), ["something else"] * 140)
+        index.add(make_rows(*range(60, 200)), ["something else"] * 140)
         assert [row for row, _ in _answers(index, "many", 7)] == list(range(7))
 
     def test_repeated_query_word_counts_twice(self, index: LexicalIndex) -> None:
@@ -89,61 +86,63 @@ class LexicalIndexContract:
         assert twice[30] == pytest.approx(2 * once[30])
 
     def test_added_row_is_found_at_once(self, index: LexicalIndex) -> None:
-        index.add(_rows(5), ["comets"])
+        index.add(make_rows(5), ["comets"])
         assert [row for row, _ in _answers(index, "comets")] == [5]
         assert len(index) == 6
 
     def test_removed_row_is_gone_at_once(self, index: LexicalIndex) -> None:
-        index.remove(_rows(10))
+        index.remove(make_rows(10))
         assert [row for row, _ in _answers(index, "sun")] == [20]
         assert len(index) == 4
 
     def test_emptied_index_accepts_new_rows(self, index: LexicalIndex) -> None:
-        index.remove(_rows(*TEXTS))
+        index.remove(make_rows(*TEXTS))
         assert _answers(index, "sun") == []
-        index.add(_rows(60), ["the sun again"])
+        index.add(make_rows(60), ["the sun again"])
         assert [row for row, _ in _answers(index, "sun")] == [60]
 
     def test_filter_returns_only_allowed_rows(self, index: LexicalIndex) -> None:
         everywhere = _answers(index, "the sun")
-        assert _answers(index, "the sun", allowed=_rows(20, 40, 77)) == [pair for pair in everywhere if pair[0] == 20]
-        assert _answers(index, "the sun", allowed=_rows()) == []
+        assert _answers(index, "the sun", allowed=make_rows(20, 40, 77)) == [
+            pair for pair in everywhere if pair[0] == 20
+        ]
+        assert _answers(index, "the sun", allowed=make_rows()) == []
 
     @pytest.mark.parametrize("keys", [(1, 10), (1, 1)])
     def test_duplicate_row_raises_and_changes_nothing(self, index: LexicalIndex, keys: tuple[int, int]) -> None:
         with pytest.raises(DuplicateIdError, match=str(keys[1])):
-            index.add(_rows(*keys), ["comets", "comets"])
+            index.add(make_rows(*keys), ["comets", "comets"])
         assert len(index) == 5
         assert _answers(index, "comets") == []
 
     @pytest.mark.parametrize("texts", [["comets"], "no", [b"comets", "comets"]])
     def test_invalid_texts_raise_and_change_nothing(self, index: LexicalIndex, texts: list[str]) -> None:
         with pytest.raises(PassageError):
-            index.add(_rows(1, 2), texts)
+            index.add(make_rows(1, 2), texts)
         assert len(index) == 5
         assert _answers(index, "comets no") == []
 
     def test_unknown_row_raises_and_changes_nothing(self, index: LexicalIndex) -> None:
         with pytest.raises(UnknownIdError, match="99"):
-            index.remove(_rows(10, 99))
+            index.remove(make_rows(10, 99))
         assert len(index) == 5
         assert 10 in dict(_answers(index, "sun"))
 
     def test_text_without_words_is_stored_and_never_found(self, index: LexicalIndex) -> None:
-        index.add(_rows(60), [" "])
+        index.add(make_rows(60), [" "])
         assert len(index) == 6
         assert 60 not in dict(_answers(index, "the sun moon cats"))
-        index.remove(_rows(60))
+        index.remove(make_rows(60))
 
     def test_loaded_index_gives_same_results(self, index: LexicalIndex, tmp_path: Path) -> None:
-        index.remove(_rows(10))
+        index.remove(make_rows(10))
         index.save(tmp_path / "index")
         loaded = type(index).load(tmp_path / "index")
         for query in ("the sun", "cats", "moon star a"):
             assert _answers(loaded, query) == _answers(index, query)
         assert (len(loaded), loaded.kind) == (4, index.kind)
-        loaded.add(_rows(70), ["the sun, again"])
-        loaded.remove(_rows(20))
+        loaded.add(make_rows(70), ["the sun, again"])
+        loaded.remove(make_rows(20))
         assert 70 in dict(_answers(loaded, "again the"))
 
     def test_empty_index_can_be_saved_and_loaded(self, make_index: MakeLexical, tmp_path: Path) -> None:
@@ -152,26 +151,13 @@ class LexicalIndexContract:
         assert _answers(loaded, "moon") == []
 
     def test_saved_file_holds_no_words_of_removed_texts(self, index: LexicalIndex, tmp_path: Path) -> None:
-        index.remove(_rows(50))
+        index.remove(make_rows(50))
         index.save(tmp_path / "index")
         assert b"dogs" not in (tmp_path / "index").read_bytes()
         assert b"cats" in (tmp_path / "index").read_bytes()
 
-    def test_damaged_file_raises_error_with_its_path(self, index: LexicalIndex, tmp_path: Path) -> None:
-        path = tmp_path / "index"
-        index.save(path)
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        altered = whole[:middle] + bytes(byte ^ 255 for byte in whole[middle : middle + 64]) + whole[middle + 64 :]
-        for content in (whole[:middle], altered, b"", b"not an index"):
-            path.write_bytes(content)
-            with pytest.raises(IndexCorruptError, match=str(path)):
-                type(index).load(path)
-        with pytest.raises(IndexNotFoundError, match="nowhere"):
-            type(index).load(tmp_path / "nowhere")
-
     def test_concurrent_searches_give_same_results(self, index: LexicalIndex) -> None:
-        index.add(_rows(60), ["the sun again"])
+        index.add(make_rows(60), ["the sun again"])
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: _answers(index, "the sun cats"), range(40)))
         assert answers == [answers[0]] * 40
@@ -188,7 +174,7 @@ class LexicalIndexContract:
     ) -> None:
         stored = {row: f"{'moon ' * (row % 3)}w{row % 4} w{row} sun" for row in range(11)}
         added = {row: f"moon {'late ' * row} w{row}" for row in range(20, 21 if change == "one more" else 25)}
-        removed = _rows(*range(7)) if change == "most away" else _rows(4)
+        removed = make_rows(*range(7)) if change == "most away" else make_rows(4)
         after = stored | added if "more" in change else {row: stored[row] for row in stored if row not in removed}
 
         def answers(index: LexicalIndex) -> object:
@@ -197,20 +183,20 @@ class LexicalIndexContract:
 
         def fresh_index(texts: dict[int, str]) -> LexicalIndex:
             index = make_index()
-            index.add(_rows(*texts), list(texts.values()))
+            index.add(make_rows(*texts), list(texts.values()))
             return index
 
         def attempt(at: int) -> tuple[LexicalIndex, list[int]]:
             index = fresh_index(dict(list(stored.items())[:9]))
-            index.add(_rows(9, 10), [stored[9], stored[10]])
+            index.add(make_rows(9, 10), [stored[9], stored[10]])
             answers(index)  # now it holds whatever it remembers from search to search
             if "more" in change:
-                return index, run_interrupted(lambda: index.add(_rows(*added), list(added.values())), at, error)
+                return index, run_interrupted(lambda: index.add(make_rows(*added), list(added.values())), at, error)
             return index, run_interrupted(lambda: index.remove(removed), at, error)
 
         def continue_after(index: LexicalIndex) -> object:
-            index.add(_rows(30, 31), ["late moon w1", "sun w4"])
-            index.remove(_rows(30, 8))
+            index.add(make_rows(30, 31), ["late moon w1", "sun w4"])
+            index.remove(make_rows(30, 8))
             return answers(index)
 
         outcomes = {
@@ -237,22 +223,22 @@ class LexicalIndexContract:
             for step in steps:
                 if isinstance(step, list):
                     added = dict(enumerate(step, start=next_row))
-                    index.add(_rows(*added), step)
+                    index.add(make_rows(*added), step)
                     stored |= added
                     next_row += len(step)
                 elif stored:
                     removed = random.sample(sorted(stored), min(step, len(stored)))  # type: ignore[attr-defined]
-                    index.remove(_rows(*removed))
+                    index.remove(make_rows(*removed))
                     for row in removed:
                         del stored[row]
                 assert len(index) == len(stored)
                 query = "b c c j"
                 answers = _answers(index, query)
                 fresh_index = make_index()
-                fresh_index.add(_rows(*stored), list(stored.values()))
+                fresh_index.add(make_rows(*stored), list(stored.values()))
                 assert answers == _answers(fresh_index, query)
                 assert {row for row, _ in answers} == {row for row in stored if set("bcj") & set(stored[row].split())}
-                filtered = _answers(index, query, 3, _rows(*sorted(allowed)))
+                filtered = _answers(index, query, 3, make_rows(*sorted(allowed)))
                 assert filtered == [pair for pair in answers if pair[0] in allowed][:3]
 
         story()

@@ -17,7 +17,7 @@ import numpy as np
 from meve._extras import require_imports
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory._audit.chain import EventDraft
-from meve.memory.records import SHARED, MemoryRecord, Opinion, StoredRecord, user_key, user_of
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, user_key, user_of
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery
 from meve.testing import NEEDS, SUITE
@@ -196,19 +196,19 @@ class MemoryStoreContract:
         assert ids_of(list(store.changes(ALICE, version).records)) == ["a"]
         assert (store.counts().records, store.counts().archived) == (1, 0)
 
-    def test_opinions_go_with_the_record_and_with_the_user(self, store: RecordStore) -> None:
+    def test_shared_scores_go_with_the_record_and_with_the_user(self, store: RecordStore) -> None:
         insert(store, stored("s", SHARED), stored("t", SHARED), user=SHARED)
-        opinion = Opinion(reflection=60, touched_at=NOW, used_at=None, uses=1)
+        score = SharedScore(reflection=60, touched_at=NOW, used_at=None, uses=1)
         with store.writing() as transaction:
             for user in (ALICE, BOB):
-                transaction.put_opinion(user, "s", opinion)
-            transaction.put_opinion(ALICE, "t", opinion)
-            assert transaction.opinions(ALICE)["s"] == opinion
-        assert store.opinions(BOB) == {"s": opinion}
+                transaction.put_shared_score(user, "s", score)
+            transaction.put_shared_score(ALICE, "t", score)
+            assert transaction.shared_scores(ALICE)["s"] == score
+        assert store.shared_scores(BOB) == {"s": score}
         erase(store, "s", user=SHARED)
         with store.writing() as transaction:
             transaction.forget_user(ALICE)
-        assert (store.opinions(ALICE), store.opinions(BOB)) == ({}, {})
+        assert (store.shared_scores(ALICE), store.shared_scores(BOB)) == ({}, {})
 
     def test_users_are_those_with_a_record(self, store: RecordStore) -> None:
         insert(store, stored("a"))

@@ -55,9 +55,10 @@ class VerifierContract:
     def test_name_is_not_blank(self, verifier: Verifier) -> None:
         assert verifier.name.strip() == verifier.name != ""
 
-    def test_each_passage_gets_one_probability(self, verifier: Verifier) -> None:
-        scores = verifier.score(QUERY, PASSAGES)
-        assert scores.shape == (len(PASSAGES),)
+    @pytest.mark.parametrize("passages", [PASSAGES, ()])
+    def test_each_passage_gets_one_probability(self, verifier: Verifier, passages: tuple[str, ...]) -> None:
+        scores = verifier.score(QUERY, passages)
+        assert scores.shape == (len(passages),)
         assert scores.dtype == np.float32
         assert ((scores >= 0) & (scores <= 1)).all()
 
@@ -67,9 +68,6 @@ class VerifierContract:
         assert raw.dtype == np.float32
         assert np.isfinite(raw).all()
         assert np.ptp(raw) > 0
-
-    def test_empty_list_of_passages_gives_no_scores(self, verifier: Verifier) -> None:
-        assert verifier.score(QUERY, []).shape == (0,)
         assert verifier.raw_scores(QUERY, []).shape == (0,)
 
     def test_scores_keep_passage_order(self, verifier: Verifier) -> None:

@@ -1,7 +1,7 @@
-"""The contract suite of LangGraph stores: inherit it and give the fixture `store`.
+"""The contract suite of LangGraph stores.
 
 Each test is one rule, which its docstring states, and runs on the sync and the async methods. A store declares what it
-can't do by its own `supports_ttl`, by `searches`, and by `fails`.
+can't do by its own `supports_ttl` and by `fails`.
 """
 
 import time
@@ -26,32 +26,22 @@ class GraphStoreContract(
 ):
     """The rules of `langgraph.store.base.BaseStore`, each sync and async.
 
-    The store must be new and empty for each test. If it searches by vectors, each text must be most similar to itself,
-    as with `MeVeEmbeddings(WordEmbedder())`.
+    A subclass gives the fixture `store`: a new and empty store that embeds by `MeVeEmbeddings(WordEmbedder())`.
     """
 
     root: ClassVar[tuple[Any, ...]] = ()
     """The first labels of every namespace, for a store that demands them."""
     modes: ClassVar[tuple[str, ...]] = ("sync", "async")
     """The kinds of methods that are tested; a store may have only one."""
-    searches: ClassVar[bool] = True
-    """Whether the store searches by vectors."""
     fails: ClassVar[Mapping[str, str]] = {}
     """The rules that the store breaks, by test name without `test_`, and why; these tests must fail."""
 
     @pytest.fixture
-    def store(self) -> BaseStore:
-        """Return a new and empty store; open one that needs a running loop by `runner.run(…)`."""
-        raise NotImplementedError("give a fixture 'store' that returns a new and empty store")
-
-    @pytest.fixture
     def wait(self) -> Callable[[float], None]:
-        """Return a function that lets seconds pass; override it for a store with its own clock."""
         return time.sleep
 
     @pytest.fixture
     def runner(self) -> Iterator[Runner]:
-        """Yield the event loop of one test."""
         with Runner() as runner:
             yield runner
 
@@ -62,7 +52,6 @@ class GraphStoreContract(
 
     @pytest.fixture
     def client(self, request: pytest.FixtureRequest, store: BaseStore, runner: Runner) -> StoreClient:
-        """Return a client of the store's sync or async methods."""
         return StoreClient(store, runner if request.param == "async" else None, self.root)
 
     @pytest.fixture(autouse=True)
@@ -70,12 +59,6 @@ class GraphStoreContract(
         reason = self.fails.get(request.node.originalname.removeprefix("test_"))
         if reason is not None:
             request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
-
-    @pytest.fixture
-    def searching(self) -> None:
-        """Skip a store that doesn't search by vectors."""
-        if not self.searches:
-            pytest.skip("the store doesn't search by vectors")
 
     @pytest.fixture
     def expiring(self, store: BaseStore) -> None:

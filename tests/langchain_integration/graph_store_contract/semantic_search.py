@@ -1,13 +1,10 @@
 """Contract rules of searches with a query."""
 
-import pytest
-
 from tests.langchain_integration.graph_store_contract.store_client import StoreClient
 
 TEXTS = {"sky": "wide blue sky", "sea": "deep blue sea", "bread": "fresh warm bread", "zoo": "zebra zoo"}
 
 
-@pytest.mark.usefixtures("searching")
 class SemanticSearchRules:
     """A query ranks items by similarity."""
 

@@ -15,8 +15,8 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
     """Return the embedder for a setting.
 
     Args:
-        embedder: None or `minilm`, or `static`, for the two embedders that ship with MeVe and need no torch;
-            `all-MiniLM-L6-v2` for the published weights of the first, from the `offline` extra; a folder saved by
+        embedder: None or `static`, or `minilm`, for the two embedders that ship with MeVe and need no torch;
+            `all-MiniLM-L6-v2` for the published weights of the second, from the `offline` extra; a folder saved by
             model2vec, or exported to ONNX; another name or folder for that sentence-transformers model; or your own
             embedder object. An embedder's `name` resolves to the same embedder.
 
@@ -27,7 +27,7 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
         ModelError: the model can't be loaded.
     """
     if embedder is None:
-        embedder = "minilm"
+        embedder = "static"
     if not isinstance(embedder, str):
         return check_component(embedder, "embedder", Embedder)
     if embedder == PUBLISHED_MINILM:

@@ -1,13 +1,11 @@
 """An embedder that caches passage vectors, so that texts kept by other stores aren't embedded anew per query."""
 
-import hashlib
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from cachetools import LRUCache
 
 from meve._vectors import validate_vectors
+from meve.components._text_cache import TextCache
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -26,8 +24,7 @@ class CachedEmbedder:
     def __init__(self, inner: Embedder, cache_size: int = CACHE_SIZE) -> None:
         self.inner = inner
         self.name, self.similarity = inner.name, inner.similarity
-        self._vectors: LRUCache[bytes, FloatArray] = LRUCache(cache_size)
-        self._lock = threading.Lock()
+        self._cache = TextCache[FloatArray](cache_size)
 
     @property
     def dimension(self) -> int:
@@ -46,27 +43,9 @@ class CachedEmbedder:
         """
         if not len(texts):
             return self.inner.embed_passages(texts)
-        keys = [_hash_text(text) for text in texts]
-        vectors = self._get_cached(keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
-        if missing:
-            embedded = self.inner.embed_passages(list(missing.values()))
-            embedded = validate_vectors(embedded, (len(missing), self.dimension), f"embedder {self.name!r}")
-            vectors |= zip(missing, embedded, strict=True)
-            self._store(missing, embedded)
-        return np.array([vectors[key] for key in keys], dtype=np.float32)
+        return np.array(self._cache.fetch([(text,) for text in texts], self._embed), dtype=np.float32)
 
-    def _get_cached(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        with self._lock:
-            return {key: self._vectors[key] for key in keys if key in self._vectors}
-
-    def _store(self, keys: Iterable[bytes], vectors: FloatArray) -> None:
-        if not self._vectors.maxsize:
-            return
-        with self._lock:
-            for key, vector in zip(keys, vectors, strict=True):
-                self._vectors[key] = vector.copy()  # a view of one row would keep the whole batch in memory
-
-
-def _hash_text(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    def _embed(self, keys: Sequence[tuple[str, ...]]) -> list[FloatArray]:
+        vectors = self.inner.embed_passages([text for (text,) in keys])
+        vectors = validate_vectors(vectors, (len(keys), self.dimension), f"embedder {self.name!r}")
+        return [vector.copy() for vector in vectors]  # a view of one row would keep the whole batch in memory

@@ -125,8 +125,8 @@ class OnnxEmbedder:
         if not len(texts):
             return np.zeros((0, self.dimension), dtype=np.float32)
         with wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
-            pieces, weights, starts = self._splitter.split_many(texts, self.window - self._splitter.count_special())
-            vectors = np.stack(self._pool.map(self._embed, pieces)) * weights[:, None]
+            pieces, tokens, starts = self._splitter.split_all(texts, self.window - self._splitter.count_special())
+            vectors = np.stack(self._pool.map(self._embed, pieces)) * np.maximum(tokens, 1)[:, None]
         return normalize(np.add.reduceat(vectors, starts))
 
     def _embed(self, text: str) -> FloatArray:

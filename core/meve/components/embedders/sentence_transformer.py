@@ -136,9 +136,9 @@ class SentenceTransformerEmbedder:
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(texts):
             return np.zeros((0, self.dimension), dtype=np.float32)
-        pieces, weights, starts = list(texts), np.ones(len(texts), dtype=np.int64), list(range(len(texts)))
-        if self._room is not None:
-            pieces, weights, starts = self._splitter.split_many(texts, self._room)
+        pieces, tokens, starts = (
+            (list(texts), [], []) if self._room is None else self._splitter.split_all(texts, self._room)
+        )
         with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
             encoded = self._model.encode_document(
                 pieces,
@@ -150,7 +150,8 @@ class SentenceTransformerEmbedder:
         vectors = self._checked(encoded)
         if len(pieces) == len(texts):
             return vectors
-        means = np.add.reduceat(vectors * weights[:, None], starts) / np.add.reduceat(weights, starts)[:, None]
+        weight = np.maximum(tokens, 1).astype(np.float32)
+        means = np.add.reduceat(vectors * weight[:, None], starts) / np.add.reduceat(weight, starts)[:, None]
         return normalize(means) if self.similarity == "cosine" else np.asarray(means, dtype=np.float32)
 
     def _passage_room(self) -> int | None:

@@ -158,10 +158,5 @@ def _append_blocks(blocks: Sequence[Block], more: Sequence[Block]) -> tuple[Bloc
     return (*kept, merge(merging)) if len(merging) > 1 else (*kept, *merging)
 
 
-EMPTY = Block(
-    terms=np.empty(0, dtype=np.int32),
-    starts=np.zeros(1, dtype=np.int64),
-    positions=np.empty(0, dtype=np.int32),
-    counts=np.empty(0, dtype=np.uint16),
-)
+EMPTY = Block.from_words(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 """A block without postings."""

@@ -8,8 +8,8 @@ from typing import Literal, Protocol, Self, TypeAlias
 import numpy as np
 
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
+from meve.components._text_cache import TextCache
 from meve.components._text_splitter import TextSplitter, read_json
-from meve.components.verifiers._score_cache import ScoreCache
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
 from meve.types import FloatArray
@@ -74,7 +74,7 @@ class CrossEncoderVerifier:
         self.name = name
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
-        self._cache = ScoreCache(cache_size)
+        self._cache = TextCache[float](cache_size)
 
     @classmethod
     def from_name(
@@ -160,21 +160,17 @@ class CrossEncoderVerifier:
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
-        scores = self._cache.get(query, passages)
-        missing = list(dict.fromkeys(text for text, score in zip(passages, scores, strict=True) if score is None))
-        if missing:
-            computed = self._read(query, missing, room).tolist()
-            self._cache.put(query, missing, computed)
-            by_text = dict(zip(missing, computed, strict=True))
-            scores = [by_text[text] if score is None else score for text, score in zip(passages, scores, strict=True)]
+        scores = self._cache.fetch(
+            [(query, text) for text in passages],
+            lambda pairs: self._read(query, [text for _, text in pairs], room).tolist(),
+        )
         return np.asarray(scores, dtype=np.float32)
 
     def _read(self, query: str, passages: Sequence[str], room: int) -> FloatArray:
         """Return the model's logits, batched by length."""
-        splitter = self._runtime.splitter
-        pieces, lengths, starts = splitter.split_many(passages, room, overlap=int(_OVERLAP * room))
+        pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
         logits = np.empty(len(pieces), dtype=np.float32)
-        order = np.argsort(-lengths, kind="stable")
+        order = np.argsort(-np.asarray(lengths), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
         computed = self._runtime.logits([[(query, pieces[i]) for i in batch] for batch in batches])
         for batch, scores in zip(batches, computed, strict=True):
@@ -199,7 +195,7 @@ class CrossEncoderVerifier:
     def with_cache(self, size: int) -> Self:
         """Return a verifier with the same loaded model and a new cache of `size` raw scores; 0 for none."""
         other = copy.copy(self)
-        other._cache = ScoreCache(size)
+        other._cache = TextCache(size)
         return other
 
     def _room(self, query: str) -> int:

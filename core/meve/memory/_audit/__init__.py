@@ -1,1 +1,1 @@
-"""Record every change in a hash-chained log, and report from it."""
+"""Records every change in a hash-chained log, and reports from it."""

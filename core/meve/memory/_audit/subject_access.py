@@ -25,21 +25,21 @@ class Explanation:
     events: tuple[AuditEvent, ...]
     """All entries of the audit log on it, oldest first."""
     archived: bool = False
-    """Whether it is archived, where no search finds it."""
+    """Whether it is archived: searches leave it out."""
 
 
 def explain_recall(
     runtime: MemoryRuntime, user: str, recall: Recall, archive: Recall | None = None
 ) -> list[Explanation]:
-    """Return explanations of the memories of a recall, and of one from the archive; best first."""
+    """Return explanations of recalled memories, and of those recalled from the archive, best first."""
     explanations = []
-    opinions = runtime.store.opinions(user)
+    shared_scores = runtime.store.shared_scores(user)
     scored = [*_scored_records(recall), *_scored_records(archive)]
     for hit, score in sorted(scored, key=lambda each: -each[1]):
         key = user if hit.user_id is not None else SHARED
         stored = runtime.store.find(key, hit.id)
-        record = hit if stored is None else stored.record  # with the time of its last recall
-        keys = dict.fromkeys((key, user))  # a shared record has events of its own, and those of this user
+        record = hit if stored is None else stored.record  # has the time of the last recall
+        keys = dict.fromkeys((key, user))  # events of a shared record are logged for it and for this user
         events = [event for k in keys for event in runtime.store.events(EventQuery(user=k, record=hit.id))]
         events.sort(key=lambda event: event.seq)
         added = next((event for event in events if event.action in ("add", "restore")), None)
@@ -48,12 +48,12 @@ def explain_recall(
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
         rule += "; archived" if hit.archived else ""
         hold = f"; on hold: {record.hold}" if record.hold else ""
-        opinion = opinions.get(record.id) if record.user_id is None else None
+        shared = shared_scores.get(record.id) if record.user_id is None else None
         explanations.append(
             Explanation(
                 record=record,
                 score=score,
-                reflection=decay_reflection(record, runtime.policy, runtime.clock.now(), opinion),
+                reflection=decay_reflection(record, runtime.policy, runtime.clock.now(), shared),
                 why=f"{because}; {rule}{hold}",
                 events=tuple(events),
                 archived=hit.archived,
@@ -77,9 +77,9 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
         "exported_at": now.isoformat(),
         "records": [r.to_dict() for r in records if not r.archived],
         "archived": [r.to_dict() for r in records if r.archived],
-        "opinions": {
-            record_id: {"reflection": o.reflection, "uses": o.uses, "used_at": o.used_at and o.used_at.isoformat()}
-            for record_id, o in sorted(runtime.store.opinions(user).items())
+        "shared_scores": {
+            record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}
+            for record_id, s in sorted(runtime.store.shared_scores(user).items())
         },
         "audit": [event.to_dict() for event in runtime.store.events(EventQuery(user=user))],
     }

@@ -20,8 +20,8 @@ _ADVICE = "give a folder that holds the model, or leave contradictions to the ru
 class NliContradiction:
     """Asks a cross-encoder with the label `contradiction`, in both directions.
 
-    Such models often call statements about different subjects contradictions. The model is therefore asked only about
-    statements that share most of their words. What the rules find counts without it.
+    Such models often call statements about different subjects contradictions, so the model is asked only about
+    statements that share most of their words. Contradictions that the rules find don't need the model.
 
     Args:
         model: a loaded model with several labels.

@@ -42,9 +42,9 @@ class RuleContradiction:
     def compare_statements(self, one: Statement, other: Statement) -> str:
         """Compare parsed statements, as `find_difference` does.
 
-        Statements of which each has a word of its own, verbs aside, count as different subjects: what basil needs, and
-        what fennel needs. To miss a contradiction does less harm than to invent one. A different name is a
-        contradiction only if nothing else differs; otherwise it tells two subjects apart.
+        If each statement has a word, other than common verbs, that the other lacks, their subjects differ: "basil needs
+        sun" and "fennel needs shade". A missed contradiction does less harm than a false one. A different name is a
+        contradiction only if nothing else differs; otherwise it means different subjects.
         """
         first, second = one.subject, other.subject
         if not have_same_subject(one, other) or (first - second - _VERBS and second - first - _VERBS):

@@ -13,11 +13,11 @@ from meve.memory._feedback.usage_judge import UsageVerdict, adjust_score
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Load, Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, Opinion, user_key
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, user_key
 from meve.types import FloatArray
 
 _MAX_DEFERRED = 1_024
-"""Reflections that may be deferred at once; the next one runs at once, and all deferred ones with it."""
+"""Maximum number of deferred reflections. The next one runs immediately, together with all deferred ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,8 @@ class Reflector:
     def reflect(self, recall: Recall, answer: str) -> ReflectionResult:
         """Judge the recalled memories by the answer and adjust their scores.
 
-        Records that were erased, held or changed since keep their scores. The score of a shared record changes for this
-        user only.
-
-        Raises:
-            ValidationError: not a recall, or an answer that is no text.
+        Records that were erased, held or changed since the recall keep their scores. The score of a shared record
+        changes only for this user.
         """
         if not isinstance(recall, Recall):
             raise ValidationError(f"recall must be what search() returned, got {recall!r:.60}")
@@ -67,7 +64,7 @@ class Reflector:
         return self._reflect_now(recall, answer)
 
     def run_deferred(self) -> None:
-        """Run the deferred reflections, which are lost if the process ends without this call."""
+        """Run the deferred reflections, which are lost if the process ends before."""
         while (next_one := self._pop_deferred()) is not None:
             try:
                 self._reflect_now(*next_one)
@@ -128,16 +125,16 @@ class Reflector:
                     continue
                 if record.hold or record.archived:
                     continue
-                opinion = transaction.opinions(user).get(old.id) if key == SHARED else None
-                before = decay_reflection(record, runtime.policy, now, opinion)
+                shared = transaction.shared_scores(user).get(old.id) if key == SHARED else None
+                before = decay_reflection(record, runtime.policy, now, shared)
                 after = adjust_score(before, verdict.outcome, runtime.policy.reflection)
                 scores[old.id] = (before, after)
                 used = verdict.outcome == "used"
-                uses = (opinion.uses if opinion else 0 if key == SHARED else record.uses) + used
-                used_at = now if used else opinion.used_at if opinion else record.used_at
+                uses = (shared.uses if shared else 0 if key == SHARED else record.uses) + used
+                used_at = now if used else shared.used_at if shared else record.used_at
                 if key == SHARED:
-                    new_opinion = Opinion(reflection=after, touched_at=now, used_at=used_at, uses=uses)
-                    transaction.put_opinion(user, old.id, new_opinion)
+                    new_score = SharedScore(reflection=after, touched_at=now, used_at=used_at, uses=uses)
+                    transaction.put_shared_score(user, old.id, new_score)
                 else:
                     changed = replace(
                         record,

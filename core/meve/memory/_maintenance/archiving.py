@@ -1,4 +1,4 @@
-"""Archiving: put away records that have long been idle, out of every search."""
+"""Archiving: take idle records of low score out of every search."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def archive_idle(plan: "MaintenancePlan") -> None:
-    """Archive records that have been idle for long, with a low score."""
+    """Archive records that have a low score and were idle for long."""
     rules = plan.policy.archiving
     for stored in list(plan.without_items().values()):
         record = stored.record

@@ -1,4 +1,4 @@
-"""Deduplication: whether two near memories say the same or contradict each other, and which of them stays."""
+"""Deduplication: whether two similar memories are duplicates or contradict each other, and which of them stays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from meve.types import Passage
 
 
 def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
-    """Return a key, of which the larger wins: held records first, then unflagged, newer and better ones."""
+    """Return a sort key; of two records the one with the larger key wins: held, then unflagged, newer, better ones."""
     return (bool(record.hold), not record.flagged, record.created_at, score, record.id)
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateJudge:
-    """Relates two memories of a recall, so that duplicates and contradicted ones stay out."""
+    """Relates two memories of a recall, so that duplicates and contradicted ones are left out."""
 
     scorer: PolicyScorer
     indexes: Sequence[UserIndex]
@@ -28,14 +28,14 @@ class DuplicateJudge:
     contradiction: Contradiction
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
-        """Return what `one` is to `other`. Unprunable records yield only to each other."""
+        """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
         mine, theirs = self._statement(one), self._statement(other)
         if mine.values == theirs.values:
             return "same"
         if self.scorer.policy.ranking.conflicts or not self._contradict(one, other, mine, theirs):
-            return ""  # other values, of what may be other subjects
+            return ""  # different values, but perhaps of different subjects
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
 
     def _contradict(self, one: Passage, other: Passage, mine: Statement, theirs: Statement) -> bool:

@@ -8,25 +8,21 @@ from meve.memory._maintenance.plan import MaintenancePlan, MaintenanceReport
 from meve.memory._runtime import MemoryRuntime
 
 TRIES = 3
-"""The number of plans made beside other writers, before maintenance keeps them waiting."""
+"""The number of plans made while others may write; after that, writers wait for the next plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintainer:
     """Maintains the records of users, each user's in a transaction of its own.
 
-    What takes long, comparing and summarising, is done before the transaction, so that no writer waits for it. If the
-    user's records changed meanwhile, the plan is made anew.
+    Slow work (comparing, summarising) is planned before the transaction, so that no writer waits for it. If the user's
+    records changed in the meantime, the plan is repeated.
     """
 
     runtime: MemoryRuntime
 
     def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> MaintenanceReport:
-        """Maintain the records of these users, by key, or of all.
-
-        Raises:
-            ModelError: a component that compares or summarises failed; all else is done, for every user.
-        """
+        """Maintain the records of these users, by key, or of all. See `GovernedMemory.maintain`."""
         report, failed = MaintenanceReport(), None
         for user in self.runtime.store.users() if users is None else users:
             plan = MaintenancePlan(self.runtime, user) if dry_run else self._maintain(user)

@@ -1,4 +1,4 @@
-"""Merging: of two records that say the same one stays, of two that contradict each other the newer or better."""
+"""Merging: of two duplicates, one is erased; of two contradicting records, the older or worse one is superseded."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,21 +14,16 @@ if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
-def merge_duplicates(plan: "MaintenancePlan") -> None:
-    """Merge near records with the same values, and supersede one of those that contradict each other."""
-    DuplicateMerger(plan).run()
-
-
 class DuplicateMerger:
-    """Merges the records of one plan."""
+    """Merges similar records with the same values, and supersedes one of two that contradict each other."""
 
     def __init__(self, plan: "MaintenancePlan") -> None:
         self._plan = plan
         self._values: dict[str, StatementValues] = {}
-        """By record id: numbers, days, names and denials."""
+        """By record id."""
 
     def run(self) -> None:
-        """Compare equal texts, then near vectors."""
+        """Compare records of equal text, then those of similar vectors."""
         plan = self._plan
         near = plan.nearest_pairs(self._candidates(), plan.policy.merging.similarity)
         for one, other in chain(list(self._equal_texts()), near):
@@ -44,7 +39,7 @@ class DuplicateMerger:
         return [key for key, stored in self._plan.without_items().items() if stored.record.superseded_by is None]
 
     def _equal_texts(self) -> Iterator[tuple[str, str]]:
-        """Return pairs of equal text: each duplicate with the one that lives longest, not all with all."""
+        """Yield pairs of equal text: each duplicate with the one that expires last."""
         first: dict[tuple[object, ...], str] = {}
         records = [self._plan.records[key].record for key in self._candidates()]
         for r in sorted(records, key=self._end_and_rank, reverse=True):
@@ -68,18 +63,17 @@ class DuplicateMerger:
         if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
             return
         difference = plan.runtime.contradiction.find_difference(w.text, x.text)
-        if not difference:  # another value, of what may be another subject: both stay
+        if not difference:  # different values, but perhaps of different subjects
             return
         kind = difference.partition(":")[0]
-        superseded = replace(
-            x, superseded_by=w.id, flagged=f"another {kind} than {w.id}", version=x.version + 1
-        )  # fmt: skip
+        flag = f"another {kind} than {w.id}"
+        superseded = replace(x, superseded_by=w.id, flagged=flag, version=x.version + 1)
         plan.replace(loser, superseded)
         plan.log(superseded, "supersede", f"{w.id} says another {kind}, and is newer or better")
         plan.note(plan.report.superseded, x.id)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
-        """Merge the record that expires first into the other, unless a tag of it would outlive it so."""
+        """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
         plan, w, x = self._plan, longer.record, shorter.record
         are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
         outlives = _expiry_or_max(w) > _expiry_or_max(x) and not set(x.tags) <= set(w.tags)

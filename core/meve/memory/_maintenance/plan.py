@@ -1,18 +1,19 @@
-"""The plan of one user's maintenance: which records to remove, change and archive, made without keeping out writers."""
+"""The plan of one user's maintenance: the records to remove, change and archive. Writers may write while it is made."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from meve._formulas import normalize
 from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
-from meve.memory._expiry import reason_of, removable
+from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
-from meve.memory._maintenance.merging import merge_duplicates
+from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
@@ -20,11 +21,8 @@ from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
 from meve.memory.stores._record_store import RecordTransaction
 
-Step: TypeAlias = Callable[[RecordTransaction], object]
-"""A change that is made in a transaction."""
-
 NEIGHBOURS = 8
-"""A record is compared with this many of its nearest: ten thousand alike would be fifty million pairs."""
+"""The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
 _STEPS = ("expired", "pruned", "merged", "superseded", "summarised", "archived")
 
 
@@ -40,7 +38,7 @@ class MaintenanceReport:
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
     scrubbed: bool = True
-    """Whether no file holds what was erased."""
+    """Whether no file holds a byte of the erased records."""
 
     def include(self, other: "MaintenanceReport") -> None:
         """Add the result of another maintenance."""
@@ -68,21 +66,21 @@ class MaintenancePlan:
         self.now: datetime = runtime.clock.now()
         self.report = MaintenanceReport()
         self.failed: ModelError | None = None
-        """The error that kept it from merging or summarising; the rest is planned nevertheless."""
-        self._steps: list[Step] = []
+        """The error that prevented merging or summarising; everything else is planned."""
+        self._steps: list[Callable[[RecordTransaction], object]] = []
         self._replaced: dict[str, StoredRecord] = {}
-        """Records as they shall be, by id: however often one changes, it is written once."""
+        """By id, the new versions of changed records; each is written once."""
         reader = transaction or runtime.store
         self.version = reader.version(user)
         """The user's version before the records were read."""
         every = reader.all_records(user)
-        for record in removable(every, self.now):
+        for record in find_removable(every, self.now):
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]
         self.archive = {s.record.id: s for s in every if s.record.archived}
         self.records = {s.record.id: s for s in every if not s.record.archived}
-        """Active records, by id, as they shall be."""
+        """By id, the active records with their planned changes."""
         self._derived: dict[str, set[str]] = {}
         """By an origin's id: the ids of records derived from it."""
         for stored in every:
@@ -99,25 +97,25 @@ class MaintenancePlan:
     def _plan(self) -> None:
         prune_low_scores(self)
         if self.user != SHARED:  # a shared record has another score for each user
-            self._try(merge_duplicates)
-            self._try(summarise_related)
+            self._try(DuplicateMerger(self).run)
+            self._try(partial(summarise_related, self))
             archive_idle(self)
         enforce_cap(self)
 
-    def _try(self, step: "Callable[[MaintenancePlan], None]") -> None:
-        """Run a step; a model failure must not block the removal of expired records."""
+    def _try(self, plan_changes: Callable[[], None]) -> None:
+        """Plan some changes; a model failure must not block the removal of expired records."""
         try:
             with wrap_errors(ModelError, "comparing and summarising memories"):
-                step(self)
+                plan_changes()
         except ModelError as error:
             self.failed = self.failed or error
 
     def score(self, record: MemoryRecord) -> float:
-        """Return a record's reflection score by now, from 0 to 100."""
+        """Return a record's current reflection score, from 0 to 100."""
         return decay_reflection(record, self.policy, self.now)
 
     def without_items(self) -> dict[str, StoredRecord]:
-        """Return the active records but items, which are found by their keys."""
+        """Return the active records except items, which are never merged, summarised or archived."""
         return {record_id: stored for record_id, stored in self.records.items() if stored.record.kind != "item"}
 
     def is_removable(self, record: MemoryRecord) -> bool:
@@ -125,7 +123,7 @@ class MaintenancePlan:
         return not record.hold and self.policy.rule(record.policy_class).prune
 
     def nearest_pairs(self, ids: Iterable[str], threshold: float) -> list[tuple[str, str]]:
-        """Return pairs of ids with a cosine of at least `threshold`, highest first, each id with its nearest few."""
+        """Return pairs of ids with a cosine of at least `threshold`, highest first; of each id only the nearest few."""
         keys = sorted(ids)
         if len(keys) < 2:
             return []
@@ -143,7 +141,7 @@ class MaintenancePlan:
 
     def add(self, stored: StoredRecord, reason: str) -> None:
         """Insert a new record."""
-        self.step(lambda transaction: transaction.insert(self.user, stored))
+        self._steps.append(lambda transaction: transaction.insert(self.user, stored))
         self.log(stored.record, "add", reason)
         self.records[stored.record.id] = stored
 
@@ -157,19 +155,18 @@ class MaintenancePlan:
         self._replaced[record.id] = changed
 
     def erase(self, record: MemoryRecord, action: Action, reason: str, **detail: Any) -> None:  # noqa: ANN401
-        """Erase a record."""
         self._replaced.pop(record.id, None)
-        self.step(lambda transaction: transaction.erase(self.user, record))
+        self._steps.append(lambda transaction: transaction.erase(self.user, record))
         self.log(record, action, reason, **detail)
 
     def merge_into(self, record: MemoryRecord, into: str, reason: str, where: dict[UserId | None, list[str]]) -> None:
-        """Erase an active record that is part of another one now."""
+        """Erase an active record whose content another record contains."""
         self.erase(record, "merge", reason, into=into)
         self.note(where, record.id)
         del self.records[record.id]
 
     def pass_origin_on(self, gone: str, into: str) -> None:
-        """Let what was derived from a merged record be derived from the record that it is part of."""
+        """Make records derived from an erased record derive from the record that contains it."""
         for name in sorted(self._derived.get(gone, ())):
             stored = self.records.get(name) or self.archive.get(name)
             if stored is not None and into not in (name, *stored.record.derived_from):
@@ -185,12 +182,8 @@ class MaintenancePlan:
     def log(self, record: MemoryRecord, action: Action, reason: str, **detail: Any) -> None:  # noqa: ANN401
         """Add an entry to the audit log."""
         event = self.runtime.event(self.user, record, action, reason, self.now, **detail)
-        self.step(lambda transaction: transaction.log(event))
-
-    def step(self, step: Step) -> None:
-        """Add a step."""
-        self._steps.append(step)
+        self._steps.append(lambda transaction: transaction.log(event))
 
     def note(self, where: dict[UserId | None, list[str]], record_id: str) -> None:
-        """Add a record to the report."""
+        """Add a record to a list of the report."""
         where.setdefault(user_of(self.user), []).append(record_id)

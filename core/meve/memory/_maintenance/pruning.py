@@ -1,4 +1,4 @@
-"""Pruning: remove records whose score fell too low, and the worst of too many."""
+"""Pruning: remove records of low score, and the worst ones beyond the maximum number."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -27,9 +27,8 @@ def enforce_cap(plan: "MaintenancePlan") -> None:
         def worth(record: MemoryRecord) -> tuple[bool, float, datetime, str]:
             return (record.superseded_by is None, plan.score(record), record.created_at, record.id)
 
-        for record in sorted((s.record for s in plan.records.values() if plan.is_removable(s.record)), key=worth)[
-            :excess
-        ]:
+        removable = [s.record for s in plan.records.values() if plan.is_removable(s.record)]
+        for record in sorted(removable, key=worth)[:excess]:
             _prune(plan, record, f"over the cap of {cap:,}")
 
 

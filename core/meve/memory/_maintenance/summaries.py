@@ -23,7 +23,7 @@ class Summariser(Protocol):
 
 
 class ExtractiveSummariser:
-    """Returns the texts nearest to the mean of all, at most three, in their order."""
+    """Returns the texts, at most three, that are most similar to the mean of all, in their order."""
 
     def __init__(self, embed: Callable[[Sequence[str]], np.ndarray]) -> None:
         self._embed = embed

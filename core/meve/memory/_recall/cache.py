@@ -1,4 +1,4 @@
-"""The cache of recalls, and where changed and erased records leave it, the indexes and the deferred reflections."""
+"""The cache of recalls, and the removal of changed and erased records from caches, indexes and deferred reflections."""
 
 import threading
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def drop_changed(change: UserChange, recalls: "RecallCache", indexes: UserIndexes, reflector: "Reflector") -> None:
-    """Drop what is held in memory of changed records. The store calls it after each commit."""
+    """Drop changed records from caches, indexes and deferred reflections. The store calls it after each commit."""
     recalls.drop(change.user)
     if change.is_forgotten:
         reflector.forget(change.user)
     elif changed := {record.id for record in (*change.erased, *change.overwritten)}:
         reflector.forget(change.user, changed)
     if change.is_forgotten or any(record.kind not in ("item", "message") for record in change.erased):
-        indexes.drop(change.user)  # an index may keep single words of a removed text
+        indexes.drop(change.user)  # a refreshed index may keep single words of a removed text
     elif change.erased or change.overwritten:
         indexes.refresh(change.user)
 
@@ -41,7 +41,7 @@ class RecallCache:
         self.misses = 0
 
     def get(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> "Recall | None":
-        """Return the recall of a query, if it is of these versions of the user's and the shared records."""
+        """Return the recall of a query, if the user's and the shared records still have these versions."""
         with self._guard:
             cached = self._recalls.get(key)
             if cached is None or cached[0] != versions:
@@ -58,7 +58,7 @@ class RecallCache:
                 self._recalls[key] = (versions, recall)
 
     def drop(self, user: str) -> None:
-        """Drop all recalls of a user; everybody's, for the shared space's key."""
+        """Drop all recalls of a user, or of all users for the shared key."""
         with self._guard:
             for key in [key for key in self._recalls if user == SHARED or key[0] == user]:
                 del self._recalls[key]

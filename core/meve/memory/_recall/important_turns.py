@@ -3,6 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
+
+from cachetools import LRUCache, cached
 
 from meve.conversation.importance import find_windows, is_anchor
 from meve.memory.policy import RecordSource
@@ -11,26 +14,19 @@ from meve.ports import EntityDetector, Source
 from meve.types import Candidate, Query
 
 _TURN_SOURCES: frozenset[RecordSource] = frozenset({"chat_user", "chat_assistant"})
-"""Sources whose records are turns of a conversation."""
 _MAX_CACHED = 65_536
 """Texts for which the result of the anchor test is cached."""
 
 AnchorTest = Callable[[str], bool]
-"""Returns whether a text names something."""
+"""Decides whether a text names something."""
 
 
 def cached_anchor_test(detector: EntityDetector) -> AnchorTest:
-    """Return a test whether a text names something, which asks the detector once per text and stores no text."""
-    results: dict[tuple[int, int], bool] = {}
+    """Return a test whether a text names something. It asks the detector once per text, and stores no text."""
 
+    @cached(LRUCache(_MAX_CACHED), key=lambda text: (hash(text), len(text)), lock=Lock())  # no text: it may be erased
     def names_something(text: str) -> bool:
-        key = (hash(text), len(text))  # not the text: it may be erased, and must not stay here
-        result = results.get(key)
-        if result is None:
-            if len(results) >= _MAX_CACHED:
-                results.clear()
-            result = results[key] = is_anchor(detector.detect([text])[0])
-        return result
+        return is_anchor(detector.detect([text])[0])
 
     return names_something
 
@@ -58,7 +54,7 @@ def find_unimportant_turns(records: Iterable[MemoryRecord], test: AnchorTest, re
 
 @dataclass(frozen=True, slots=True)
 class ImportantTurns:
-    """A source of memories without the unimportant turns of another source."""
+    """A source that leaves out the unimportant turns of another source."""
 
     inner: Source
     excluded: frozenset[str]

@@ -66,31 +66,24 @@ def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
     return turns
 
 
-def count_fact_tokens(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
-    """Return how many tokens facts may take.
+def count_room(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
+    """Return the number of tokens that system text and question leave.
 
     Raises:
         ConfigurationError: system text and question alone don't fit.
     """
-    return max(1, int(budget.facts_share * _count_room(system, query, budget, tokens)))
+    limit = budget.max_tokens - budget.headroom
+    room = limit - tokens.count(system) - tokens.count(query)
+    if room < 0:
+        raise _too_small(limit - room, limit)
+    return room
 
 
 def summarise_turns(
-    history: Sequence[Turn],
-    *,
-    system: str,
-    query: str,
-    budget: PromptBudget,
-    tokens: TokenCounter,
-    summariser: Summariser,
+    history: Sequence[Turn], limit: int, budget: PromptBudget, tokens: TokenCounter, summariser: Summariser
 ) -> str:
-    """Return a summary of the turns that the prompt doesn't contain verbatim.
-
-    Raises:
-        ConfigurationError: system text and question alone don't fit.
-    """
+    """Return a summary, of at most `limit` tokens, of the turns that the prompt doesn't contain verbatim."""
     older = list(history[: len(history) - budget.verbatim_turns]) if len(history) > budget.verbatim_turns else []
-    limit = int(budget.summary_share * _count_room(system, query, budget, tokens))
     if not older or limit < 1:
         return ""
     summary = summariser.summarise([turn.text for turn in older])
@@ -113,10 +106,7 @@ def compose_prompt(
 ) -> Prompt:
     """Return a prompt within its budget.
 
-    Pass a summary that was made before the recall, since a summariser may take longer than a memory has left to live.
-
-    Raises:
-        ConfigurationError: system text and question alone don't fit.
+    Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
     facts = [f"[{n}] {p.passage.prompt_text}" for n, p in enumerate(recall.passages, 1)]
@@ -156,15 +146,7 @@ def compose_prompt(
     )
 
 
-def _count_room(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
-    limit = budget.max_tokens - budget.headroom
-    room = limit - tokens.count(system) - tokens.count(query)
-    if room < 0:
-        raise _too_small(limit - room, limit)
-    return room
-
-
 def _too_small(needed: int, limit: int) -> ConfigurationError:
     return ConfigurationError(
-        f"system text and question take {needed} tokens, and max_tokens leaves {limit}: raise it or shorten them"
+        f"system text and question take {needed} tokens, and max_tokens allows {limit}: raise it, or shorten the texts"
     )

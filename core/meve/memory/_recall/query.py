@@ -1,4 +1,4 @@
-"""A query to a memory: the options of `GovernedMemory.search`, checked once, and what the reader has seen already."""
+"""A query to a memory: the checked options of `GovernedMemory.search`, and the content that the reader has seen."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
@@ -7,7 +7,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any, TypedDict, Unpack
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
@@ -30,7 +30,7 @@ class SearchOptions(TypedDict, total=False):
     """The options of `GovernedMemory.search`. None sets no condition."""
 
     tags: Collection[str] | None
-    """Any of these; an untagged memory is returned only if it outranks every tagged one, since a tag may be wrong."""
+    """Any of these. Other memories are returned only if they outrank every tagged one, since a tag may be wrong."""
     classes: Collection[PolicyClass] | None
     """Any of these policy classes."""
     sources: Collection[RecordSource] | None
@@ -38,14 +38,14 @@ class SearchOptions(TypedDict, total=False):
     session_id: str | None
     """Only memories of this conversation."""
     within: timedelta | None
-    """Only memories added at most so long ago."""
+    """Only memories added at most this long ago."""
     include_private: bool
     """Whether private memories may be returned; False by default."""
     verify: bool
     """Whether a verifier must let a memory through; False by default."""
     without: Collection[str]
-    """What the reader has seen already: ids of memories, or texts; a memory whose sentences all stand in the texts is
-    left out, and the trace tells."""
+    """Content that the reader has seen: ids of memories, or texts. A memory is left out, and the trace says so, if the
+    texts contain all its sentences."""
     window: int | None
     """The number of turns to return before and after a turn that names something; None returns all turns."""
     limit: int | None
@@ -54,27 +54,9 @@ class SearchOptions(TypedDict, total=False):
     """The token budget of the text, 512 by default."""
 
 
-class SentenceHashes:
-    """A cache of the hashes of texts' sentences, which holds no text. Safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._cache: LRUCache[bytes, frozenset[int]] = LRUCache(SENTENCE_CACHE)
-        self._guard = Lock()
-
-    def of(self, text: str, digest: bytes) -> frozenset[int]:
-        """Return the hashes of a text's sentences; `digest` names the text in the cache."""
-        with self._guard:
-            hashes = self._cache.get(digest)
-        if hashes is None:
-            hashes = _sentence_hashes(text)
-            with self._guard:
-                self._cache[digest] = hashes
-        return hashes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenContent:
-    """Content that the reader has seen already, and that memories need not repeat."""
+    """Content that the reader has seen, and that memories need not repeat."""
 
     given: frozenset[str] = frozenset()
     """Ids, and texts."""
@@ -84,28 +66,23 @@ class SeenContent:
     """A digest of ids and texts, in any order."""
 
     @classmethod
-    def of(cls, given: Collection[str], cache: SentenceHashes | None = None) -> "SeenContent":
-        """Return what these ids and texts show, in any order.
-
-        Raises:
-            ValidationError: `given` is no collection of texts.
-        """
+    def of(cls, given: Collection[str]) -> "SeenContent":
+        """Return the content of these ids and texts, in any order."""
         if (
             isinstance(given, str)
             or not isinstance(given, Iterable)
             or not all(isinstance(each, str) for each in given)
         ):
             raise ValidationError(f"without must be a list of ids or texts, got {given!r:.60}")
-        digests = {blake2b(each.encode(errors="surrogatepass"), digest_size=16).digest(): each for each in given}
-        cache = cache or SentenceHashes()
+        digests = sorted({_digest(each) for each in given})
         return cls(
             given=frozenset(given),
-            sentences=frozenset().union(*(cache.of(each, digest) for digest, each in digests.items())),
-            digest=blake2b(b"".join(sorted(digests))).digest() if digests else b"",
+            sentences=frozenset().union(*map(_cached_sentence_hashes, given)),
+            digest=blake2b(b"".join(digests)).digest() if digests else b"",
         )
 
     def contains(self, passage: Passage) -> bool:
-        """Return whether a memory's id was given, or all of its sentences stand in the texts.
+        """Return whether a memory's id was given, or the texts contain all of its sentences.
 
         >>> SeenContent.of(["Hello. I eat no meat!"]).contains(Passage(id="diet", text="I eat no meat."))
         True
@@ -147,16 +124,9 @@ def make_query(
     *,
     policy: Policy,
     now: datetime,
-    cache: SentenceHashes | None = None,
     **options: Unpack[SearchOptions],
 ) -> MemoryQuery:
-    """Check a query and its options against a policy.
-
-    Raises:
-        QueryError: the query is blank.
-        ValidationError: a value is invalid.
-        ConfigurationError: `limit` or `max_tokens` is invalid.
-    """
+    """Check a query and its options against a policy. Raise what `GovernedMemory.search` raises."""
     check_keywords(options, SearchOptions, "search")
     check_query(query)
     limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
@@ -182,7 +152,7 @@ def make_query(
         limit=limits.limit,
         max_tokens=limits.max_tokens,
         verify=options.get("verify", False),
-        seen=SeenContent.of(options.get("without", ()), cache),
+        seen=SeenContent.of(options.get("without", ())),
         window=None if window is None else check_count(window, "window"),
     )
 
@@ -201,6 +171,15 @@ def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noq
 def _sentence_hashes(text: str) -> frozenset[int]:
     spoken = (tuple(words(sentence)) for line in text.splitlines() for sentence in split_sentences(line))
     return frozenset(hash(each) for each in spoken if each)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+@cached(LRUCache(SENTENCE_CACHE), key=_digest, lock=Lock())  # by digest, so that the cache holds no text
+def _cached_sentence_hashes(text: str) -> frozenset[int]:
+    return _sentence_hashes(text)
 
 
 def _hashable(value: object) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 from meve.errors import ConfigurationError
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
-from meve.memory.records import MemoryRecord, Opinion
+from meve.memory.records import MemoryRecord, SharedScore
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
 
@@ -55,13 +55,10 @@ class MemorySource:
         """Return at most k memories in scope from each index, the most relevant first.
 
         With tags in the scope, as many memories without these tags follow, since a tag may be wrong;
-        `TagPreferenceScorer` decides which of them stay.
-
-        Raises:
-            ConfigurationError: the query has no vector.
+        `TagPreferenceScorer` rejects most of them.
         """
         if query.vector is None:
-            raise ConfigurationError("the query has no vector, and memories are searched by vector: set embedder")
+            raise ConfigurationError("a search of memories needs the query's vector: give the pipeline an embedder")
         candidates: dict[str, Candidate] = {}
         scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
         for shelf in self.indexes:
@@ -94,19 +91,14 @@ class PolicyScorer:
 
     policy: Policy
     now: datetime
-    opinions: Mapping[str, Opinion] = field(default_factory=dict)
-    """The user's opinions of shared records, by record id."""
+    shared_scores: Mapping[str, SharedScore] = field(default_factory=dict)
+    """The user's scores of shared records, by record id."""
     touched: Callable[[Sequence[str]], Mapping[str, datetime]] = field(default=lambda _: {})
-    """Returns when the user's records were last recalled, by id. Called for records that seem idle, since a recall
-    doesn't change the record."""
+    """Returns by id when the user's records were last recalled. Indexes lack it, since a recall changes no version."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
-        """Return scores, shape (n,).
-
-        Raises:
-            ConfigurationError: a candidate is no memory, or has no relevance.
-        """
+        """Return scores, shape (n,)."""
         weights = self.policy.ranking
         records = self._with_last_recall([_get_record(c) for c in candidates])
         reflections = np.array([self.reflection(record) for record in records]) / 100
@@ -122,14 +114,14 @@ class PolicyScorer:
         return [replace(r, touched_at=when[r.id]) if r.user_id is not None and r.id in when else r for r in records]
 
     def reflection(self, record: MemoryRecord) -> float:
-        """Return the reflection score of a record now, from 0 to 100; of a shared record, this user's."""
-        opinion = self.opinions.get(record.id) if record.user_id is None else None
-        return decay_reflection(record, self.policy, self.now, opinion)
+        """Return the current reflection score of a record, from 0 to 100; of a shared record, this user's."""
+        shared = self.shared_scores.get(record.id) if record.user_id is None else None
+        return decay_reflection(record, self.policy, self.now, shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedScorer:
-    """Scores memories that pass a verifier by the policy; others get -1, below any threshold."""
+    """Scores memories by the policy; those that a verifier rejects get -1, below any threshold."""
 
     verifier: Scorer
     policy: PolicyScorer
@@ -158,11 +150,11 @@ class TagPreferenceScorer:
         return np.asarray(np.where(untagged & (scores <= best_tagged), -1.0, scores), dtype=np.float32)
 
 
-def decay_reflection(record: MemoryRecord, policy: Policy, now: datetime, opinion: Opinion | None = None) -> float:
-    """Return the reflection score of a record now, from 0 to 100; it decays from the last recall or creation on."""
-    score = record.reflection if opinion is None else opinion.reflection
-    touched = record.touched_at if opinion is None else opinion.touched_at
-    return policy.reflection.decay(score, now - max(touched or record.created_at, record.created_at))
+def decay_reflection(record: MemoryRecord, policy: Policy, now: datetime, shared: SharedScore | None = None) -> float:
+    """Return the current reflection score of a record, from 0 to 100. It decays from the last recall or creation on."""
+    current = shared or record
+    idle = now - max(current.touched_at or record.created_at, record.created_at)
+    return policy.reflection.decay(current.reflection, idle)
 
 
 def _get_relevance(candidate: Candidate) -> float:

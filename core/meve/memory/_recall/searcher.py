@@ -1,4 +1,4 @@
-"""Search: one user's memories through the five phases, cached until one of them changes."""
+"""Searches one user's memories by the five phases, and caches the results until one of the memories changes."""
 
 import secrets
 import threading
@@ -34,7 +34,7 @@ class Recall(Context):
     """A context of one user's memories."""
 
     id: str
-    """The name of this recall in the audit log."""
+    """The id of this recall in the audit log."""
     user_id: UserId
 
     @property
@@ -51,44 +51,36 @@ class Searcher:
     indexes: UserIndexes
     cache: RecallCache
     load: "Load"
-    names: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
-    """Returns whether a turn names something."""
+    is_anchor: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
+    """Decides whether a turn names something."""
 
     def search(self, query: MemoryQuery) -> Recall:
-        """Return the memories that answer a query, and log that they were recalled.
-
-        Raises:
-            ModelError: a model failed.
-        """
+        """Return the memories that answer a query, and log that they were recalled."""
         with self.load.one_more() as heavy:
-            if heavy:  # fewer are ranked; isolation and expiry hold as ever
+            if heavy:
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self._log(query, self.look(query))
-            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # while the log was written
+            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # expired during the write
                 query = replace(query, scope=replace(query.scope, now=now))
                 recall = self._log(query, self.look(query))
             return recall
 
     def look(self, query: MemoryQuery) -> Recall:
-        """Return the memories that answer a query, without logging it.
-
-        Raises:
-            ModelError: a model failed.
-        """
+        """Return the memories that answer a query, without logging it."""
         indexes = [self.indexes.of(query.user), self.indexes.of(SHARED)]
         versions = tuple(index.version for index in indexes)
         cached = self.cache.get(query.cache_key, versions)
         if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
-            return replace(cached, id=_recall_id(), trace=_mark_cached(cached.trace))
+            return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         recall = self._run(query, indexes)
-        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # while it ran
+        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
         self.cache.put(query.cache_key, versions, recall)
         return recall
 
     def look_in_archive(self, query: MemoryQuery) -> Recall:
-        """Return the archived memories that answer a query, which no search finds; reads all of them each time."""
+        """Return the archived memories that answer a query; reads all archived records each time."""
         dimension = self.runtime.embedder.dimension
         archive = UserIndex(dimension)
         records = self.runtime.store.records(RecordQuery(user=query.user, archived=True))
@@ -114,7 +106,7 @@ class Searcher:
         policy = PolicyScorer(
             policy=self.runtime.policy,
             now=query.scope.now,
-            opinions=self.runtime.store.opinions(query.user) if len(indexes[1]) else {},
+            shared_scores=self.runtime.store.shared_scores(query.user) if len(indexes[1]) else {},
             touched=partial(self.runtime.store.touched, query.user),
         )
         scorer: Scorer = policy
@@ -137,7 +129,8 @@ class Searcher:
             notes=self._notes(query, indexes),
         )
         context = pipeline.run(Query(text=query.text), self._config(query))
-        return Recall(**_values(context), id=_recall_id(), user_id=query.user_id)
+        values: dict[str, Any] = {f.name: getattr(context, f.name) for f in fields(Context)}
+        return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
         source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance)
@@ -145,12 +138,12 @@ class Searcher:
             return source
         with indexes[0].lock:
             records = indexes[0].records(query.scope)
-        return ImportantTurns(source, find_unimportant_turns(records, self.names, query.window))
+        return ImportantTurns(source, find_unimportant_turns(records, self.is_anchor, query.window))
 
     def _config(self, query: MemoryQuery) -> RetrieverConfig:
         ranking = self.runtime.policy.ranking
         return RetrieverConfig(
-            candidates=query.candidates + len(query.seen.given),  # what is seen takes no place
+            candidates=query.candidates + len(query.seen.given),  # seen memories are left out later
             limit=query.limit,
             threshold=ranking.threshold,
             min_verified=0,
@@ -206,11 +199,3 @@ class Load:
 def _mark_cached(trace: Trace) -> Trace:
     first, *rest = trace.phases
     return replace(trace, phases=(replace(first, settings={**first.settings, "cached": True}), *rest))
-
-
-def _recall_id() -> str:
-    return secrets.token_hex(8)
-
-
-def _values(context: Context) -> dict[str, Any]:
-    return {f.name: getattr(context, f.name) for f in fields(Context)}

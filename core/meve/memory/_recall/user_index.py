@@ -17,7 +17,7 @@ from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StoreCorruptError
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._recall.namespace_index import NamespaceIndex
+from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
@@ -33,7 +33,6 @@ _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class Hit:
     relevance: float
     cosine: float
     words: float
-    """The share of the query's words that it holds, rare ones weighing more."""
+    """Share of the query's words that it contains, weighted by rarity."""
 
 
 class UserIndex:
@@ -96,7 +95,7 @@ class UserIndex:
         self._positions: dict[int, int] = {}
         """By row."""
         self._stored: list[StoredRecord | None] = []
-        """By position, as all that follows; None where a record was removed."""
+        """By position, as all fields below; None where a record was removed."""
         self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
         self._fields = GrowableArray(np.zeros((0, 6), dtype=np.int64))
         """Expiry, class, source, creation, last put of an item, row."""
@@ -110,7 +109,7 @@ class UserIndex:
         self.words = Bm25Index(analyzer=stemmed_words)
 
     def apply(self, changes: Changes) -> None:
-        """Take over what changed in the store."""
+        """Apply changes of the store."""
         if changes.is_complete:
             self._reset()
         self._remove([row for row in changes.removed_rows if row in self._positions])
@@ -142,7 +141,7 @@ class UserIndex:
         return alive
 
     def newest(self, positions: Positions) -> Positions:
-        """Sort positions of items, the last put first, those of one moment by row."""
+        """Sort positions of items, the last put first; items put at the same moment by row."""
         _, _, _, _, put, row = self._fields.values[positions].T
         return positions[np.lexsort((row, -put))]
 
@@ -156,7 +155,7 @@ class UserIndex:
         return self._stored[position]
 
     def records(self, scope: Scope) -> list[MemoryRecord]:
-        """Return all records that haven't expired, whatever else the scope asks for."""
+        """Return all records that haven't expired; the scope's other conditions are ignored."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
 
     def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
@@ -166,10 +165,10 @@ class UserIndex:
             text: the query.
             vector: its embedding, shape (d,).
             k: the maximum number of records.
-            mask: the positions that may be returned, shape (n,); neighbours that it leaves out lend no score.
+            mask: the positions that may be returned, shape (n,); excluded neighbours add no relevance.
             rule: the weights of relevance.
         """
-        # row by row, in this thread: BLAS rounds equal rows differently, and its threads wait for one another
+        # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
         cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, normalize(vector)), 0.0)
         cosines *= mask.astype(np.float64)
         shares = np.zeros(len(mask))
@@ -186,8 +185,8 @@ class UserIndex:
         return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
 
     def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
-        """Return the relevance at some positions, each with what it borrows from its neighbours, at most 1."""
-        own = np.append((cosines + rule.words * shares) / 2, 0.0)  # -1, for no neighbour, points there
+        """Return the relevance at some positions, with shares of their neighbours' relevance, at most 1."""
+        own = np.append((cosines + rule.words * shares) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
         previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * previous + rule.after * following, 1.0))
 
@@ -267,12 +266,12 @@ class UserIndex:
 
 
 class UserIndexes:
-    """The users' indexes in memory, as fresh as the store; the least recently used are dropped first.
+    """The users' indexes in memory, updated from the store on each use; the least recently used are dropped first.
 
     Args:
         store: the records to index.
         dimension: the length of a vector.
-        max_records: the number of records to hold over all users; a single user's index may be larger.
+        max_records: the maximum number of records of all users; a single user's index may be larger.
     """
 
     def __init__(self, store: RecordStore, dimension: int, max_records: int) -> None:
@@ -283,7 +282,7 @@ class UserIndexes:
         self._guard = threading.Lock()
 
     def of(self, user: str) -> UserIndex:
-        """Return a user's index, with all that the store holds by now."""
+        """Return a user's index, updated from the store."""
         with self._guard:
             index = self._indexes.setdefault(user, UserIndex(self._dimension))
             self._indexes.move_to_end(user)
@@ -294,7 +293,7 @@ class UserIndexes:
         return index
 
     def refresh(self, user: str) -> None:
-        """Bring a user's index up to date; read nothing if it isn't in memory."""
+        """Update a user's index if it is in memory."""
         with self._guard:
             is_held = user in self._indexes
         if is_held:
@@ -306,7 +305,7 @@ class UserIndexes:
             self._indexes.pop(user, None)
 
     def _shrink(self, kept: str) -> None:
-        # an index grows while it is held: a cache that weighs entries when they come would lose count
+        # not an LRUCache: indexes grow after they are added, and it would keep their old sizes
         with self._guard:
             total = sum(map(len, self._indexes.values()))
             while total > self._max_records and len(self._indexes) > 1:
@@ -318,7 +317,7 @@ class UserIndexes:
 
 
 def keywords(record: MemoryRecord) -> str:
-    """Return the words that a record is found by: its text, its tags, and the date of its creation."""
+    """Return the words by which a record is found: its text, its tags, and the date of its creation."""
     return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
 
 

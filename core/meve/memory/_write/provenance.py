@@ -13,11 +13,7 @@ SESSIONS = "sessions"
 
 
 def check_origins(ids: object) -> tuple[str, ...]:
-    """Return the ids of origins, sorted, each once.
-
-    Raises:
-        ValidationError: `ids` is no collection of texts.
-    """
+    """Return the checked ids of origins, sorted, each once."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise ValidationError(f"derived_from must be a list of ids, got {ids!r:.80}")
     return tuple(sorted({check_text(each, "an id in derived_from") for each in ids}))
@@ -26,11 +22,7 @@ def check_origins(ids: object) -> tuple[str, ...]:
 def derive(
     transaction: RecordTransaction, user: str, record: MemoryRecord, ids: Sequence[str], now: datetime
 ) -> MemoryRecord:
-    """Return a record with its origins, theirs, and an expiry no later than any of theirs.
-
-    Raises:
-        UnknownIdError: the user has no record of an id, or it has expired.
-    """
+    """Return a record with its origins, their origins, and an expiry no later than any of theirs."""
     if not ids:
         return record
     origins = []
@@ -46,7 +38,7 @@ def derive(
 def limit_expiry(
     transaction: RecordTransaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
 ) -> MemoryRecord:
-    """Return a record that expires no later than its origins; if one is gone, no later than it did before."""
+    """Return a record that expires no later than its origins, and if one is missing, no later than `before`."""
     origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
     limits = [record.expires_at, *(origin.record.expires_at for origin in origins if origin is not None)]
     if before is not None and None in origins:
@@ -55,7 +47,7 @@ def limit_expiry(
 
 
 def limit_derived(transaction: RecordTransaction, user: str, origin: MemoryRecord) -> list[MemoryRecord]:
-    """Let the records derived from one expire no later than it. Return those that this changed."""
+    """Make the records derived from an origin expire no later than it. Return those that changed."""
     changed = []
     for stored in transaction.with_derived(user, [origin.id]):
         record = stored.record

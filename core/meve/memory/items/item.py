@@ -13,7 +13,7 @@ from meve.memory.policy import PolicyClass
 from meve.memory.records import ID_LENGTH, MemoryRecord, check_metadata
 
 Label: TypeAlias = str | int
-"""One step of a namespace; 1 and "1" are two. Any text: with dots, with NUL, empty."""
+"""One step of a namespace. 1 and "1" are different; texts may be empty, and may contain dots or NUL."""
 Namespace: TypeAlias = tuple[Label, ...]
 _encode = json.JSONEncoder(sort_keys=True).encode
 
@@ -44,12 +44,12 @@ class Put:
     value: Mapping[str, Any]
     """JSON-plain."""
     text: str | None = None
-    """The text it is searched by; all texts of the value if None, not searchable if empty."""
+    """The text by which it is searched: None for all texts of the value, empty for none."""
     ttl: timedelta | None = None
-    """Its lifetime; None for the one of `expires_at`, or else of its class."""
+    """Its lifetime; None for the lifetime until `expires_at`, or that of its class."""
     expires_at: datetime | None = None
     policy_class: PolicyClass = "canonical"
-    """Canonical ones live until they are deleted, and nothing prunes them."""
+    """Its class; canonical items are kept until they are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def updated_micros(record: MemoryRecord) -> int:
 
 
 def refresh_ttl(record: MemoryRecord) -> timedelta | None:
-    """Return how long an item lives after each read that refreshes it; None if no read refreshes it."""
+    """Return the lifetime of an item after each refreshing read; None if reads don't refresh it."""
     seconds = record.metadata["ttl"]
     return None if seconds is None else timedelta(seconds=seconds)
 
@@ -144,7 +144,7 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Mapping[str, Any]) -> str:
-    """Return all texts of a value as one: a single text as it is, several after their names.
+    """Return all texts of a value as one: a single text unchanged, several with their names.
 
     >>> value_text({"content": {"text": "Likes tea."}})
     'Likes tea.'
@@ -156,7 +156,7 @@ def value_text(value: Mapping[str, Any]) -> str:
 
 
 def searchable(text: str, most: int) -> str:
-    """Return a text without characters that a record can't hold, cut to a length."""
+    """Return a text without characters that can't be stored, cut to a length."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()[:most].strip()
 
 

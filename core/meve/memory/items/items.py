@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
+from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
-from meve.memory._recall.user_index import Positions, Scope, UserIndex, among
+from meve.memory._recall.user_index import Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
@@ -55,15 +56,15 @@ class Items:
         policy_class: PolicyClass = "canonical",
         reason: str = "on request",
     ) -> None:
-        """Put a value under a key, in place of the one before; the key keeps its creation time.
+        """Put a value under a key, in place of its old value; the key keeps its creation time.
 
         Args:
             namespace: strings and ints.
             key: any string.
             value: JSON-plain.
             user_id: the owner.
-            text: the text it is searched by; all texts of the value if None, not searchable if empty.
-            ttl: how long it lives; None leaves it to `expires_at`, or else to its class.
+            text: the text by which it is searched: None for all texts of the value, empty for none.
+            ttl: its lifetime; None for the lifetime until `expires_at`, or that of its class.
             expires_at: when it expires, instead of `ttl`.
             policy_class: the class that governs it.
             reason: for the audit log; must hold no content.
@@ -112,7 +113,7 @@ class Items:
             namespace: as it was put.
             key: as it was put.
             user_id: the owner.
-            refresh: whether its `ttl`, if it has one, begins anew.
+            refresh: whether to restart its `ttl`, if it has one.
 
         Raises:
             ValidationError: a user, namespace or key is invalid.

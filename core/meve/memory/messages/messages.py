@@ -44,7 +44,7 @@ class Message:
     session_id: str
     value: dict[str, Any]
     place: int
-    """Rises from each message to the next that is added, and stays."""
+    """A number that rises with each added message, and never changes."""
     archived: bool
     added_at: datetime
     expires_at: datetime | None
@@ -133,7 +133,9 @@ class Messages:
             ValidationError, StorageError: as for `add`.
             HoldError: a message of the session is on hold; nothing is changed.
         """
-        return self.sync(session_id, values, user_id=user_id, archived=archived, ttl=ttl, anew=True, reason=reason)[0]
+        return self.sync(
+            session_id, values, user_id=user_id, archived=archived, ttl=ttl, replace_all=True, reason=reason
+        )[0]
 
     def sync(
         self,
@@ -143,12 +145,12 @@ class Messages:
         user_id: UserId,
         archived: bool = False,
         ttl: timedelta | None = None,
-        anew: bool = False,
+        replace_all: bool = False,
         reason: str = "on request",
     ) -> tuple[list[str], list[Message]]:
         """Make these the messages of a session at once: add those at the end, or replace all if the beginning differs.
 
-        Args are those of `add`, and `anew`: whether to replace all in any case.
+        Args are those of `add`, and `replace_all`: whether to replace all in any case.
 
         Returns:
             The ids of the messages, and the messages of the session before.
@@ -161,7 +163,7 @@ class Messages:
         with self._runtime.store.writing() as transaction:
             everything = transaction.records(query)
             before = [stored for stored in everything if stored.record.archived is archived]
-            stays = not anew and _begins_with(drafts, before)
+            stays = not replace_all and _begins_with(drafts, before)
             report = _NOTHING_ERASED if stays else self._erase(transaction, user, everything, reason)
             kept, new = (before, drafts[len(before) :]) if stays else ([], drafts)
             self._insert(transaction, user, new, reason)
@@ -243,7 +245,7 @@ class Messages:
         Raises:
             ValidationError: an argument is invalid.
             UnknownIdError: the session has no message of an id; nothing is changed.
-            HoldError: one is on hold; nothing is changed.
+            HoldError: a message is on hold; nothing is changed.
         """
         user = user_key(user_id)
         if ids is None:

@@ -19,7 +19,7 @@ from meve.memory._audit.chain import (
     to_audit_event,
 )
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, Opinion, StoredRecord
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -67,7 +67,7 @@ class RecordTransaction:
         """By the user's key."""
         self.records = transaction.records
         self.version = transaction.version
-        self.opinions = transaction.opinions
+        self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
@@ -107,14 +107,14 @@ class RecordTransaction:
             self._change(user).erased.append(record)
 
     def forget_user(self, user: str) -> None:
-        """Remove a user's opinions, and make listeners drop all data of the user."""
-        for record_id in self._transaction.opinions(user):
-            self._transaction.put_opinion(user, record_id, None)
+        """Remove a user's shared scores, and make listeners drop all data of the user."""
+        for record_id in self._transaction.shared_scores(user):
+            self._transaction.put_shared_score(user, record_id, None)
         self._change(user).is_forgotten = True
 
-    def put_opinion(self, user: str, record_id: str, opinion: Opinion) -> None:
+    def put_shared_score(self, user: str, record_id: str, score: SharedScore) -> None:
         self._change(user)
-        self._transaction.put_opinion(user, record_id, opinion)
+        self._transaction.put_shared_score(user, record_id, score)
 
     def log(self, *events: EventDraft) -> None:
         """Add entries to the audit log, in this order."""
@@ -220,7 +220,7 @@ class RecordStore:
             return snapshot.version(user)
 
     def changes(self, user: str, since: int) -> Changes:
-        """Return what changed in a user's active records after a version; everything if that isn't known."""
+        """Return the changes of a user's active records after a version, or all records if the changes are unknown."""
         with self.backend.reading() as snapshot:
             version = snapshot.version(user)
             removed = snapshot.removed_rows(user, since) if 0 < since <= version else None
@@ -241,9 +241,9 @@ class RecordStore:
         with self.backend.reading() as snapshot:
             return snapshot.users()
 
-    def opinions(self, user: str) -> Mapping[str, Opinion]:
+    def shared_scores(self, user: str) -> Mapping[str, SharedScore]:
         with self.backend.reading() as snapshot:
-            return snapshot.opinions(user)
+            return snapshot.shared_scores(user)
 
     def events(self, query: EventQuery) -> Iterator[AuditEvent]:
         """Return the matching entries of the audit log, oldest first. Raise AuditError for a damaged entry."""

@@ -1,6 +1,6 @@
 """The protocol of a memory back end: implement `MemoryStore`, and run `meve.testing.memory_store_contract` on it.
 
-Whatever these primitives compose to, duplicates, the audit chain, listeners, is shared: see `_record_store`.
+A back end implements only these primitives; `_record_store` adds duplicate checks, the audit chain and listeners.
 Every row and every query is keyed by user, so that tables can be split by user.
 """
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
 from meve.memory._audit.chain import AuditRow as AuditRow
-from meve.memory.records import Opinion, RecordKind, StoredRecord
+from meve.memory.records import RecordKind, SharedScore, StoredRecord
 
 Field: TypeAlias = Literal["row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at"]
 """A value of a record that can be read without the rest of the record."""
@@ -77,9 +77,9 @@ class Snapshot(Protocol):
     def records(self, query: RecordQuery) -> list[StoredRecord]:
         """Return the matching records, by row.
 
-        Archived records may come after the others, with vectors of half precision and rows of their own. Archived
-        messages are the exception: they keep their rows, and are ordered with the other messages. Reading a page of
-        one session's messages takes time in proportion to the page and the offset, unless `archived` is None.
+        Archived records may come after the others, with vectors of half precision and new rows. Archived messages,
+        however, keep their rows and their order. The time to read a page of one session's messages depends on the page
+        and the offset, not on the session, unless `archived` is None.
         """
         ...
 
@@ -88,11 +88,14 @@ class Snapshot(Protocol):
         ...
 
     def version(self, user: str) -> int:
-        """Return a number that rises with each change of the user's records or opinions; 0 for an unknown user."""
+        """Return a number that rises with each change of the user's records or shared scores; 0 for an unknown user."""
         ...
 
     def removed_rows(self, user: str, since: int) -> list[int] | None:
-        """Return the rows that were removed or archived after a version; None if that is no longer known."""
+        """Return the rows that were removed or archived after a version.
+
+        None, only allowed after more than 1,000 such rows, makes readers read all records again.
+        """
         ...
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
@@ -103,8 +106,8 @@ class Snapshot(Protocol):
         """Return the keys of all users that have a record, archived or not, sorted."""
         ...
 
-    def opinions(self, user: str) -> dict[str, Opinion]:
-        """Return a user's opinions of shared records, by record id."""
+    def shared_scores(self, user: str) -> dict[str, SharedScore]:
+        """Return a user's scores of shared records, by record id."""
         ...
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
@@ -126,21 +129,24 @@ class Transaction(Snapshot, Protocol):
     def put(self, user: str, stored: StoredRecord) -> None:
         """Write a record, in place of the one with its id.
 
-        A new record gets a row above all rows ever given, also above those of removed records. An active record, and
-        a message, keeps its row.
+        A new record gets a row above all rows ever given, even those of removed records. Active records and messages
+        keep their rows.
         """
         ...
 
     def remove(self, user: str, record_id: str) -> bool:
-        """Remove a record and, of a shared one, all users' opinions of it. Return whether it existed."""
+        """Remove a record. Return whether it existed.
+
+        With the user `""`, the record is a shared one: remove all users' scores of it, too.
+        """
         ...
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         """Set `touched_at` of active records; the user's version stays."""
         ...
 
-    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
-        """Write a user's opinion of a shared record; None removes it."""
+    def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:
+        """Write a user's score of a shared record; None removes it."""
         ...
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
@@ -157,7 +163,7 @@ class MemoryStore(Protocol):
 
     @property
     def name(self) -> str:
-        """What error messages call the store, such as its file."""
+        """The name of the store in error messages, such as its file."""
         ...
 
     def reading(self) -> AbstractContextManager[Snapshot]:
@@ -181,7 +187,7 @@ class MemoryStore(Protocol):
         ...
 
     def scrub(self) -> bool:
-        """Overwrite what was removed in all files. Return False if other readers or a full disk prevent it."""
+        """Overwrite removed data in all files. Return False if other readers or a full disk prevent it."""
         ...
 
     def size(self) -> int:

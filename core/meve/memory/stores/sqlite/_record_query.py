@@ -76,7 +76,7 @@ def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[Stored
 
 
 def _needs_archive(query: RecordQuery) -> bool:
-    """Return whether the archive may hold a match: messages and changes never lie there."""
+    """Return whether the archive may contain a match. It contains no messages, and no changes since a version."""
     return query.archived is not False and query.kind != "message" and query.changed_since is None
 
 

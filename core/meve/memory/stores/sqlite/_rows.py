@@ -11,7 +11,7 @@ import numpy as np
 from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, micros_or_none, moment_or_none, to_micros
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, Opinion, RecordKind, StoredRecord, kind_of, user_of
+from meve.memory.records import MemoryRecord, RecordKind, SharedScore, StoredRecord, kind_of, user_of
 from meve.memory.stores.protocol import Field
 
 COLUMNS = (
@@ -19,7 +19,7 @@ COLUMNS = (
     "touched", "used", "uses", "superseded", "flagged", "hold", "derived", "archived", "version", "tokens", "vector",
 )  # fmt: skip
 _COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
-"""Those of version 3 of the schema."""
+"""The columns of version 3 of the schema."""
 _KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 
@@ -73,15 +73,13 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
     return StoredRecord(record=record, vector=np.frombuffer(vector, dtype="<f4"), tokens=tokens, row=row)
 
 
-def opinion_row(opinion: Opinion) -> tuple[Any, ...]:
-    """Return score, times and uses as they are stored."""
-    return (opinion.reflection, micros_or_none(opinion.touched_at), micros_or_none(opinion.used_at), opinion.uses)
+def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
+    return (score.reflection, micros_or_none(score.touched_at), micros_or_none(score.used_at), score.uses)
 
 
-def opinion_of(row: tuple[Any, ...]) -> Opinion:
-    """Return the opinion that `opinion_row` was given."""
-    reflection, touched, used, uses = row
-    return Opinion(reflection=reflection, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses)
+def shared_score_of(row: tuple[Any, ...]) -> SharedScore:
+    score, touched, used, uses = row
+    return SharedScore(reflection=score, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses)
 
 
 def pack(stored: StoredRecord) -> bytes:

@@ -8,13 +8,13 @@ from typing import Any
 
 from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import micros_or_none, to_micros
-from meve.memory.records import SHARED, Opinion, StoredRecord
+from meve.memory.records import SHARED, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 from meve.memory.stores.sqlite._record_query import count_records, read_fields, read_records
-from meve.memory.stores.sqlite._rows import COLUMNS, opinion_of, opinion_row, pack, to_row
+from meve.memory.stores.sqlite._rows import COLUMNS, pack, shared_score_of, shared_score_row, to_row
 
 MAX_REMOVED_ROWS = 10_000
-"""The number of a user's removed rows that are known one by one; beyond it, readers start anew."""
+"""The maximum number of removed rows that are known for a user; beyond it, the older half is forgotten."""
 
 _USER = "user = (SELECT no FROM users WHERE key = ?)"
 _PUT = (
@@ -60,11 +60,11 @@ class SqliteSnapshot:
         )
         return [key for (key,) in rows.fetchall()]
 
-    def opinions(self, user: str) -> dict[str, Opinion]:
+    def shared_scores(self, user: str) -> dict[str, SharedScore]:
         rows = self._connection.execute(
             f"SELECT id, reflection, touched, used, uses FROM opinions WHERE {_USER}", (user,)
         ).fetchall()
-        return {row[0]: opinion_of(row[1:]) for row in rows}
+        return {row[0]: shared_score_of(row[1:]) for row in rows}
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         conditions: list[tuple[str, Any]] = [
@@ -129,14 +129,13 @@ class SqliteTransaction(SqliteSnapshot):
             [(to_micros(at), user, record_id) for record_id in record_ids],
         )
 
-    def put_opinion(self, user: str, record_id: str, opinion: Opinion | None) -> None:
+    def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:
         no, _ = self._next_version(user)
-        if opinion is None:
+        if score is None:
             self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (no, record_id))
         else:
-            self._connection.execute(
-                "INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *opinion_row(opinion))
-            )
+            values = (no, record_id, *shared_score_row(score))
+            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
@@ -168,7 +167,7 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def _next_version(self, user: str) -> tuple[int, int]:
-        """Return the user's number, and the version that this transaction makes: one for all its changes."""
+        """Return the user's number, and the user's version after this transaction."""
         if user not in self._versions:
             self._connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (user,))
             no, version = self._connection.execute("SELECT no, version FROM users WHERE key = ?", (user,)).fetchone()
@@ -176,7 +175,7 @@ class SqliteTransaction(SqliteSnapshot):
         return self._versions[user]
 
     def _trim_removed_rows(self, no: int) -> None:
-        """Forget the oldest half of too many removed rows: who read before their removal starts anew."""
+        """Forget the older half of too many removed rows; readers of an older version read all records again."""
         count = self._connection.execute("SELECT count(*) FROM gone WHERE user = ?", (no,)).fetchone()[0]
         if count > MAX_REMOVED_ROWS:
             at = self._connection.execute(
