@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from meve.components import _onnx_session
 from meve.components._onnx_session import CorePool, open_session, signed_products_overflow
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
-from meve.components.verifiers._shipped import load_shipped_verifier, shipped_folder
+from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
 
 PAIR = ("How tall is the Eiffel Tower?", "The Eiffel Tower is 330 metres tall, and was finished in 1889.")
@@ -32,7 +32,7 @@ def test_scores_are_equal_whether_signed_products_overflow_or_not(monkeypatch: p
     """The second session computes with unsigned weights, as on a processor that adds in 16 bits."""
     scores = load_shipped_verifier(threads=1).raw_scores(*PAIR[:1], [PAIR[1]]).tolist()
     monkeypatch.setattr(_onnx_session, "signed_products_overflow", lambda: True)
-    unsigned = OnnxRuntime.from_folder(shipped_folder(), threads=1)
+    unsigned = OnnxRuntime.from_folder(VERIFIER_FOLDER, threads=1)
     assert unsigned.logits([[PAIR]])[0].tolist() == scores
 
 

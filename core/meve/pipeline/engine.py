@@ -32,8 +32,8 @@ class EngineOptions(TypedDict, total=False):
     config: RetrieverConfig | None
     """The settings; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
-    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for the all-MiniLM-L6-v2 of the
-    `offline` extra; by default the static one that ships and needs no torch."""
+    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for all-MiniLM-L6-v2, which
+    ships and needs no torch; by default the static one that ships."""
     verifier: Verifier | str | None
     """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
     the cross-encoder that ships and needs no torch."""
