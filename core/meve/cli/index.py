@@ -34,7 +34,7 @@ def index(
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="minilm (built in: slower, better), or a sentence-transformers model; by default the built-in static one."
+            help="minilm (built in: slower, better), or a sentence-transformers model; by default the static one."
         ),
     ] = None,
     verifier: Annotated[
