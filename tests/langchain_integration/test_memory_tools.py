@@ -141,6 +141,13 @@ def test_user_from_model_is_ignored(memory):
     assert memory.get("rex", user_id="bob").text == FACT
 
 
+def test_tool_takes_the_user_from_the_configuration_outside_an_agent(memory):
+    """A tool with LangChain's ToolRuntime can't run there."""
+    memory.add(FACT, user_id="ann")
+    config = {"configurable": {"user_id": "ann"}}
+    assert "Rex" in build_tools(memory, None)["recall"].invoke({"query": QUESTION}, config)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_missing_or_ambiguous_user_is_refused(memory, name):
     arguments = EXAMPLES[name]
