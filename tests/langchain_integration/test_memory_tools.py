@@ -76,13 +76,13 @@ def test_texts_that_differ_by_a_sign_are_two_facts(memory, one, other):
     assert sorted(r.text for r in memory.list(user_id="ann")) == sorted([one, other])
 
 
-@pytest.mark.parametrize("upkeep", [False, True])
-def test_superseded_fact_can_be_remembered_again(memory, clock, upkeep):
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_superseded_fact_can_be_remembered_again(memory, clock, maintenance):
     tools = build_tools(memory)
     for text in ("I have 3 cats.", "I have 4 cats.", "I have 3 cats."):
         assert tools["remember"].invoke({"text": text}).startswith("Remembered"), text
         clock.advance(timedelta(minutes=1))
-        if upkeep:
+        if maintenance:
             memory.maintain()
     assert "[1] I have 3 cats." in tools["recall"].invoke({"query": "How many cats do I have?"})
     assert "4 cats" not in tools["recall"].invoke({"query": "How many cats do I have?"})
