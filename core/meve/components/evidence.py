@@ -58,7 +58,8 @@ class EvidenceModel:
         """
         names = [name for name in INPUTS if name in inputs]
         weights = self.fits["+".join(names)]
-        return sigmoid(sum((weights[name] * inputs[name] for name in names), np.float64(weights[INTERCEPT])))
+        columns = np.stack([inputs[name] for name in names], axis=1)
+        return sigmoid(columns @ np.array([weights[name] for name in names]) + weights[INTERCEPT])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready."""
