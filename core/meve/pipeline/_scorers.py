@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from meve._formulas import cosines
-from meve.components.evidence import EvidenceModel
 from meve.errors import ModelError, wrap_errors
-from meve.ports import Embedder, VectorVerifier, Verifier
+from meve.ports import Embedder, EvidenceCombiner, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query
 
 
@@ -31,7 +30,7 @@ class VerifierScorer:
         verifier: Verifier,
         embedder: Embedder | None = None,
         *,
-        evidence: EvidenceModel | None = None,
+        evidence: EvidenceCombiner | None = None,
         searches_keywords: bool = False,
     ) -> None:
         self.verifier = verifier

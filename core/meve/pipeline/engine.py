@@ -10,7 +10,6 @@ from meve.components._sentence_splitter import split_sentences
 from meve.components._shipped_models import find_shipped_estimator, find_shipped_evidence, find_shipped_prior
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
-from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.pipeline._preparation import TokenCounters, check_passages
@@ -19,7 +18,7 @@ from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
-from meve.ports import Embedder, Estimator, Prior, Source, TokenCounter, Verifier
+from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
 from meve.types import Candidate, Passage, Query
 
 TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
@@ -57,7 +56,7 @@ class Engine:
     verifier: Verifier
     tokens: TokenCounter
     config: RetrieverConfig = field(default_factory=RetrieverConfig)
-    evidence: EvidenceModel | None = None
+    evidence: EvidenceCombiner | None = None
     """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
     ship."""
     estimator: Estimator | None = None
