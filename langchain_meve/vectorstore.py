@@ -79,6 +79,32 @@ class MeVeVectorStore(VectorStore):
             self._retriever.index([self._passage(store_ids[i], document) for i, document in latest.items()])
         return [store_ids[i] for i in ids]
 
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add or replace texts in the store and the keyword index and return their ids.
+
+        Args:
+            texts: any iterable of texts.
+            metadatas: one per text.
+            ids: one per text; None to create them.
+            kwargs: options of the inner store.
+
+        Raises:
+            ValueError: the number of metadatas or ids differs from that of the texts; nothing was added.
+        """
+        listed = list(texts)
+        given = metadatas or [{}] * len(listed)
+        if len(given) != len(listed):
+            raise ValueError(f"metadatas must have one entry per text, got {len(given)} for {len(listed)} texts")
+        documents = [Document(text, metadata=dict(each)) for text, each in zip(listed, given, strict=True)]
+        return self.add_documents(documents, ids=ids or None, **kwargs)
+
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete documents from the store and the keyword index; unknown ids are ignored.
 

@@ -137,7 +137,7 @@ def _match_results(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMe
 
 
 def _truncate_turn(turn: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage]:
-    """Return the part of a too long turn that fits: the user's message, and the last steps."""
+    """Return the part of an overlong turn that fits: the user's message, and the last steps."""
     first, *steps = _group_steps(turn)
     head = counter.truncate_message(first[0], max(limit // 2, limit - sum(_count_tokens(s, counter) for s in steps)))
     if head is None:

@@ -1,4 +1,4 @@
-"""MeVeDialogueBlock: a memory block that brings back the turns of a long dialogue that a question needs."""
+"""MeVeDialogueBlock: a memory block that recalls the turns of a long dialogue that are relevant to a question."""
 
 from collections.abc import Sequence
 from typing import Any

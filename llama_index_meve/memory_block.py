@@ -46,7 +46,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     Args:
         memory: the governed memory; the caller closes it.
         user_id: the user, a string or an int.
-        name: of the block.
+        name: the block's name.
         priority: 0 to never shorten the block; otherwise `Memory` shortens higher numbers sooner.
         max_tokens: the most tokens of the block, at least 1.
         search: options of `GovernedMemory.search` for each recall: `limit`, `tags`, …

@@ -9,7 +9,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 
 from llama_index_meve.retriever import MeVeRetriever
 
-DEFAULT_EMPTY_RESPONSE = "Nothing that was found answers this."
+DEFAULT_EMPTY_RESPONSE = "No retrieved passage answers this question."
 
 
 def create_meve_query_engine(

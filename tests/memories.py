@@ -63,9 +63,9 @@ def add_old_and_new(memory, old, new, **record):
     memory.add(new, id="new", **{**LASTING, **record})
 
 
-def add_fading_records(memory, **record):
-    """Add five related records of low score, `t0` to `t4`, and wait until they can be summarised."""
-    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
+def add_fading_records(memory, count=5, **record):
+    """Add at most five related records of low score, `t0`, `t1` and so on, and wait until they can be summarised."""
+    for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")[:count]):
         text = f"Tomatoes want {what} in the garden."
         add_with_score(memory, 25, text=text, id=f"t{n}", **{**LASTING, **record})
     memory.clock.advance(timedelta(days=8))

@@ -3,7 +3,7 @@
 `meve.testing` has a contract suite for each, which runs on every implementation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -241,7 +241,8 @@ class Source(Protocol):
 class Scorer(Protocol):
     """Gives candidates the score that decides their rank.
 
-    With an attribute `reads_vectors = False` it may be given candidates without vectors.
+    With an attribute `reads_vectors = False` it may be given candidates without vectors. A method `judge`, with the
+    arguments of `score`, returns the scores and by name what they were made of, for the trace.
     """
 
     @property
@@ -250,6 +251,21 @@ class Scorer(Protocol):
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return one score each, shape (n,), in the order given."""
+
+
+class EvidenceCombiner(Protocol):
+    """Judges passages by a verifier's raw scores together with other evidence."""
+
+    @property
+    def embedder(self) -> str:
+        """The name of the embedder whose cosines it reads."""
+
+    def estimate(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the probabilities that passages are relevant, shape (n,), from inputs of shape (n,).
+
+        Args:
+            inputs: `logit`, `cosine` and, if keywords were searched, `keywords`.
+        """
 
 
 class Prior(Protocol):

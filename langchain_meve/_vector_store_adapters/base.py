@@ -90,7 +90,10 @@ class VectorStoreAdapter:
             )
         without_id = sum(not document.id for document in documents)
         if without_id:
-            raise ConfigurationError(f"{without_id} of {len(documents)} documents have no id: set the store's ids")
+            raise ConfigurationError(
+                f"each document needs its id in the store, got {without_id} of {len(documents)} without one: set "
+                "`Document.id`"
+            )
 
     def list_passages(self) -> Iterable[DocumentPassage]:
         """Return all passages of the store.

@@ -99,7 +99,7 @@ class SimpleStore(NodeIdStore):
 
 
 class FaissMapStore(NodeIdStore):
-    """FaissMapVectorStore, which supports no filters."""
+    """Adapter of FaissMapVectorStore, which supports no filters."""
 
     def stored_vectors(self) -> Mapping[str, Any]:
         faiss_ids: Mapping[str, Any] = self.vectors._node_id_to_faiss_id_map

@@ -84,7 +84,7 @@ def test_second_run_reads_only_changed_files(meve, docs, index, tmp_path):
     [
         (["missing"], "there is nothing at"),
         (["empty"], "there are no files in"),
-        (["docs", "--chunk-tokens", "3"], "chunk_tokens must be a whole number of at least 16, got 3"),
+        (["docs", "--chunk-tokens", "3"], "tokens must be a whole number of at least 16, got 3"),
         (["docs", "--max-bytes", "0"], "max_bytes must be a whole number of at least 1, got 0"),
         (["docs", "--dense", "magic"], "magic"),
     ],

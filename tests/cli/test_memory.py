@@ -144,6 +144,8 @@ def test_held_memory_is_not_erased(filled):
     result = filled("forget", "--user", "alice", "--everything", "--yes")
     assert "kept, on hold: t (case 12)" in result.stdout
     filled("hold", "t", "--user", "alice", "--release")
+    assert read_json(filled("hold", "t", "--user", "alice", "--json"))["hold"] == "held"
+    filled("hold", "t", "--user", "alice", "--release")
     assert read_json(filled("forget", "t", "--user", "alice", "--yes", "--json"))["held"] == {}
 
 

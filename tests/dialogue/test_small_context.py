@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from meve.components.entities.patterns import PatternEntities
 from meve.dialogue import Dialogue, Turn, build_small_context
-from meve.dialogue._context_text import BEFORE, LAST
+from meve.dialogue._token_budget import BEFORE, LAST
 from meve.dialogue._turn_passages import PASSAGE_LENGTH
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError
 from meve.testing.fakes import CountingEmbedder, WordEmbedder

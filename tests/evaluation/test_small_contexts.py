@@ -50,7 +50,7 @@ class TestDialogues:
     def test_same_seed_gives_same_dialogues(self, data):
         questions = read_wiki_dialogues(data, questions=8, seed=42, chat=0.6)
         assert questions == read_wiki_dialogues(data, questions=8, seed=42, chat=0.6)
-        assert questions[5:] == read_wiki_dialogues(data, questions=3, seed=42, chat=0.6, aside=5)
+        assert questions[5:] == read_wiki_dialogues(data, questions=3, seed=42, chat=0.6, skip=5)
         assert questions != read_wiki_dialogues(data, questions=8, seed=43, chat=0.6)
 
     def test_chit_chat_has_no_notices_and_names(self, data):
@@ -153,7 +153,7 @@ class TestExperiment:
             with pytest.raises(ConfigurationError):
                 run_small_context(SmallContextBenchOptions(data=data, **wrong))
         with pytest.raises(EvaluationError, match="no questions left"):
-            run_small_context(SmallContextBenchOptions(data=data, aside=12))
+            run_small_context(SmallContextBenchOptions(data=data, skip=12))
         (question,) = read_wiki_dialogues(data, questions=1, seed=42, chat=0.0)
         context = STRATEGIES[FULL].build_context(Dialogue.from_turns(question.turns), question.question.text, 200)
         with pytest.raises(EvaluationError, match="reader returned int"):

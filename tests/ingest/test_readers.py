@@ -197,7 +197,7 @@ def test_row_keeps_its_own_source():
         ('{"text": 3}', "'text' is int: give it some text"),
         ('{"text": "x", "id": true}', "'id' is True: give some text or a whole number"),
         ('{"text": "x", "id": ""}', "'id' is '': give some text or a whole number"),
-        ('{"text": "x", "title": 3}', "'title' is int: give text"),
+        ('{"text": "x", "title": 3}', "'title' must be text, got int"),
         ('{"text": "x", "metadata": [1]}', "'metadata' is list: give an object"),
         ('{"text": "x", "n": NaN}', "NaN is not valid JSON"),
         ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),

@@ -104,7 +104,7 @@ def test_tool_content_is_text_and_artifact_is_trace(retriever):
 
 
 def test_tool_says_that_nothing_answers_unless_unverified(retriever):
-    assert "Nothing that was found answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
+    assert "No retrieved passage answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
     shown = create_meve_tool(retriever, unverified=True, fallback_floor=0.0).invoke({"query": "zebra chromodynamics x"})
     assert "Zebra" in shown
 
@@ -120,6 +120,6 @@ def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
 
 
 def test_invalid_query_is_returned_to_model(retriever):
-    assert "Nothing that was found" in create_meve_tool(retriever).invoke({"query": "  "})
+    assert "No retrieved passage" in create_meve_tool(retriever).invoke({"query": "  "})
     surrogate = create_meve_tool(retriever).invoke({"query": "blue \ud800"})
     assert surrogate.startswith("The query is invalid")

@@ -34,7 +34,10 @@ def test_ttl_may_be_timedelta_or_datetime(ours, clock, tmp_path, moment):
     with langgraph_stores.sqlite(tmp_path / "store.db", ttl={"omit_expired": True}) as theirs, pytest.raises(TypeError):
         theirs.put(ALICE, "k", {"n": 1}, ttl=end)
     ours.put(ALICE, "k", {"n": 1}, ttl=end)
-    assert ours.get(ALICE, "k", refresh_ttl=False) is not None
+    clock.advance(timedelta(seconds=89))
+    assert ours.search(ALICE, refresh_ttl=False) != []
+    clock.advance(timedelta(seconds=1))
+    assert ours.search(ALICE) == []
 
 
 def test_store_has_audit_log_and_policy_classes(ours, theirs, clock, tmp_path):

@@ -70,6 +70,18 @@ def test_filter_applies_to_vectors_and_keywords(kind, retriever):
     assert retriever.context("blue sky", filter=kind.english(), sources="lexical").passages
 
 
+def test_filtered_search_finds_all_matching_documents(kind, parts):
+    """A store that filters after fetching must fetch enough."""
+    store = kind.make(MeVeEmbeddings(WordEmbedder()))
+    many = [Document(f"zebra zebra number {n}", id=make_id(f"z{n}"), metadata={"lang": "de"}) for n in range(50)]
+    matching = [Document(f"an animal like a zebra {n}", id=make_id(f"m{n}"), metadata={"lang": "en"}) for n in range(2)]
+    store.add_documents([*many, *matching], ids=[d.id for d in [*many, *matching]])
+    retriever = MeVeRetriever.from_vectorstore(store, filter=kind.english(), **parts)
+    for sources in ("dense", "lexical"):
+        context = retriever.context("zebra", sources=sources, candidates=2)
+        assert found_ids(context) == {make_id("m0"), make_id("m1")}, sources
+
+
 def test_document_added_to_store_is_found_by_keywords_after_refresh(filled, retriever):
     new = Document("Yaks yawn.", id=make_id("yak"), metadata={"lang": "en"})
     filled.add_documents([new], ids=[new.id])
@@ -102,7 +114,7 @@ def test_unknown_store_has_keyword_search_only_with_documents(documents, parts, 
     )
     with pytest.raises(ConfigurationError, match="filter_keyword"):
         without_documents.invoke("zebra", filter=english)
-    with pytest.raises(ConfigurationError, match="1 of 2 documents have no id"):
+    with pytest.raises(ConfigurationError, match="got 1 of 2 without one"):
         MeVeRetriever.from_vectorstore(unknown, documents=[stored[0], Document("nameless")], **parts)
     monkeypatch.delattr(UnknownVectorStore, "get_by_ids")
     with pytest.raises(ConfigurationError, match="can't get documents by id"):
@@ -129,3 +141,11 @@ def test_qdrant_int_ids_are_ids(parts):
     new_retriever = MeVeRetriever.from_vectorstore(store, **parts)
     assert [d.id for d in new_retriever.invoke("blue sky", sources="lexical")] == ["0"]
     assert not new_retriever.retriever.is_stale
+
+
+def test_chroma_filters_more_hits_than_ids_per_call(parts):
+    store = KINDS[2].make(MeVeEmbeddings(WordEmbedder()))
+    many = [Document(f"zebra {n}", id=f"z{n:04}", metadata={"lang": "de"}) for n in range(1_200)]
+    store.add_documents([*many, Document("zebra and nothing else than many words", id="m", metadata={"lang": "en"})])
+    new_retriever = MeVeRetriever.from_vectorstore(store, filter={"lang": "en"}, **parts)
+    assert found_ids(new_retriever.context("zebra", sources="lexical", fallback_k=0)) == {"m"}

@@ -42,6 +42,25 @@ def test_additions_and_deletions_update_keyword_index(store):
     assert not store.as_verified_retriever().retriever.is_stale
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_texts_may_come_from_a_generator(store, is_async):
+    texts = (text for text in ("zebra facts", "blue sky"))
+    metadatas = [{"n": 1}, {"n": 2}]
+    ids = asyncio.run(store.aadd_texts(texts, metadatas)) if is_async else store.add_texts(texts, metadatas)
+    assert {d.page_content for d in store.get_by_ids(ids)} == {"zebra facts", "blue sky"}
+    assert by_words(store, "zebra") == {ids[0]}
+
+
+@pytest.mark.parametrize("options", [{"ids": ["1"]}, {"ids": ["1", "2", "3"]}, {"metadatas": [{}]}])
+def test_each_text_needs_its_id_and_metadata(parts, options):
+    store = MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings(WordEmbedder())), **parts)
+    with pytest.raises(ValueError, match=r"must have one entry per \w+, got \d for 2"):
+        store.add_texts(["zebra facts", "blue sky"], **options)
+    with pytest.raises(ValueError, match=r"must have one entry per \w+, got \d for 2"):
+        asyncio.run(store.aadd_texts(["zebra facts", "blue sky"], **options))
+    assert store.similarity_search("zebra facts") == []
+
+
 def test_generated_id_deletes_from_store_and_keyword_index(store):
     (new_id,) = store.add_documents([Document("zebra facts")])
     (document,) = store.as_verified_retriever().invoke("zebra facts", sources="lexical")

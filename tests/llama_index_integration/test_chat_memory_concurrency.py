@@ -78,7 +78,7 @@ def test_put_during_a_set_comes_before_or_after_it(memory):
         assert texts(first.get_all()) in (["Hello.", "Hi."], ["Hello.", "Hi.", "And?"])
 
 
-def test_failed_reset_erases_nothing(memory, chat):
+def test_reset_with_a_held_record_erases_nothing_until_it_is_released(memory, chat):
     chat.put_messages([user(DOG), model("Nice.")])
     for record in memory.list(user_id="alice"):  # messages and facts
         memory.hold(record.id, user_id="alice", why="a court")
@@ -87,6 +87,12 @@ def test_failed_reset_erases_nothing(memory, chat):
         assert texts(chat.get_all()) == [DOG, "Nice."]
         assert set(facts(memory)) == {DOG}
         memory.release(record.id, user_id="alice")
+    chat.reset()
+    assert memory.list(user_id="alice") == []
+
+
+def test_interrupted_reset_erases_nothing(memory, chat):
+    chat.put_messages([user(DOG), model("Nice.")])
     with sqlite3.connect(memory.file) as file:  # deleting the fact fails, after the messages
         file.execute(
             "CREATE TRIGGER fails BEFORE DELETE ON memories WHEN old.source = 'chat_user' "

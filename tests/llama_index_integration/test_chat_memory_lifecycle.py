@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from datetime import timedelta
 from functools import partial
@@ -232,25 +233,36 @@ def test_session_continues_in_another_process(tmp_path):
 
 
 async def test_async_calls_do_not_block_the_event_loop(memory, chat, monkeypatch):
-    threads = set()
+    methods = ("add", "page", "sync")
+    threads, rounds = {name: set() for name in methods}, 0
 
-    def recording(method):
+    def slow_and_recording(name, method):
         def call(*args, **kwargs):
-            threads.add(threading.get_ident())
+            threads[name].add(threading.get_ident())
+            time.sleep(0.005)
             return method(*args, **kwargs)
 
         return call
 
-    for name in ("add", "page", "sync"):
-        monkeypatch.setattr(Messages, name, recording(getattr(Messages, name)))
+    async def going_round():
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    for name in methods:
+        monkeypatch.setattr(Messages, name, slow_and_recording(name, getattr(Messages, name)))
+    beside = asyncio.create_task(going_round())
     await asyncio.gather(*(chat.aput(user(f"Message {n}.")) for n in range(50)))
+    beside.cancel()
+    assert rounds > 50
     for call in (chat.aget, chat.aget_all, chat.areset):
         await call()
     await chat.aset([user(CAT)])
     await chat.aput_messages([model("Nice.")])
     assert texts(await chat.aget_all()) == [CAT, "Nice."]
-    assert threads
-    assert threading.get_ident() not in threads
+    assert all(threads.values()), "each was called"
+    assert threading.get_ident() not in set().union(*threads.values())
 
 
 def test_threads_share_a_session_and_lose_nothing(memory, chat):

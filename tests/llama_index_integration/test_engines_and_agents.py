@@ -144,7 +144,7 @@ async def test_agent_answers_with_the_tool(retriever):
 def test_tool_reports_problems_and_emits_retrieval_events(retriever):
     tool, listener = create_meve_tool(retriever), Listener(received=[])
     with listening(listener):
-        assert tool(query="quantum chromodynamics").content.startswith("Nothing that was found answers this.")
+        assert tool(query="quantum chromodynamics").content.startswith("No retrieved passage answers this question.")
         assert tool(query=" ").content.startswith("The question can't be used")
         assert "A blue sky today." in tool(query=BLUE).content
     kinds = [type(event) for event in listener.received]

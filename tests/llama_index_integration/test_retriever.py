@@ -177,6 +177,10 @@ class TestOverNodes:
         scores = {c.id: c.scores["lexical"] for c in retriever.context("天空是什么颜色").trace.candidates}
         assert max(scores, key=scores.get) == "sky"
 
+    def test_nodes_without_text_are_left_out(self, parts):
+        retriever = MeVeRetriever.from_nodes([TextNode(text=" "), TextNode(text="blue sky")], **parts)
+        assert len(retriever.retriever) == 1
+
 
 class TestOverAnIndex:
     def test_vector_store_has_its_own_adapter(self, kind, index):

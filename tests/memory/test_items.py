@@ -95,6 +95,8 @@ def test_failing_write_of_several_users_changes_nothing(memory):
     put, drop = Put(namespace=NAMESPACE, key="k", value={"n": 1}), Drop(namespace=NAMESPACE, key="held")
     with pytest.raises(HoldError):
         memory.items.write(memory.items.prepare([("alice", put), ("bob", drop)]))
+    with pytest.raises(ValidationError, match=r"^drafts must come from prepare\(\), got \["):
+        memory.items.write([("alice", put)])
     assert memory.items.get(NAMESPACE, "k", user_id="alice") is None
 
 

@@ -127,14 +127,20 @@ def test_memories_of_other_users_and_classes_are_never_merged(memory):
 
 def test_related_records_of_low_score_are_summarised(memory):
     add_with_score(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)
-    add_fading_records(memory)
-    assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3", "t4"]}
+    add_fading_records(memory, count=4)
+    assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3"]}
     records = {r.id: r for r in memory.list(user_id="alice")}
     (summary,) = [r for r in records.values() if r.source == "summary"]
     assert set(records) == {"k", summary.id}
     assert "Tomatoes want" in summary.text
-    assert summary.derived_from == ("t0", "t1", "t2", "t3", "t4")
+    assert summary.derived_from == ("t0", "t1", "t2", "t3")
     assert memory.delete("t2", user_id="alice").erased == (summary.id,)
+
+
+def test_three_related_records_are_not_summarised(memory):
+    add_fading_records(memory, count=3)
+    assert memory.maintain().summarised == {}
+    assert list_ids(memory) == ["t0", "t1", "t2"]
 
 
 def test_idle_record_of_low_score_is_archived_and_restored_by_update(memory, clock):

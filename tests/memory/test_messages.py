@@ -39,6 +39,7 @@ def test_page_returns_messages_in_order_within_bounds(memory):
     assert message_texts(memory, limit=2) == list("ab")
     assert message_texts(memory, limit=2, newest=True) == list("de")
     assert message_texts(memory, limit=2, offset=1, newest=True) == list("cd")
+    assert message_texts(memory, limit=2, offset=None) == list("ab")
     assert message_texts(memory, after=places[2]) == list("de")
     assert message_texts(memory, after=places[0], limit=1) == ["b"]
     assert message_texts(memory, before=places[2], newest=True, limit=1) == ["b"]

@@ -12,7 +12,7 @@ from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
 from tests.memories import KEY, archive, as_version_3
 
-FILES = Path(__file__).parent.parent / "files" / "before_rooms.zip"
+FILES = Path(__file__).parent.parent / "files" / "before_kind.zip"
 QUESTION = "What does Alice prefer to drink?"
 ITEMS = ['[["prefs","ui"],"theme"]', '[["prefs",7],"lang"]']
 

@@ -64,7 +64,7 @@ def test_loaded_index_equals_the_saved_one(tmp_path, dense, lexical):
 
 
 def test_index_saved_by_an_earlier_version_opens(tmp_path):
-    shutil.unpack_archive(Path(__file__).parents[1] / "files" / "before_rooms.zip", tmp_path)
+    shutil.unpack_archive(Path(__file__).parents[1] / "files" / "before_kind.zip", tmp_path)
     retriever = Retriever.load(tmp_path / "index")
     assert len(retriever) == 4
     assert retriever.retrieve("Which colour is the sky?", limit=1).passages[0].passage.text == "The sky is blue."

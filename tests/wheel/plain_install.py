@@ -38,7 +38,14 @@ with tempfile.TemporaryDirectory() as folder:
     shipped.save(Path(folder) / "shipped")
     assert meve.Retriever.load(Path(folder) / "shipped").retrieve("How tall is the Eiffel Tower?").text == context.text
 
-    named = ({"embedder": "minilm"}, "offline"), ({"embedder": "some/model"}, "models"), ({"verifier": "a/b"}, "models")
+    words = meve.Retriever.from_texts(texts, embedder="minilm").retrieve("How tall is the Eiffel Tower?")
+    assert (words.trace.embedder, words.passages[0].passage.text) == ("meve-minilm-1", texts[2]), words
+
+    named = (
+        ({"embedder": "all-MiniLM-L6-v2"}, "offline"),
+        ({"embedder": "some/model"}, "models"),
+        ({"verifier": "a/b"}, "models"),
+    )
     for needs, extra in named:
         try:
             meve.Retriever.from_texts(["text"], **needs)
@@ -62,7 +69,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert "six to eight hours" in answer.stdout, answer
     assert run("info", index).returncode == 0
     assert run("demo").returncode == 0
-    missing = run("index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "third"), "--embedder", "minilm")
+    missing = run(
+        "index", str(Path(folder) / "a.txt"), "--to", str(Path(folder) / "third"), "--embedder", "all-MiniLM-L6-v2"
+    )
     assert missing.returncode == 1, missing
     assert "meve[offline]" in " ".join(missing.stderr.split()), missing.stderr
     for command, told in (

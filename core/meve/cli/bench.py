@@ -259,7 +259,7 @@ def small_context(
     to: To = None,
     questions: Questions = 150,
     full: Full = False,
-    aside: Annotated[int, typer.Option(min=0, help="Skip 2Wiki's first questions, to choose settings on others.")] = 0,
+    skip: Annotated[int, typer.Option(min=0, help="Skip 2Wiki's first questions, to choose settings on others.")] = 0,
     chat: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of chit-chat among the turns.")] = 0.9,
     seed: Seed = 42,
     embedder: EmbedderName = None,
@@ -277,7 +277,7 @@ def small_context(
 
     _add_working_directory(reader)
     options = SmallContextBenchOptions(
-        data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, aside=aside,
+        data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, skip=skip,
         chat=chat, seed=seed, embedder=embedder, entities=entities, reader=reader,
     )  # fmt: skip
     _measure_memory(run_small_context, options, to)

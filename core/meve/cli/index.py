@@ -34,7 +34,7 @@ def index(
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="A sentence-transformers model or its folder, or minilm; by default the built-in static model."
+            help="minilm (built in: slower, better), or a sentence-transformers model; by default the static one."
         ),
     ] = None,
     verifier: Annotated[

@@ -67,7 +67,7 @@ def _read_source_record(extra: Path) -> dict[str, Any]:
 
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sufficiency estimator and its threshold; None without one, when verified passages decide."""
+    """Return the sufficiency estimator and its threshold; None if only verified passages decide."""
     from meve.components._shipped_models import load_estimator
 
     verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}

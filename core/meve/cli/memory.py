@@ -204,20 +204,24 @@ def hold(
     release: Annotated[bool, typer.Option("--release", help="End the hold.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    reason: Reason = "on request",
+    reason: Annotated[
+        str | None,
+        typer.Option(help="Why it is held ('held' by default) or released; also for the audit log.", metavar="TEXT"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold a memory, so that nothing changes or erases it. With --release, end the hold."""
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
         user_id = parse_user(user)
+        why, logged = reason or "held", reason or "on request"
         if release:
-            governed_memory.release(id, user_id=user_id, reason=reason)
+            governed_memory.release(id, user_id=user_id, reason=logged)
         else:
-            governed_memory.hold(id, user_id=user_id, why=reason, reason=reason)
+            governed_memory.hold(id, user_id=user_id, why=why, reason=logged)
     if as_json:
-        write_json({"id": id, "hold": "" if release else reason})
+        write_json({"id": id, "hold": "" if release else why})
     else:
-        print_line(f"{id}: {'released' if release else f'on hold, {reason}'}")
+        print_line(f"{id}: {'released' if release else f'on hold, {why}'}")
 
 
 def audit(

@@ -1,9 +1,10 @@
-"""Loads the sufficiency estimator and the prior that ship with the bundled verifier and hold for it alone."""
+"""Loads the fitted models that ship with the bundled verifier and hold for it alone."""
 
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from meve.components.evidence import EvidenceModel
 from meve.components.sufficiency import SufficiencyEstimator
 from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import SHIPPED_VERIFIER
@@ -11,9 +12,20 @@ from meve.components.verifiers._shipped import VERIFIER_FOLDER
 from meve.components.verifiers.cross_encoder import load_calibration_file
 from meve.ports import Embedder, Estimator, Prior, Verifier
 
-SUFFICIENCY, PRIOR = "sufficiency.json", "prior.json"
+EVIDENCE, SUFFICIENCY, PRIOR = "evidence.json", "sufficiency.json", "prior.json"
 
+_read_evidence = cache(EvidenceModel.load)
 _read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPrior.load)
+
+
+def find_shipped_evidence(verifier: Verifier) -> EvidenceModel | None:
+    """Return the evidence model for the bundled verifier; None for another verifier or calibration.
+
+    Raises:
+        ModelError: the installed file can't be read.
+    """
+    as_shipped = _is_as_shipped(verifier.name, verifier.calibration.to_dict())
+    return _read_evidence(VERIFIER_FOLDER / EVIDENCE) if as_shipped else None
 
 
 def find_shipped_estimator(verifier: Verifier) -> Estimator | None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.importance import TurnWindow
-from meve.dialogue._context_text import ContextText, Priority
+from meve.dialogue._token_budget import ContextText, Priority
 from meve.dialogue._turn_passages import TurnPassage
 from meve.dialogue.dialogue import DialogueSnapshot
 from meve.pipeline.context import Context

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from meve.components.lexical.analyzers import content_words
 from meve.conversation.importance import DEFAULT_REACH, TurnWindow
-from meve.dialogue._context_text import compose_text, count_room_for_facts, fit_recent
 from meve.dialogue._name_index import extract_names, join_names, speaker_words
+from meve.dialogue._token_budget import compose_text, count_room_for_facts, fit_recent
 from meve.dialogue._turn_passages import TurnPassage
 from meve.dialogue._turn_scorers import HybridScorer, LatestScorer
 from meve.dialogue._turn_sources import DialogueSource, EntityMatches

@@ -89,5 +89,5 @@ def _read_id(row: Mapping[str, Any], source: str, number: int) -> str:
 def _read_title(row: Mapping[str, Any]) -> str:
     title = "" if row.get("title") is None else row["title"]
     if not isinstance(title, str):
-        raise ValueError(f"'title' is {type(title).__name__}: give text")
+        raise ValueError(f"'title' must be text, got {type(title).__name__}")
     return title.strip()

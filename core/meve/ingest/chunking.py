@@ -34,11 +34,9 @@ class Chunking:
 
     def __post_init__(self) -> None:
         if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 16:
-            raise ConfigurationError(f"chunk_tokens must be a whole number of at least 16, got {self.tokens!r}")
+            raise ConfigurationError(f"tokens must be a whole number of at least 16, got {self.tokens!r}")
         if isinstance(self.overlap, bool) or not isinstance(self.overlap, int) or not 0 <= self.overlap < self.tokens:
-            raise ConfigurationError(
-                f"chunk_overlap must be a whole number in [0, {self.tokens}), got {self.overlap!r}"
-            )
+            raise ConfigurationError(f"overlap must be a whole number in [0, {self.tokens}), got {self.overlap!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class Record:
         """Read what `to_extra` wrote; an empty record if there is none.
 
         Raises:
-            IngestError: the key holds something else.
+            IngestError: the value under `KEY` isn't such a record.
         """
         if KEY not in extra:
             return cls(root="", settings={}, sources={})

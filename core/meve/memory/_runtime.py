@@ -148,5 +148,5 @@ class MemoryRuntime:
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:
-        """Return a text's keyed hash under a name; nothing without a key, since a bare hash can be guessed."""
+        """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""
         return {name: self.chain.hash_content(text)} if self.chain.keyed else {}

@@ -18,7 +18,7 @@ from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import Prompt, PromptBudget, compose_prompt, count_room, parse_history, summarise_turns
-from meve.memory._recall.query import SearchOptions, make_query
+from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
@@ -56,6 +56,7 @@ class GovernedMemory:
         self.messages = Messages(runtime, self._writer)
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
+        self._sentences = SentenceHashes()
         self.closed = False
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
@@ -146,7 +147,7 @@ class GovernedMemory:
             QueryError: the query is blank.
             ValidationError: an argument is invalid.
         """
-        checked = make_query(query, user_id, policy=self.policy, now=self.clock.now(), **options)
+        checked = make_query(query, user_id, policy=self.policy, now=self.clock.now(), cache=self._sentences, **options)
         return self._searcher.search(checked)
 
     def reflect(self, recall: Recall, *, answer: str) -> ReflectionResult:
@@ -367,6 +368,7 @@ class GovernedMemory:
             self._reflector.run_deferred()
         finally:
             self.closed = True
+            self._sentences.clear()
             self._runtime.store.close()
 
     def __enter__(self) -> Self:

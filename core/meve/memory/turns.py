@@ -139,7 +139,9 @@ def record_turns(
         StorageError: the store can't be written.
     """
     if recall is not None and (type(recall.user_id), recall.user_id) != (type(user_id), user_id):
-        raise ValidationError(f"recall must be of user {user_id!r:.80}, and is another user's: search for this user")
+        raise ValidationError(
+            f"recall must belong to user_id {user_id!r:.80}, got another user's: search again with this user_id"
+        )
     reflected = None
     if recall is not None and recall.records and answer.strip():
         reflected = memory.reflect(recall, answer=answer)

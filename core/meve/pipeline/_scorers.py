@@ -1,32 +1,52 @@
 """Score candidates by a verifier, or by cosine similarity in modes that verify nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from meve._formulas import cosines
 from meve.errors import ModelError, wrap_errors
-from meve.ports import Embedder, VectorVerifier, Verifier
+from meve.ports import Embedder, EvidenceCombiner, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query
 
 
 class VerifierScorer:
-    """The probabilities of a verifier, from stored vectors where the verifier judges by embeddings."""
+    """The probabilities of a verifier.
+
+    An evidence model, if given, judges by the verifier's logits together with cosines and keyword scores. A verifier
+    that judges by embeddings uses the stored vectors.
+
+    Args:
+        verifier: reads query and passages.
+        embedder: the one that made the candidates' vectors; None if that is unknown.
+        evidence: combines the verifier's logits with other evidence; None for the verifier alone.
+        searches_keywords: whether the candidates come from a keyword search, among others.
+    """
 
     name = "verifier"
 
-    def __init__(self, verifier: Verifier, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        verifier: Verifier,
+        embedder: Embedder | None = None,
+        *,
+        evidence: EvidenceCombiner | None = None,
+        searches_keywords: bool = False,
+    ) -> None:
         self.verifier = verifier
         self._vectors = (
             verifier
             if embedder is not None and isinstance(verifier, VectorVerifier) and _is_same(verifier.embedder, embedder)
             else None
         )
+        self._evidence = evidence
+        self._compares = evidence is not None and embedder is not None and embedder.name == evidence.embedder
+        self._searches_keywords = searches_keywords
 
     @property
     def reads_vectors(self) -> bool:
         """Whether scores are computed from the candidates' vectors."""
-        return self._vectors is not None
+        return self._vectors is not None or self._compares
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return probabilities in [0, 1], shape (n,).
@@ -34,14 +54,38 @@ class VerifierScorer:
         Raises:
             ModelError: the verifier failed, or returned a score outside [0, 1].
         """
+        return self.judge(query, candidates)[0]
+
+    def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        """Return probabilities in [0, 1], shape (n,), and by name the evidence they were made of, each of shape (n,).
+
+        Raises:
+            ModelError: the verifier failed, or returned a score outside [0, 1].
+        """
+        inputs = self._find_evidence(query, candidates)
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
-            scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
+            if self._evidence is not None and inputs:
+                logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
+                inputs["logit"] = np.asarray(logits, dtype=np.float32)
+                scores = self._evidence.estimate(inputs)
+            else:
+                scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
             raise ModelError(
                 f"scores of verifier {self.verifier.name!r} must be between 0 and 1, got {scores.min():.3g} to "
                 f"{scores.max():.3g}: give the verifier a calibration"
             )
-        return scores
+        return scores, inputs
+
+    def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
+        """Return cosines and keyword scores; nothing for candidates without vectors, such as sentences of a passage."""
+        vectors = [c.vector for c in candidates if c.vector is not None]
+        if not self._compares or query.vector is None or not vectors or len(vectors) < len(candidates):
+            return {}
+        inputs = {"cosine": cosines(query.vector, np.array(vectors))}
+        if self._searches_keywords:
+            inputs["keywords"] = np.array([c.scores.get("keywords", 0.0) for c in candidates], dtype=np.float32)
+        return inputs
 
     def _scores(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         stored = [c.vector for c in candidates if c.vector is not None]

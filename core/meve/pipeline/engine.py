@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
-from meve.components._shipped_models import find_shipped_estimator, find_shipped_prior
+from meve.components._shipped_models import find_shipped_estimator, find_shipped_evidence, find_shipped_prior
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
@@ -18,7 +18,7 @@ from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
-from meve.ports import Embedder, Estimator, Prior, Source, TokenCounter, Verifier
+from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
 from meve.types import Candidate, Passage, Query
 
 TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
@@ -31,8 +31,8 @@ class EngineOptions(TypedDict, total=False):
     config: RetrieverConfig | None
     """The settings; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
-    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for the all-MiniLM-L6-v2 of the
-    `offline` extra; by default the static one that ships and needs no torch."""
+    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for all-MiniLM-L6-v2, which
+    ships and needs no torch; by default the static one that ships."""
     verifier: Verifier | str | None
     """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
     the cross-encoder that ships and needs no torch."""
@@ -56,6 +56,9 @@ class Engine:
     verifier: Verifier
     tokens: TokenCounter
     config: RetrieverConfig = field(default_factory=RetrieverConfig)
+    evidence: EvidenceCombiner | None = None
+    """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
+    ship."""
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
     prior: Prior | None = None
@@ -146,7 +149,12 @@ class Engine:
         """
         pipeline = Pipeline(
             sources=sources,
-            scorer=VerifierScorer(self.verifier, self.embedder),
+            scorer=VerifierScorer(
+                self.verifier,
+                self.embedder,
+                evidence=self.evidence or find_shipped_evidence(self.verifier),
+                searches_keywords=any(source.name == "lexical" for source in sources),
+            ),
             fallback=fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Never, Self, Unpack
+from typing import Any, Literal, Self, Unpack, overload
 
 from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
@@ -54,9 +54,15 @@ class Retriever:
     ('The sky is blue.', 4, True)
     """
 
+    @overload
+    def __init__(self, *, engine: Engine, corpus: Corpus) -> None: ...
+
+    @overload
+    def __init__(self, *, engine: Engine, corpus: Corpus, extra: Mapping[str, Any] | None) -> None: ...
+
     def __init__(
         self,
-        *given: Never,
+        *given: object,
         engine: Engine | None = None,
         corpus: Corpus | None = None,
         extra: Mapping[str, Any] | None = None,

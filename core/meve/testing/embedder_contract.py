@@ -49,7 +49,7 @@ class EmbedderContract:
 
     def test_name_is_not_blank(self, embedder: Embedder) -> None:
         assert embedder.name
-        assert embedder.name == embedder.name.strip() == embedder.name
+        assert embedder.name == embedder.name.strip()
 
     def test_similarity_is_cosine_or_dot(self, embedder: Embedder) -> None:
         assert embedder.similarity in ("cosine", "dot")

@@ -1,6 +1,7 @@
 """Trains verifiers on labelled pairs, resumable, and compares each with the verifier it would replace.
 
-`onnx_quantize` makes a trained cross-encoder small and fast, with the graph changes of `onnx_graph`.
+`onnx_quantize` makes a trained cross-encoder small and fast, with the graph changes of `onnx_graph`; `onnx_dequantize`
+turns the result back into weights for torch.
 """
 
 from meve.training.build import build_verifier

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.verifiers._onnx_telemetry import disable_telemetry
+from meve.components._onnx_telemetry import disable_telemetry
 from meve.types import FloatArray
 
 APART = 4

@@ -4,14 +4,15 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meve.components._onnx_telemetry import disable_telemetry
 from meve.components.verifiers._onnx_export import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
-from meve.components.verifiers._onnx_telemetry import disable_telemetry
 from meve.components.verifiers.cross_encoder import TextPairs
 from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.training.onnx_graph import EXACT, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
@@ -26,9 +27,7 @@ OPSETS = range(15, 18)
 def quantize_onnx(folder: str | Path, to: str | Path, probes: TextPairs = (), samples: TextPairs = ()) -> float:
     """Write the model with 8-bit weights to a folder that `CrossEncoderVerifier.from_name` reads.
 
-    Weights are quantised ahead, each column with its own scale; activations at run time, each token with its own.
-    Weights are unsigned, since signed ones overflow on processors without VNNI unless one bit is given up. If the head
-    uses the first token alone, the last layer is computed for that token only.
+    See `quantize_graph`. If the head uses the first token alone, the last layer is computed for that token only.
 
     Args:
         folder: a BERT-like cross-encoder that torch can load, or one that is already exported.
@@ -46,14 +45,6 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: TextPairs = (), sa
         ModelError: the graph can't be quantised, no sample fits its window, or the quantised graph fails, returns NaN
             or ranks the probes differently; nothing is written.
     """
-    disable_telemetry()
-    try:
-        import onnx
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-        from onnxruntime.transformers.fusion_options import FusionOptions
-        from onnxruntime.transformers.optimizer import optimize_model
-    except ImportError as cause:
-        raise missing_extra(str(cause.name), "onnx", "quantising a model") from cause
     source, target = Path(folder), Path(to)
     with tempfile.TemporaryDirectory(prefix="meve-quantize-") as name:
         whole, small = Path(name) / "whole", Path(name) / "small"
@@ -62,29 +53,8 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: TextPairs = (), sa
         config = _config(source)
         (small / "onnx").mkdir(parents=True)
         with wrap_errors(ModelError, f"quantising {folder}"):
-            options = FusionOptions("bert")
-            options.use_multi_head_attention = True  # keeps matrix products as separate nodes
-            fused = optimize_model(
-                _in_known_opset(find_onnx_file(source), Path(name) / "converted.onnx"),
-                model_type="bert",
-                num_heads=config["num_attention_heads"],
-                hidden_size=config["hidden_size"],
-                optimization_options=options,
-            )
-            keep_first_token(fused.model)
-            quantize_embeddings(fused.model)
-            if samples:
-                split_outliers(fused.model, _make_inputs(source, samples))
-            scale_tokens(fused.model)
-            fused.save_model_to_file(str(Path(name) / "fused.onnx"))
-            quantize_dynamic(
-                Path(name) / "fused.onnx",
-                small / "onnx" / "model.onnx",
-                per_channel=True,
-                weight_type=QuantType.QUInt8,
-                nodes_to_exclude=_nodes_in_fp32(fused.model),
-                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # fused operators don't state theirs
-            )
+            inputs = _make_inputs(source, samples) if samples else ()
+            quantize_graph(find_onnx_file(source), small / "onnx" / "model.onnx", config=config, inputs=inputs)
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json"):
             if (source / file).is_file():
                 shutil.copy2(source / file, small / file)
@@ -102,6 +72,57 @@ def quantize_onnx(folder: str | Path, to: str | Path, probes: TextPairs = (), sa
                 shutil.copy2(written, place.with_name(f"{place.name}.new"))
                 os.replace(place.with_name(f"{place.name}.new"), place)
     return agreement
+
+
+def quantize_graph(
+    graph: Path, to: Path, *, config: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Write a BERT's graph with fused operators and 8-bit weights.
+
+    Weights are quantised ahead, each column with its own scale, and signed: `open_session` loads them so that they
+    don't overflow. Activations are quantised at run time, each token with its own scale.
+
+    Args:
+        graph: a BERT-like model in fp32.
+        to: the file to write.
+        config: the model's config.json, with `num_attention_heads` and `hidden_size`.
+        inputs: inputs of the graph, to find the channels with large activations, which stay in fp32.
+
+    Raises:
+        MissingExtraError: onnx isn't installed.
+    """
+    disable_telemetry()
+    try:
+        import onnx
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+        from onnxruntime.transformers.fusion_options import FusionOptions
+        from onnxruntime.transformers.optimizer import optimize_model
+    except ImportError as cause:
+        raise missing_extra(str(cause.name), "onnx", "quantising a model") from cause
+    options = FusionOptions("bert")
+    options.use_multi_head_attention = True  # keeps matrix products as separate nodes
+    with tempfile.TemporaryDirectory(prefix="meve-quantize-") as name:
+        fused = optimize_model(
+            _in_known_opset(graph, Path(name) / "converted.onnx"),
+            model_type="bert",
+            num_heads=config["num_attention_heads"],
+            hidden_size=config["hidden_size"],
+            optimization_options=options,
+        )
+        keep_first_token(fused.model)
+        quantize_embeddings(fused.model)
+        if inputs:
+            split_outliers(fused.model, inputs)
+        scale_tokens(fused.model)
+        fused.save_model_to_file(str(Path(name) / "fused.onnx"))
+        quantize_dynamic(
+            Path(name) / "fused.onnx",
+            to,
+            per_channel=True,
+            weight_type=QuantType.QInt8,
+            nodes_to_exclude=_nodes_in_fp32(fused.model),
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # fused operators don't state theirs
+        )
 
 
 def _nodes_in_fp32(model: Any) -> list[str]:  # noqa: ANN401 - an onnx.ModelProto

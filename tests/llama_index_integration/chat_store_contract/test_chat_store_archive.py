@@ -6,6 +6,9 @@ import pytest
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from tests.llama_index_integration.chat_helpers import stored_texts, texts, user_messages
+from tests.llama_index_integration.chat_store_contract.conftest import ARCHIVING_STORES
+
+pytestmark = pytest.mark.parametrize("store", ARCHIVING_STORES, indirect=True)
 
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 

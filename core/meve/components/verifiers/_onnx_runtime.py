@@ -3,19 +3,17 @@
 sentence-transformers would use optimum-onnx, which can't be installed beside transformers 5.
 """
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from meve.components._model_errors import map_load_errors
+from meve.components._onnx_session import CorePool, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
-from meve.components.verifiers._onnx_telemetry import disable_telemetry
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
-from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
+from meve.errors import ModelError, ModelNotFoundError, wrap_errors
 from meve.types import FloatArray
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ class OnnxRuntime:
         window: tokens that it reads at once, special ones included.
         name: the model's name in messages.
         pad_id: the token that pads shorter pairs of a batch; it is masked.
-        threads: how many batches run at once, at least 1.
+        threads: how many batches run at once; None for all cores.
 
     Raises:
         ModelError: the graph has other inputs, or lacks input_ids.
@@ -52,10 +50,9 @@ class OnnxRuntime:
         window: int,
         name: str,
         pad_id: int = 0,
-        threads: int = 1,
+        threads: int | None = 1,
     ) -> None:
-        self._threads = threads
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._pool = CorePool(threads, "meve-verifier")
         self._session = session
         self._name = name
         self._pad_id = pad_id
@@ -83,28 +80,19 @@ class OnnxRuntime:
             ModelError: not a classifier with one label, or files that can't be read.
             ConfigurationError: `max_length` or `threads` is out of range.
         """
-        if threads is not None and threads < 1:
-            raise ConfigurationError(f"threads must be at least 1, got {threads}")
-        disable_telemetry()
-        import onnxruntime
-
         graph = find_onnx_file(folder)
         config = read_json(folder / "config.json")
         if not config:
             raise ModelNotFoundError(f"{folder} holds no config.json: put the model's own there, or export it again")
         check_classifier(config, str(folder))
         splitter = TextSplitter.from_folder(folder)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        with wrap_errors(ModelError, f"loading {graph}"):
-            session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         return cls(
-            session,
+            open_session(graph),
             splitter=splitter,
             window=check_max_length(max_length, read_window(folder), str(folder)),
             name=str(folder),
             pad_id=int(config.get("pad_token_id") or 0),
-            threads=count_cores() if threads is None else threads,
+            threads=threads,
         )
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
@@ -113,11 +101,7 @@ class OnnxRuntime:
         Raises:
             ModelError: the model failed, or didn't return one output for each pair.
         """
-        if self._threads == 1 or len(batches) < 2:
-            return [self._score_batch(pairs) for pairs in batches]
-        if self._pool is None or self._pool[0] != os.getpid():  # a forked process has none of its parent's threads
-            self._pool = (os.getpid(), ThreadPoolExecutor(self._threads, "meve-verifier"))
-        return list(self._pool[1].map(self._score_batch, batches))
+        return self._pool.map(self._score_batch, batches)
 
     def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
@@ -145,14 +129,6 @@ class OnnxRuntime:
             arrays["attention_mask"][row, :length] = 1
             arrays["token_type_ids"][row, :length] = encoding.type_ids
         return {entry: arrays[entry] for entry in self._inputs}
-
-
-def count_cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 def find_onnx_file(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from meve.errors import CalibrationError, ConfigurationError, VectorError, wrap_
 from meve.ports import Calibration, Embedder
 from meve.types import FloatArray
 
-MINILM_NAMES = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+MINILM_NAMES = ("meve-minilm-1", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Embedders for which the shipped calibration was fitted."""
 
 

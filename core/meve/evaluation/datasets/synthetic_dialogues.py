@@ -33,7 +33,7 @@ class DialogueQuestion:
 
 
 def read_wiki_dialogues(
-    root: Path, *, questions: int | None, seed: int, chat: float, aside: int = 0,
+    root: Path, *, questions: int | None, seed: int, chat: float, skip: int = 0,
     select: Callable[[Sequence[str]], Sequence[bool]] | None = None, name: str = "",
 ) -> list[DialogueQuestion]:  # fmt: skip
     """Return 2WikiMultihopQA's questions, each with a dialogue of its ten paragraphs among chit-chat.
@@ -46,7 +46,7 @@ def read_wiki_dialogues(
         questions: how many questions are drawn; None for all.
         seed: seed of the draws.
         chat: the least share of chit-chat among the turns, in [0, 1).
-        aside: how many of the questions drawn first are skipped, since settings were chosen on them.
+        skip: how many of the questions drawn first are skipped, since settings were chosen on them.
         select: returns which of the chat room's texts may be used; None for all.
         name: a prefix of the dialogues' names.
 
@@ -58,7 +58,7 @@ def read_wiki_dialogues(
     messages = read_small_talk(root)
     if select is not None:
         messages = [text for text, selected in zip(messages, select(messages), strict=True) if selected]
-    sampled = sample_questions([_wiki_question(row) for row in rows.values()], None, seed)[aside:]
+    sampled = sample_questions([_wiki_question(row) for row in rows.values()], None, seed)[skip:]
     dialogues = [
         _wiki_dialogue(question, rows[question.id], passages, messages, Random(f"{seed} {question.id}"), chat)
         for question in sampled[:questions]

@@ -28,7 +28,7 @@ from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage, StageProgress
 
-DenseKind: TypeAlias = Literal["flat", "hnsw", "ivf"]
+MeasuredIndex: TypeAlias = Literal["flat", "hnsw", "ivf"]
 
 SIZES = (10_000, 30_000, 100_000)
 FLAT_MAX = 100_000
@@ -45,7 +45,7 @@ ALWAYS_FALL_BACK = 100
 class SpeedResult:
     """The figures of one index at one size."""
 
-    kind: DenseKind
+    kind: MeasuredIndex
     passages: int
     build_s: float
     """Seconds for adding all passages; the next three are parts of it."""
@@ -79,7 +79,7 @@ def run_speed(options: SpeedOptions, progress: StageProgress = lambda *_: None) 
         MissingExtraError: psutil isn't installed.
     """
     require("measuring memory", NEEDS)
-    jobs: list[tuple[DenseKind, int]] = [("hnsw", size) for size in options.sizes]
+    jobs: list[tuple[MeasuredIndex, int]] = [("hnsw", size) for size in options.sizes]
     jobs += [("flat", size) for size in options.sizes if size <= FLAT_MAX]
     jobs += [("ivf", size) for size in options.ivf]
     if not jobs or min(size for _, size in jobs) < 1:
@@ -96,7 +96,7 @@ def run_speed(options: SpeedOptions, progress: StageProgress = lambda *_: None) 
     return results
 
 
-def _load_or_measure(kind: DenseKind, size: int, folder: Path) -> SpeedResult:
+def _load_or_measure(kind: MeasuredIndex, size: int, folder: Path) -> SpeedResult:
     file = folder / f"speed-{kind}-{size}.json"
     if file.exists():
         try:
@@ -120,7 +120,7 @@ def _load_or_measure(kind: DenseKind, size: int, folder: Path) -> SpeedResult:
     return result
 
 
-def measure(kind: DenseKind, size: int) -> SpeedResult:
+def measure(kind: MeasuredIndex, size: int) -> SpeedResult:
     """Build one index and query it, in this process.
 
     Raises:
@@ -209,4 +209,4 @@ def _memory() -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asdict(measure(cast(DenseKind, sys.argv[1]), int(sys.argv[2])))) + "\n")
+    sys.stdout.write(json.dumps(asdict(measure(cast(MeasuredIndex, sys.argv[1]), int(sys.argv[2])))) + "\n")

@@ -97,7 +97,7 @@ def _about(results: MemoryResults) -> str:
         "2WikiMultihopQA: the ten paragraphs of each question, one sentence a turn, among messages of a public chat "
         f"room of Ubuntu's users (IRC), {s['chat']:.0%} of the turns. LoCoMo: whole conversations, unchanged. Mean "
         f"length of a dialogue: {turns}. {s['questions'][experiment.WIKI]} and "
-        f"{s['questions'][experiment.LOCOMO]} questions, seed {s['seed']}; the first {s['aside']} of 2Wiki's are "
+        f"{s['questions'][experiment.LOCOMO]} questions, seed {s['seed']}; the first {s['skip']} of 2Wiki's are "
         "skipped. Window, threshold and limit are the paper's. "
         f"The weight of words was chosen on the last {CHOSEN_ON} of 2Wiki's in the order of seed 42, and on LoCoMo's "
         f"after the first 150; by default none of these is asked. Tokens are those of the whole text, question and "

@@ -48,7 +48,7 @@ class Maintainer:
 
 
 class Background:
-    """Runs a function in a thread until it is stopped.
+    """Runs a function repeatedly in a thread until `stop`.
 
     Args:
         maintain: the function.
@@ -61,7 +61,7 @@ class Background:
         self._maintain = maintain
         self._seconds = seconds
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="meve-upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="meve-maintenance", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

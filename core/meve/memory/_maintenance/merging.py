@@ -58,7 +58,7 @@ class DuplicateMerger:
         return (_expiry_or_max(record), self._rank(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
-        """Mark the loser as superseded. Held records never are; unprunable ones only by each other."""
+        """Mark the loser as superseded. Held records are never superseded; unprunable ones only by each other."""
         plan, w, x = self._plan, winner.record, loser.record
         if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
             return

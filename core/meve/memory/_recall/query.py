@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from operator import attrgetter
 from threading import Lock
 from typing import Any, TypedDict, Unpack
 
-from cachetools import LRUCache, cached
+from cachetools import LRUCache, cachedmethod
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
@@ -30,7 +31,8 @@ class SearchOptions(TypedDict, total=False):
     """The options of `GovernedMemory.search`. None sets no condition."""
 
     tags: Collection[str] | None
-    """Any of these. Other memories are returned only if they outrank every tagged one, since a tag may be wrong."""
+    """Any of these; None sets no condition. Since a tag may be wrong, other memories are returned if they outrank every
+    tagged one."""
     classes: Collection[PolicyClass] | None
     """Any of these policy classes."""
     sources: Collection[RecordSource] | None
@@ -54,6 +56,24 @@ class SearchOptions(TypedDict, total=False):
     """The token budget of the text, 512 by default."""
 
 
+class SentenceHashes:
+    """A cache of the hashes of texts' sentences, by digest, so that it holds no text. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._hashes: LRUCache[bytes, frozenset[int]] = LRUCache(SENTENCE_CACHE)
+        self._lock = Lock()
+
+    @cachedmethod(attrgetter("_hashes"), key=lambda _, text: _digest(text), lock=attrgetter("_lock"))
+    def find(self, text: str) -> frozenset[int]:
+        """Return the hashes of a text's sentences."""
+        return _sentence_hashes(text)
+
+    def clear(self) -> None:
+        """Drop all hashes."""
+        with self._lock:
+            self._hashes.clear()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenContent:
     """Content that the reader has seen, and that memories need not repeat."""
@@ -66,7 +86,7 @@ class SeenContent:
     """A digest of ids and texts, in any order."""
 
     @classmethod
-    def of(cls, given: Collection[str]) -> "SeenContent":
+    def of(cls, given: Collection[str], cache: SentenceHashes) -> "SeenContent":
         """Return the content of these ids and texts, in any order."""
         if (
             isinstance(given, str)
@@ -77,14 +97,15 @@ class SeenContent:
         digests = sorted({_digest(each) for each in given})
         return cls(
             given=frozenset(given),
-            sentences=frozenset().union(*map(_cached_sentence_hashes, given)),
+            sentences=frozenset().union(*map(cache.find, given)),
             digest=blake2b(b"".join(digests)).digest() if digests else b"",
         )
 
     def contains(self, passage: Passage) -> bool:
         """Return whether a memory's id was given, or the texts contain all of its sentences.
 
-        >>> SeenContent.of(["Hello. I eat no meat!"]).contains(Passage(id="diet", text="I eat no meat."))
+        >>> seen = SeenContent.of(["Hello. I eat no meat!"], SentenceHashes())
+        >>> seen.contains(Passage(id="diet", text="I eat no meat."))
         True
         """
         if not self.given:
@@ -124,6 +145,7 @@ def make_query(
     *,
     policy: Policy,
     now: datetime,
+    cache: SentenceHashes | None = None,
     **options: Unpack[SearchOptions],
 ) -> MemoryQuery:
     """Check a query and its options against a policy. Raise what `GovernedMemory.search` raises."""
@@ -152,7 +174,7 @@ def make_query(
         limit=limits.limit,
         max_tokens=limits.max_tokens,
         verify=options.get("verify", False),
-        seen=SeenContent.of(options.get("without", ())),
+        seen=SeenContent.of(options.get("without", ()), cache or SentenceHashes()),
         window=None if window is None else check_count(window, "window"),
     )
 
@@ -175,11 +197,6 @@ def _sentence_hashes(text: str) -> frozenset[int]:
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-
-
-@cached(LRUCache(SENTENCE_CACHE), key=_digest, lock=Lock())  # by digest, so that the cache holds no text
-def _cached_sentence_hashes(text: str) -> frozenset[int]:
-    return _sentence_hashes(text)
 
 
 def _hashable(value: object) -> object:

@@ -61,11 +61,11 @@ class MemorySource:
             raise ConfigurationError("a search of memories needs the query's vector: give the pipeline an embedder")
         candidates: dict[str, Candidate] = {}
         scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
-        for shelf in self.indexes:
+        for index in self.indexes:
             for scope in scopes:
-                with shelf.lock:
-                    mask = shelf.admitted(scope)
-                    hits = shelf.find_relevant(query.text, query.vector, k, mask, self.rule) if mask.any() else []
+                with index.lock:
+                    mask = index.admitted(scope)
+                    hits = index.find_relevant(query.text, query.vector, k, mask, self.rule) if mask.any() else []
                 for hit in hits:
                     if scope.admits(hit.stored.record):
                         origin = self.name if scope is self.scope else _UNTAGGED

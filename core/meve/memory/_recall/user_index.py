@@ -141,7 +141,7 @@ class UserIndex:
         return alive
 
     def newest(self, positions: Positions) -> Positions:
-        """Sort positions of items, the last put first; items put at the same moment by row."""
+        """Sort item positions by last change, newest first; ties by row."""
         _, _, _, _, put, row = self._fields.values[positions].T
         return positions[np.lexsort((row, -put))]
 

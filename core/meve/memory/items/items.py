@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
+from meve.errors import ValidationError
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
@@ -101,9 +102,12 @@ class Items:
         """Write prepared changes, all or none. Return the number of deleted keys.
 
         Raises:
+            ValidationError: `drafts` isn't the result of `prepare`.
             DuplicateIdError: a record that is no item has the id of one.
             HoldError, ModelError, StorageError: as for `put`.
         """
+        if not isinstance(drafts, dict):
+            raise ValidationError(f"drafts must come from prepare(), got {drafts!r:.80}: call write(prepare(changes))")
         return self._writer.write(drafts, reason)
 
     def get(self, namespace: Namespace, key: str, *, user_id: UserId, refresh: bool = False) -> Item | None:

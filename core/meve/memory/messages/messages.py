@@ -33,7 +33,6 @@ from meve.memory.stores.protocol import RecordQuery
 
 _CLASS: PolicyClass = "factual"
 """The class of messages. They live as long as this class or `chat_ttl` allows, whichever is shorter."""
-_NOTHING_ERASED = ErasureReport(erased=(), held={})
 
 
 @dataclass(slots=True)
@@ -58,8 +57,8 @@ class PageOptions(TypedDict, total=False):
     """Whether to return archived messages or the others; None for both. False by default."""
     limit: int | None
     """The maximum number of messages; None for all."""
-    offset: int
-    """The number of messages to skip."""
+    offset: int | None
+    """The number of messages to skip; None for 0."""
     newest: bool
     """Whether limit and offset count from the newest message back."""
 
@@ -112,7 +111,7 @@ class Messages:
                 new.setdefault(each.record.id, each)
             with self._runtime.store.writing() as transaction:
                 for known in transaction.records(RecordQuery(user=user, archived=None, ids=tuple(new))):
-                    if self._is_known(transaction, user, known.record, drafts[0].record):
+                    if self._find_in_session(transaction, user, known.record, drafts[0].record):
                         del new[known.record.id]
                 self._insert(transaction, user, tuple(new.values()), reason)
         return [each.record.id for each in drafts]
@@ -164,7 +163,7 @@ class Messages:
             everything = transaction.records(query)
             before = [stored for stored in everything if stored.record.archived is archived]
             stays = not replace_all and _begins_with(drafts, before)
-            report = _NOTHING_ERASED if stays else self._erase(transaction, user, everything, reason)
+            report = self._erase(transaction, user, [] if stays else everything, reason)
             kept, new = (before, drafts[len(before) :]) if stays else ([], drafts)
             self._insert(transaction, user, new, reason)
         self._writer.scrub(report)
@@ -270,7 +269,7 @@ class Messages:
         *,
         archived: bool | None = False,
         limit: int | None = None,
-        offset: int = 0,
+        offset: int | None = None,
         newest: bool = False,
     ) -> RecordQuery:
         return RecordQuery(
@@ -280,7 +279,7 @@ class Messages:
             alive_at=self._runtime.clock.now(),
             archived=archived,
             limit=None if limit is None else check_count(limit, "limit"),
-            offset=check_count(offset, "offset"),
+            offset=0 if offset is None else check_count(offset, "offset"),
             newest_first=newest,
         )
 
@@ -318,8 +317,10 @@ class Messages:
         ]
         return user, runtime.stored_all(records)
 
-    def _is_known(self, transaction: RecordTransaction, user: str, known: MemoryRecord, draft: MemoryRecord) -> bool:
-        """Return whether a record of a draft's id is a message of the draft's session; an expired one is removed."""
+    def _find_in_session(
+        self, transaction: RecordTransaction, user: str, known: MemoryRecord, draft: MemoryRecord
+    ) -> bool:
+        """Return whether the draft is already in its session. Removes an expired record with its id."""
         now = self._runtime.clock.now()
         if known.expired(now) and not known.hold:
             remove_expired(self._runtime, transaction, user, known.id, now)
@@ -342,7 +343,7 @@ class Messages:
             record = replace(stored.record, archived=True, version=stored.record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             self._log(transaction, user, record, "update", reason, changed=["archived"])
-        return _NOTHING_ERASED
+        return ErasureReport(erased=(), held={})
 
     def _erase(
         self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str

@@ -1,7 +1,7 @@
 """The protocol of a memory back end: implement `MemoryStore`, and run `meve.testing.memory_store_contract` on it.
 
 A back end implements only these primitives; `_record_store` adds duplicate checks, the audit chain and listeners.
-Every row and every query is keyed by user, so that tables can be split by user.
+Every read of records names a user; only counts and the audit log can cover all users.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -129,8 +129,8 @@ class Transaction(Snapshot, Protocol):
     def put(self, user: str, stored: StoredRecord) -> None:
         """Write a record, in place of the one with its id.
 
-        A new record gets a row above all rows ever given, even those of removed records. Active records and messages
-        keep their rows.
+        A new record gets a row above all rows ever given, even those of removed records. Overwriting an active record
+        or a message keeps its row.
         """
         ...
 

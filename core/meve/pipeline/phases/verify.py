@@ -1,6 +1,7 @@
 """Score candidates and keep the relevant ones (phase 2)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 def score_candidates(
     query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float | None = None
 ) -> list[Candidate]:
-    """Return the candidates in the order given, each with the scorer's score.
+    """Return the candidates in the order given, each with the scorer's score, and what the scorer made it of.
 
     Candidates that reach the threshold are verified; without a threshold none is.
 
@@ -21,15 +22,21 @@ def score_candidates(
     """
     if not candidates:
         return []
-    scores = np.asarray(scorer.score(query, candidates), dtype=np.float64)
+    judge = getattr(scorer, "judge", None)
+    scores, inputs = judge(query, candidates) if judge else (scorer.score(query, candidates), {})
+    scores = np.asarray(scores, dtype=np.float64)
     least = float("inf") if threshold is None else threshold
     if scores.shape != (len(candidates),) or not np.isfinite(scores).all():
         raise ModelError(
             f"scorer {scorer.name!r} returned scores of shape {scores.shape} for {len(candidates)} candidates, "
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
+    known = [
+        replace(c, scores={**c.scores, **{name: float(values[n]) for name, values in inputs.items()}})
+        for n, c in enumerate(candidates)
+    ]
     name = scorer.name
-    return [c.with_score(name, s, verified=s >= least) for c, s in zip(candidates, scores.tolist(), strict=True)]
+    return [c.with_score(name, s, verified=s >= least) for c, s in zip(known, scores.tolist(), strict=True)]
 
 
 def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:

@@ -21,7 +21,7 @@ from meve.types import StageProgress
 
 NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
-AFTER = "right found after upkeep"
+AFTER = "right found after maintenance"
 VARIED = (
     "ranking.similarity", "ranking.reflection", "ranking.boost", "ranking.threshold", "relevance.words",
     "reflection.steps", "reflection.unused", "reflection.contradicted", "reflection.idle", "reflection.half_life",

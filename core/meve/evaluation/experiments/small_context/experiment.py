@@ -46,7 +46,7 @@ class SmallContextBenchOptions:
     """The folder with the folders `2wiki`, `irc` and `locomo`."""
     questions: int | None = QUESTIONS
     """Questions per set; None for all."""
-    aside: int = 0
+    skip: int = 0
     """The number of 2Wiki's first questions that are skipped."""
     chat: float = CHAT
     seed: int = SEED
@@ -74,7 +74,7 @@ def run_small_context(options: SmallContextBenchOptions, progress: StageProgress
     reader = None if name is None else import_function(name, option="--reader", example="my_model:answer")
     runner = _Runner(options, reader, progress)
     wiki = read_wiki_dialogues(
-        options.data, questions=options.questions, seed=options.seed, chat=options.chat, aside=options.aside
+        options.data, questions=options.questions, seed=options.seed, chat=options.chat, skip=options.skip
     )
     quiet = runner.read_quiet_dialogues(options)
     locomo = read_locomo_dialogues(options.data, questions=options.questions, seed=options.seed)
@@ -89,7 +89,7 @@ def run_small_context(options: SmallContextBenchOptions, progress: StageProgress
         runner.count_window_turns({WIKI: wiki, LOCOMO: locomo, QUIET: quiet}),
     ]
     settings = {
-        "seed": options.seed, "questions": {WIKI: len(wiki), LOCOMO: len(locomo)}, "aside": options.aside,
+        "seed": options.seed, "questions": {WIKI: len(wiki), LOCOMO: len(locomo)}, "skip": options.skip,
         "chat": options.chat, "turns": {WIKI: _mean(wiki), LOCOMO: _mean(locomo), QUIET: _mean(quiet)},
         "small": asdict(SmallContextOptions()), "reader": options.reader or "", "embedder": runner.embedder.name,
         "entities": runner.entities.name, "tokens": runner.tokens.name, "versions": collect_versions(),
@@ -117,7 +117,7 @@ class _Runner:
     def read_quiet_dialogues(self, options: SmallContextBenchOptions) -> list[DialogueQuestion]:
         """Return 2Wiki's questions in dialogues whose chit-chat names nothing, where windows leave most out."""
         return read_wiki_dialogues(
-            options.data, questions=options.questions, seed=options.seed, chat=QUIET_CHAT, aside=options.aside,
+            options.data, questions=options.questions, seed=options.seed, chat=QUIET_CHAT, skip=options.skip,
             select=lambda texts: [not entities for entities in self.entities.detect(texts)], name="quiet ",
         )  # fmt: skip
 
@@ -166,7 +166,7 @@ class _Runner:
 
     def _each(self, name: str, questions: Sequence[DialogueQuestion]) -> Iterator[DialogueQuestion]:
         if not questions:
-            raise EvaluationError(f"{name} has no questions left: raise --questions, or lower --aside")
+            raise EvaluationError(f"{name} has no questions left: raise --questions, or lower --skip")
         for n, question in enumerate(questions):
             self._progress(name, n, len(questions))
             yield question

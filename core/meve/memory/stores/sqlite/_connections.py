@@ -94,7 +94,7 @@ class Connections:
     def checkpointed(self) -> bool:
         """Empty the write-ahead log.
 
-        Return False if somebody reads an older state, or the disk is full: then each write tries again.
+        Return False if somebody reads an older state, or the disk is full; later writes try again.
         """
         with self._lend_writer() as connection:
             self._empty(connection, wait=SCRUB_SECONDS)

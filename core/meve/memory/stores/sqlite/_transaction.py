@@ -93,10 +93,10 @@ class SqliteSnapshot:
 
 
 class SqliteTransaction(SqliteSnapshot):
-    """See `meve.memory.stores.protocol.Transaction`.
+    """Writes records to SQLite; see `meve.memory.stores.protocol.Transaction`.
 
     Args:
-        connection: in a transaction that may write.
+        connection: one with an open write transaction.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

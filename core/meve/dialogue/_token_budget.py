@@ -1,4 +1,4 @@
-"""The text of a small context: the question, the last turns, then the facts in the order of the dialogue."""
+"""The text of a small context within its token budget: the question, the last turns, then the facts in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,0 +1,153 @@
+"""An embedder over a BERT-like graph on ONNX Runtime, without torch: the mean of the vectors of the tokens."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from meve._formulas import normalize
+from meve.components._onnx_session import CorePool, open_session
+from meve.components._text_splitter import TextSplitter, read_json, read_window
+from meve.errors import ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
+from meve.types import FloatArray, Similarity
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+SHIPPED_MINILM = "meve-minilm-1"
+"""The name of the embedder that ships: all-MiniLM-L6-v2 with 8-bit weights."""
+
+
+class OnnxEmbedder:
+    """Embeds a text as the mean of its tokens' output vectors. Threads may share it and run in parallel.
+
+    Each text is read on its own, one core each. A text longer than the model's window is embedded in pieces; its vector
+    is their mean, weighted by tokens, so nothing is truncated. Vectors have length 1.
+
+    Args:
+        session: a loaded graph with the inputs input_ids, attention_mask and token_type_ids, and one output of shape
+            (1, tokens, d).
+        splitter: the model's tokenizer.
+        window: the number of tokens that the model reads at once, special ones included.
+        name: the model's name; an index stores it and rebuilds the embedder from it.
+        threads: how many texts are read at once; None for all cores.
+
+    Raises:
+        ModelError: the graph's output doesn't state the length of its vectors.
+        ConfigurationError: `threads` is below 1.
+    """
+
+    similarity: Similarity = "cosine"
+
+    def __init__(
+        self,
+        session: "InferenceSession",
+        *,
+        splitter: TextSplitter,
+        window: int,
+        name: str,
+        threads: int | None = None,
+    ) -> None:
+        self._session = session
+        self._splitter = splitter
+        self.name = name
+        self.window = window
+        self._pool = CorePool(threads, "meve-embedder")
+        size = session.get_outputs()[0].shape[-1]
+        if not isinstance(size, int):
+            raise ModelError(f"the graph of {name} doesn't state the length of its vectors: export it again")
+        self.dimension = size
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, *, name: str | None = None, threads: int | None = None) -> Self:
+        """Load onnx/model.onnx, with the config.json, tokenizer.json and tokenizer_config.json beside it.
+
+        Args:
+            folder: the model's folder.
+            name: the embedder's name; None for the folder.
+            threads: how many texts are read at once, each on one core; None for all cores.
+
+        Raises:
+            ModelNotFoundError: the folder, the graph or the tokenizer is missing.
+            ModelError: files that can't be read.
+            ConfigurationError: `threads` is below 1.
+        """
+        place = Path(folder)
+        graph = place / "onnx" / "model.onnx"
+        if not graph.is_file():
+            raise ModelNotFoundError(f"no file {graph}: give the folder of an embedder that was exported to ONNX")
+        return cls(
+            open_session(graph),
+            splitter=TextSplitter.from_folder(place),
+            window=read_window(place),
+            name=name or str(folder),
+            threads=threads,
+        )
+
+    @classmethod
+    def load_shipped(cls, *, threads: int | None = None) -> Self:
+        """Load the embedder that ships with MeVe: English, 384 dimensions, no download.
+
+        Raises:
+            ModelError: its files are damaged.
+            ConfigurationError: `threads` is below 1.
+        """
+        return cls.from_folder(shipped_folder(), name=SHIPPED_MINILM, threads=threads)
+
+    def embed_query(self, text: str) -> FloatArray:
+        """Return the vector of a query, shape (d,).
+
+        Raises:
+            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
+            ModelError: the model failed.
+        """
+        if not isinstance(text, str):
+            raise QueryError(f"the query must be text, got {type(text).__name__}")
+        tokens = self._splitter.count(text) + self._splitter.count_special()
+        if tokens > self.window:
+            raise QueryError(
+                f"the query has {tokens} tokens, with special ones, but {self.name} reads {self.window}: shorten it, "
+                "or use an embedder with a longer window"
+            )
+        with wrap_errors(ModelError, f"embedding a query with {self.name}"):
+            return self._embed(text)
+
+    def embed_passages(self, texts: Sequence[str]) -> FloatArray:
+        """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none.
+
+        Raises:
+            PassageError: an entry isn't text.
+            ModelError: the model failed.
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise PassageError("passages must be a list of texts: put a single text in a list")
+        if not len(texts):
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        with wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
+            pieces, tokens, starts = self._splitter.split_all(texts, self.window - self._splitter.count_special())
+            vectors = np.stack(self._pool.map(self._embed, pieces)) * np.maximum(tokens, 1)[:, None]
+        return normalize(np.add.reduceat(vectors, starts))
+
+    def _embed(self, text: str) -> FloatArray:
+        """Return the vector of a text that fits the window, shape (d,)."""
+        encoding = self._splitter.tokenizer.encode(text)
+        inputs = {
+            "input_ids": np.array([encoding.ids], dtype=np.int64),
+            "attention_mask": np.ones((1, len(encoding.ids)), dtype=np.int64),
+            "token_type_ids": np.zeros((1, len(encoding.ids)), dtype=np.int64),
+        }
+        tokens = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
+        if not np.isfinite(tokens).all():
+            raise ModelError(f"{self.name} returned NaN or infinity: check the model's files")
+        return normalize(tokens[0].mean(axis=0))
+
+
+def is_onnx_embedder(folder: Path) -> bool:
+    """Return whether a folder holds an embedder that was exported to ONNX."""
+    return (folder / "onnx" / "model.onnx").is_file() and read_json(folder / "config.json").get("pooling") == "mean"
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the embedder that ships: graph, tokenizer, configuration and model card."""
+    return Path(__file__).parent / SHIPPED_MINILM

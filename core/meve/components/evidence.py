@@ -1,0 +1,77 @@
+"""A fitted verdict from all evidence for a passage: cross-encoder, embeddings and keywords together."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from meve._formulas import sigmoid
+from meve.errors import ConfigurationError, ModelError, wrap_errors
+from meve.types import FloatArray
+
+INPUTS = ("logit", "cosine", "keywords")
+"""`logit`: the verifier's raw score. `cosine`: of query and passage, in [-1, 1]. `keywords`: the keyword score divided
+by the best of this query, in [0, 1]; 0 for a passage that keyword search didn't return."""
+FITS = (INPUTS, ("logit", "cosine"))
+"""The sets of inputs that an evidence model is fitted for: with keyword search, and without."""
+INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceModel:
+    """Logistic models of a passage's relevance, one for each set of inputs. Each grows with every input.
+
+    Raises:
+        ConfigurationError: not one finite weight of at least 0 for each input and a finite intercept, for each set.
+    """
+
+    name: str
+    verifier: str
+    """The name of the verifier whose logits it was fitted on; it is valid for that verifier only."""
+    embedder: str
+    """The name of the embedder whose cosines it was fitted on."""
+    fits: Mapping[str, Mapping[str, float]]
+    """Weights and intercept by the inputs' names, joined by `+`."""
+    fitted_on: str = ""
+
+    def __post_init__(self) -> None:
+        for inputs in FITS:
+            weights = self.fits.get("+".join(inputs), {})
+            if (
+                set(weights) != {*inputs, INTERCEPT}
+                or not np.isfinite(list(weights.values())).all()
+                or min(weights[name] for name in inputs) < 0
+            ):
+                raise ConfigurationError(
+                    f"the evidence model {self.name!r} needs for {'+'.join(inputs)} an intercept and weights of at "
+                    f"least 0, all finite, got {dict(weights)}; fit it again"
+                )
+
+    def estimate(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the probabilities that passages are relevant, shape (n,).
+
+        Args:
+            inputs: `logit`, `cosine` and, if keywords were searched, `keywords`; each of shape (n,).
+        """
+        names = [name for name in INPUTS if name in inputs]
+        weights = self.fits["+".join(names)]
+        columns = np.stack([inputs[name] for name in names], axis=1)
+        return sigmoid(columns @ np.array([weights[name] for name in names]) + weights[INTERCEPT])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """Read a JSON file of what `to_dict` returned.
+
+        Raises:
+            ModelError: the file can't be read.
+            ConfigurationError: values are missing, unknown or invalid.
+        """
+        with wrap_errors(ModelError, f"reading {file}"):
+            return cls(**json.loads(file.read_text("utf-8")))

@@ -1,0 +1,137 @@
+"""Fits the evidence model that ships: the verifier's logits, cosines and keyword scores together.
+
+    python -m recipes.evidence.fit --data DATA --cache WORK --to FOLDER
+
+Candidates of questions outside the verifier's training are its examples: questions of HotpotQA, 2WikiMultihopQA and
+NQ-open, and headings of manuals and public pages over the sections of their set. A relevant candidate counts eight
+times, so a candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage
+too many. Each set has the same weight. Then the areas under the curve are printed for the questions of `meve bench`.
+"""
+
+import argparse
+import gzip
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from meve import Passage, Retriever
+from meve.components._shipped_models import EVIDENCE
+from meve.components.embedders import resolve_embedder
+from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.evaluation._model_caches import DiskCachedEmbedder
+from meve.evaluation._set_runner import sample_questions
+from meve.evaluation.datasets import read_set
+from meve.evaluation.experiments._experiment import CACHE
+from meve.types import FloatArray
+from recipes.verifier.splits import SEED, part_of, unseen
+
+NAME = "meve-evidence-1"
+QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
+SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
+MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open")
+MOST, PASSAGES = 150, 2_500
+"""Questions per set, and sections per set of sections."""
+WEIGHT = 8.0
+"""The weight of a relevant candidate."""
+START = {"+".join(names): {**dict.fromkeys(names, 1.0), INTERCEPT: 0.0} for names in FITS}
+
+Asked = Sequence[tuple[str, set[str]]]
+"""Questions, each with the ids of its relevant passages."""
+
+
+def main() -> None:
+    """Fit, measure and write the model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
+    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
+    given = parser.parse_args()
+    fitted: list[tuple[FloatArray, np.ndarray]] = []
+    for name in QUESTIONS:
+        chosen = read_set(name, given.data)
+        asked = [(q.text, set(q.gold)) for q in unseen(chosen, given.data)[:MOST] if q.gold]
+        fitted.append(list_candidates(name, chosen.passages, asked, given.cache))
+    for name in SECTIONS:
+        fitted.append(list_candidates(name, *read_sections(name, given.data), given.cache))
+    model = fit(fitted)
+    text = json.dumps(model.to_dict(), indent=2) + "\n"
+    (given.to / EVIDENCE).write_text(text, "utf-8")
+    print(text)
+    for name in MEASURED:
+        chosen = read_set(name, given.data)
+        asked = [(q.text, set(q.gold)) for q in sample_questions(chosen.questions, MOST, SEED) if q.gold]
+        x, relevant = list_candidates(f"{name}, measured", chosen.passages, asked, given.cache)
+        estimated = model.estimate(dict(zip(FITS[0], x.T, strict=True)))
+        ours, alone = roc_auc_score(relevant, estimated), roc_auc_score(relevant, x[:, 0])
+        print(f"AUC {name}: {ours:.3f}, logit alone {alone:.3f}", flush=True)
+
+
+def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:
+    """Return sections of a training set as passages, and held-out headings as questions."""
+    with gzip.open(data / "train" / f"{name}.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    choose = random.Random(SEED)
+    held_out = [row for row in rows if part_of(name, str(row["group"])) != "train"]
+    choose.shuffle(held_out)
+    asked = held_out[:MOST]
+    others = sorted({row["positive"] for row in rows} - {row["positive"] for row in asked})
+    choose.shuffle(others)
+    texts = list(dict.fromkeys([*(row["positive"] for row in asked), *others]))[:PASSAGES]
+    ids = {text: f"{name}-{n}" for n, text in enumerate(texts)}
+    relevant: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row["positive"] in ids:
+            relevant[row["query"].casefold()].add(ids[row["positive"]])
+    return (
+        [Passage(id=i, text=text) for text, i in ids.items()],
+        [(row["query"], relevant[row["query"].casefold()]) for row in asked],
+    )
+
+
+def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
+    """Return the inputs of all candidates, shape (n, 3), and which are relevant, shape (n,)."""
+    embedder = DiskCachedEmbedder(resolve_embedder("minilm"), cache / CACHE)
+    retriever = Retriever.from_passages(list(passages), embedder=embedder)
+    start = EvidenceModel(name="start", verifier=retriever.verifier.name, embedder=embedder.name, fits=START)
+    retriever.engine = replace(retriever.engine, evidence=start)
+    x, relevant = [], []
+    for question, gold in asked:
+        trace = retriever.retrieve(question, redundancy=1.0, mode="no_fallback").trace
+        for candidate in trace.candidates:
+            x.append([candidate.scores.get(entry, 0.0) for entry in FITS[0]])
+            relevant.append(candidate.id in gold)
+    print(f"{name}: {len(asked)} questions, {len(x):,} candidates, {sum(relevant)} relevant", flush=True)
+    return np.array(x, dtype=np.float32), np.array(relevant)
+
+
+def fit(sets: Sequence[tuple[FloatArray, np.ndarray]]) -> EvidenceModel:
+    """Fit one logistic regression for each set of inputs."""
+    x, relevant = np.concatenate([each for each, _ in sets]), np.concatenate([each for _, each in sets])
+    weights = np.concatenate([np.where(each, WEIGHT, 1.0) / len(each) for _, each in sets])
+    fits: dict[str, Mapping[str, float]] = {}
+    for names in FITS:
+        columns = x[:, [FITS[0].index(name) for name in names]]
+        scale = columns.std(axis=0)
+        regression = LogisticRegression(C=100.0, max_iter=2000).fit(
+            columns / scale, relevant, sample_weight=weights / weights.mean()
+        )
+        values = dict(zip(names, map(float, np.maximum(regression.coef_[0] / scale, 0.0)), strict=True))
+        fits["+".join(names)] = {**values, INTERCEPT: float(regression.intercept_[0])}
+    return EvidenceModel(
+        name=NAME,
+        verifier="meve-verifier-1",
+        embedder=resolve_embedder("minilm").name,
+        fits=fits,
+        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS))}",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Test the verdict from all evidence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meve import Passage, Retriever
+from meve.calibration.probability_maps import PlattCalibration
+from meve.components._shipped_models import EVIDENCE, find_shipped_evidence
+from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
+from meve.errors import ConfigurationError, ModelError
+
+TEXTS = ["Tomatoes need water in the morning.", "Bread needs flour and water.", "The tower is 330 metres tall."]
+QUESTION = "When do tomatoes need water?"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> EvidenceModel:
+    return EvidenceModel.load(VERIFIER_FOLDER / EVIDENCE)
+
+
+@pytest.fixture(scope="module")
+def retriever() -> Retriever:
+    return Retriever.from_texts(TEXTS, embedder="minilm")
+
+
+@pytest.mark.parametrize("names", FITS, ids="+".join)
+def test_probability_grows_with_each_input(shipped: EvidenceModel, names: tuple[str, ...]) -> None:
+    middle = {name: np.full(5, 0.5, np.float32) for name in names}
+    for name in names:
+        rising = np.linspace(0, 1, 5, dtype=np.float32)
+        probabilities = shipped.estimate({**middle, name: rising})
+        assert (np.diff(probabilities) > 0).all()
+        assert 0 <= probabilities.min() <= probabilities.max() <= 1
+
+
+@pytest.mark.parametrize("change", [{"cosine": -1.0}, {"cosine": float("nan")}, {"more": 1.0}])
+def test_invalid_weights_raise(shipped: EvidenceModel, change: dict[str, float]) -> None:
+    fits = {**shipped.fits, "logit+cosine": {**shipped.fits["logit+cosine"], **change}}
+    with pytest.raises(ConfigurationError, match=r"needs for logit\+cosine an intercept and weights of at least 0"):
+        replace(shipped, fits=fits)
+
+
+def test_model_is_read_as_written_and_damaged_file_raises(shipped: EvidenceModel, tmp_path: Path) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(shipped.to_dict()), "utf-8")
+    assert EvidenceModel.load(file) == shipped
+    file.write_text("{", "utf-8")
+    with pytest.raises(ModelError, match=r"evidence\.json"):
+        EvidenceModel.load(file)
+
+
+def test_verdict_is_made_of_what_the_trace_shows(retriever: Retriever, shipped: EvidenceModel) -> None:
+    for sources, names in (("hybrid", FITS[0]), ("dense", FITS[1])):
+        for candidate in retriever.retrieve(QUESTION, sources=sources).trace.candidates:
+            weights = shipped.fits["+".join(names)]
+            total = weights[INTERCEPT] + sum(weights[name] * candidate.scores[name] for name in names)
+            assert candidate.scores["verifier"] == pytest.approx(1 / (1 + np.exp(-total)), abs=1e-5)
+
+
+def test_verdicts_of_a_batch_are_those_of_all(retriever: Retriever) -> None:
+    """Without `exact`, candidates are scored eight at a time; a keyword score is relative to the best of all."""
+    many = Retriever.from_texts([*TEXTS, *(f"Note {n}: water is heavy." for n in range(12))], embedder="minilm")
+    exact, fast = (many.retrieve(QUESTION, exact=exact, redundancy=1.0).trace for exact in (True, False))
+    scores = {c.id: c.scores["verifier"] for c in exact.candidates}
+    scored = {c.id: c.scores["verifier"] for c in fast.candidates if "verifier" in c.scores}
+    assert scored
+    assert scored == {i: scores[i] for i in scored}
+
+
+@pytest.mark.parametrize("embedder", [None, "static"])
+def test_other_embedder_leaves_verdict_to_the_verifier(embedder: str | None) -> None:
+    other = Retriever.from_texts(TEXTS, embedder=embedder)
+    trace = other.retrieve(QUESTION).trace
+    expected = sorted(load_shipped_verifier().score(QUESTION, TEXTS).tolist())
+    assert sorted(c.scores["verifier"] for c in trace.candidates) == pytest.approx(expected)
+    assert not any("logit" in c.scores for c in trace.candidates)
+
+
+def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
+    verifier = load_shipped_verifier().with_calibration(PlattCalibration(slope=0.5, intercept=0.1))
+    assert find_shipped_evidence(verifier) is None
+    trace = Retriever.from_texts(TEXTS, embedder="minilm", verifier=verifier).retrieve(QUESTION).trace
+    assert not any("logit" in c.scores for c in trace.candidates)
+
+
+def test_given_passages_are_judged_by_their_cosines_too(retriever: Retriever) -> None:
+    passages = [Passage(id=str(n), text=text) for n, text in enumerate(TEXTS)]
+    context = retriever.engine.select(QUESTION, passages)
+    assert [p.passage.text for p in context.passages][:1] == TEXTS[:1]
+    assert {"logit", "cosine"} <= set(context.trace.candidates[0].scores)
+    assert "keywords" not in context.trace.candidates[0].scores
+
+
+def test_sentences_are_scored_by_the_verifier_alone() -> None:
+    text = "Gardens are quiet. Tomatoes need water in the morning. Beans climb on poles."
+    context = Retriever.from_texts([text], embedder="minilm").retrieve(QUESTION, packing="sentences")
+    assert "Tomatoes need water in the morning." in context.text
+    assert "Beans" not in context.text
