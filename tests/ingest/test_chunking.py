@@ -260,5 +260,5 @@ def test_overlap_repeats_end_of_previous_chunk(kind, between):
 
 @pytest.mark.parametrize("values", [{"tokens": 15}, {"tokens": True}, {"overlap": -1}, {"tokens": 20, "overlap": 20}])
 def test_sizes_out_of_range_raise(values):
-    with pytest.raises(ConfigurationError, match=r"chunk_(tokens|overlap) must be a whole number"):
+    with pytest.raises(ConfigurationError, match=r"^(tokens|overlap) must be a whole number"):
         Chunking(**values)
