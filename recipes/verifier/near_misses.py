@@ -137,7 +137,7 @@ def _of_topic(topic: Topic, rng: random.Random) -> Iterator[tuple[str, str, bool
             yield query, _passage(negated, query, values, others, rng, alike=True), False
         elif way == "silence":
             sentences = [values.copy().fill(rng.choice(a.statements)) for a in rng.sample(others, min(3, len(others)))]
-            yield query, _join(sentences, values.texts["s"], rng), False
+            yield query, _join(sentences, values.subject, rng), False
         else:
             instead = opposite[0] if way == "opposite" else _alike(aspect, others, rng)
             yield (
@@ -181,7 +181,7 @@ def _passage(
     chosen = [negate(text) or text if rng.random() < NEGATED else text for text in chosen]
     sentences = [values.without_answers().fill(text) for text in chosen]
     sentences.insert(rng.randint(0, len(sentences)), statement)
-    return _join(sentences, values.texts["s"], rng)
+    return _join(sentences, values.subject, rng)
 
 
 def _join(sentences: Sequence[str], subject: str, rng: random.Random) -> str:
@@ -209,11 +209,7 @@ def _other_subject(topic: Topic, values: "_Values", rng: random.Random) -> str:
     """Return another subject: of another kind, or of the same kind with another name."""
     while True:
         text = _Values(rng).fill(rng.choice(topic.subjects))
-        if (
-            text != values.texts["s"]
-            and not text.startswith(values.texts["s"])
-            and not values.texts["s"].startswith(text)
-        ):
+        if not text.startswith(values.subject) and not values.subject.startswith(text):
             return text
 
 
@@ -227,7 +223,10 @@ class _Values:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.texts: dict[str, str | tuple[str, ...]] = {}
-        self._asked: set[str] = set()
+
+    @property
+    def subject(self) -> str:
+        return str(self.texts["s"])
 
     def copy(self) -> "_Values":
         result = _Values(self._rng)
@@ -256,8 +255,8 @@ class _Values:
         """Give a slot another value of its kind, often a similar one."""
         kind, old = key.rstrip("2"), self.texts[key]
         for _ in range(50):
-            new = self._near(kind, old) if self._rng.random() < 0.5 else None
-            new = new or draw(kind, self._rng)
+            near = self._near(kind, old) if self._rng.random() < 0.5 else None
+            new = near or draw(kind, self._rng)
             if new != old and not {*_forms(new)} & {*_forms(old)}:
                 self.texts[key] = new
                 return
