@@ -117,7 +117,9 @@ def _of_topic(topic: Topic, rng: random.Random) -> Iterator[tuple[str, str, bool
     others = [a for a in topic.aspects if a is not aspect and not aspect.is_answered_by(a)]
     yield query, _passage(aspect, query, values, others, rng, alike=False), True
     plain = [s for s in aspect.statements if negate(s)]
-    shared = [name for name in _slots(template) if name != "s" and all(name in _slots(s) for s in aspect.statements)]
+    shared = [
+        name for name in sorted(_slots(template)) if name != "s" and all(name in _slots(s) for s in aspect.statements)
+    ]
     for _ in range(rng.choice(EXCHANGED)):
         opposite = [a for a in others if a.name == aspect.opposite]
         ways = ["detail"] * 3 * bool(shared) + ["subject"] * ("{s}" in template) + ["opposite"] * 3 * bool(opposite)
