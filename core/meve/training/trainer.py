@@ -49,6 +49,8 @@ class TrainingConfig:
     """The maximum number of tokens of a pair; the longer text of a longer pair is truncated."""
     dropout: float | None = None
     """The dropout rate in [0, 1); None for the model's own."""
+    bf16: bool = False
+    """Whether matrix products are computed in bfloat16: faster where the processor supports it."""
     save_every: int = 100
     """Steps between two checkpoints."""
     seed: int = 42
@@ -185,6 +187,8 @@ def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
         dataloader_num_workers=0,
         dataloader_pin_memory=False,
         disable_tqdm=True,
+        bf16=config.bf16,
+        use_cpu=not torch.cuda.is_available(),
         report_to=[],
     )
 
