@@ -43,7 +43,7 @@ def test_shipped_verifier_is_complete_within_25_megabytes() -> None:
     files = [file for file in VERIFIER_FOLDER.rglob("*") if file.is_file()]
     assert {str(file.relative_to(VERIFIER_FOLDER)) for file in files} == {
         "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json", "calibration.json",
-        "sufficiency.json", "prior.json", "README.md",
+        "evidence.json", "sufficiency.json", "prior.json", "README.md",
     }  # fmt: skip
     assert sum(file.stat().st_size for file in files) <= 25_000_000
 
