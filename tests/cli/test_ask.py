@@ -17,9 +17,11 @@ ANSWERED, UNANSWERED = "How do bees make honey?", "Who won the football world cu
 def test_ask_prints_context_tokens_and_sufficiency(meve, index):
     result = meve("ask", ANSWERED, "--index", index)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("Bees\n## Honey\n\nHoney bees make honey from the nectar")
+    assert result.stdout.startswith("Bees › Honey\nHoney bees make honey from the nectar")
     assert "of 512 tokens" in result.stdout
-    assert "· sufficient (" in result.stdout.rstrip().splitlines()[-1]
+    *_, summary, unverified = result.stdout.rstrip().splitlines()
+    assert "· sufficient (" in summary
+    assert unverified.startswith("not verified, but included: ")
 
 
 def test_unanswered_question_is_reported_with_status_0(meve, index):
@@ -88,7 +90,7 @@ def test_where_filters_by_metadata(meve, index):
 
     assert ids("lang=en") == {"moon", "iron"}
     assert ids("year=1999") == {"iron"}
-    assert ids("source=bridges.txt", "--where", "source=bees.md") == {"bridges.txt#1", "bees.md#1"}
+    assert ids("source=bridges.txt", "--where", "source=bees.md") == {"bridges.txt#1", "bees.md#1", "bees.md#2"}
     assert ids("lang=en", "--where", "source=bridges.txt") == set()
     assert ids("until=null") == {"iron"}
 

@@ -15,7 +15,7 @@ def test_info_prints_counts_models_sizes_and_settings(meve, index):
     for words in ("passages", "embedder.name", "config.threshold", "bytes.total", "tokens.name"):
         assert words in shown
     data = json.loads(meve("info", index, "--json").stdout)
-    assert (data["passages"], data["files"], data["dense"]) == (4, 3, {"kind": "flat"})
+    assert (data["passages"], data["files"], data["dense"]) == (5, 3, {"kind": "flat"})
     assert data["bytes"]["total"] == sum(size for name, size in data["bytes"].items() if name != "total")
 
 
