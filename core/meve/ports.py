@@ -242,7 +242,7 @@ class Scorer(Protocol):
     """Gives candidates the score that decides their rank.
 
     With an attribute `reads_vectors = False` it may be given candidates without vectors. A method `judge`, with the
-    arguments of `score`, returns the scores and by name what they were made of, for the trace.
+    arguments of `score`, returns the scores and by name the inputs of these scores, for the trace.
     """
 
     @property
@@ -255,6 +255,14 @@ class Scorer(Protocol):
 
 class EvidenceCombiner(Protocol):
     """Judges passages by a verifier's raw scores together with other evidence."""
+
+    @property
+    def name(self) -> str:
+        """The name in the trace."""
+
+    @property
+    def verifier(self) -> str:
+        """The name of the verifier whose raw scores it reads."""
 
     @property
     def embedder(self) -> str:

@@ -88,6 +88,11 @@ def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
     assert not any("logit" in c.scores for c in trace.candidates)
 
 
+def test_trace_names_the_evidence_model(retriever: Retriever) -> None:
+    settings = {p.name: p.settings for p in retriever.retrieve(QUESTION).trace.phases}
+    assert settings["verify"]["evidence"] == "meve-evidence-1"
+
+
 def test_given_passages_are_judged_by_their_cosines_too(retriever: Retriever) -> None:
     passages = [Passage(id=str(n), text=text) for n, text in enumerate(TEXTS)]
     context = retriever.engine.select(QUESTION, passages)
@@ -101,3 +106,23 @@ def test_sentences_are_scored_by_the_verifier_alone() -> None:
     context = Retriever.from_texts([text], embedder="minilm").retrieve(QUESTION, packing="sentences")
     assert "Tomatoes need water in the morning." in context.text
     assert "Beans" not in context.text
+
+
+def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
+    """A passage that shares no word with the question, but with its evidence, is judged with those words too."""
+    texts = ["Tomatoes need water from the Ahorn brook.", "The Ahorn brook springs at Kessel.", "Bread needs flour."]
+    two = Retriever.from_texts(texts, embedder="minilm")
+    judged: list[dict[str, float]] = []
+
+    class Recorder:
+        name, verifier, embedder = "recorder", two.verifier.name, two.embedder.name
+
+        def estimate(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+            judged.append({name: values.tolist() for name, values in inputs.items()})
+            return np.array([0.9 if k == 1.0 else 0.1 for k in inputs["keywords"]], np.float32)
+
+    two.engine = replace(two.engine, evidence=Recorder())
+    two.retrieve("Who grows tomatoes?", hops=2)
+    first, second = judged[0]["keywords"], judged[-1]["keywords"]
+    assert first.count(0.0) == 2
+    assert max(second) > 0

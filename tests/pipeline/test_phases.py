@@ -62,7 +62,7 @@ class TestRetrieve:
         two = ListSource("lexical", candidate("b", scores={"lexical": 3.0}), candidate("c", scores={"lexical": 2.0}))
         selection = retrieve(QUERY, [one, two], 5)
         assert ids(selection) == ["a", "b", "c"]
-        assert selection[1].scores == {"dense": 0.8, "lexical": 3.0}
+        assert selection[1].scores == {"dense": 0.8, "lexical": 3.0, "keywords": 1.0}
 
     def test_each_source_returns_at_most_k(self):
         assert ids(retrieve(QUERY, [ListSource("dense", *map(candidate, "abc"))], 2)) == ["a", "b"]

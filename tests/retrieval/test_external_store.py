@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from meve import Passage
+from meve import Passage, Retriever
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.pipeline.engine import Engine
 from meve.retrieval.external_store import StoreRetriever
@@ -339,3 +339,16 @@ class TestSelect:
             self.engine.select(" ", TEXTS)
         with pytest.raises(ConfigurationError, match="did you mean 'threshold'"):
             self.engine.select("blue", TEXTS, thresold=0.5)
+
+
+def test_verdicts_from_keywords_are_those_of_an_index():
+    texts = ["Tomatoes need water in the morning.", "Bread needs flour and water.", "The tower is 330 metres tall."]
+    own = Retriever.from_texts(texts, embedder="minilm")
+    other = StoreRetriever.from_store(FakeStore(own.passages()), embedder="minilm")
+    question = "When do tomatoes need water?"
+    verdicts, others = (
+        {c.id: c.scores["verifier"] for c in each.retrieve(question, sources="lexical").trace.candidates}
+        for each in (own, other)
+    )
+    assert verdicts
+    assert others == pytest.approx(verdicts)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ModelError
 from meve.testing.tiny_models import save_tiny_model
-from meve.training.onnx_dequantize import dequantize_onnx
+from meve.training.onnx_dequantize import _read_weights, dequantize_onnx
 from meve.training.onnx_quantize import quantize_onnx
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -37,6 +38,32 @@ def test_quantised_model_comes_back_without_outlier_channels_too(tmp_path: Path)
     assert back.keys() == different.keys()
     for name, values in different.items():
         np.testing.assert_allclose(back[name], values, atol=0.01, err_msg=name)
+
+
+def test_biases_of_more_than_ten_layers_keep_their_order() -> None:
+    """By name, layer 10 comes before layer 2."""
+    attention = "bert.encoder.layer.{}.attention.self"
+    nodes, constants = [], []
+    for n in range(11):
+        module = attention.format(n).replace(".", "/")
+        for part in ("query", "key", "value"):
+            weight = f"{n}-{part}"
+            nodes.append(
+                helper.make_node(
+                    "MatMulInteger", ["x", f"{weight}_quantized", "z", f"{weight}_zero_point"], [weight],
+                    name=f"/model/{module}/{part}/MatMul_quant",
+                )
+            )  # fmt: skip
+            constants += [
+                numpy_helper.from_array(np.ones((3, 3), np.int8), f"{weight}_quantized"),
+                numpy_helper.from_array(np.zeros(3, np.int8), f"{weight}_zero_point"),
+                numpy_helper.from_array(np.ones(3, np.float32), f"{weight}_scale"),
+            ]
+        nodes.append(helper.make_node("MultiHeadAttention", ["q", "k", "v", f"bias-{n}"], [f"a{n}"]))
+        constants.append(numpy_helper.from_array(np.full(9, n, np.float32), f"bias-{n}"))
+    weights = _read_weights(helper.make_graph(nodes, "g", [], [], constants))
+    for n in range(11):
+        assert set(weights[f"{attention.format(n)}.query.bias"].tolist()) == {float(n)}
 
 
 def test_graph_that_is_not_quantised_raises(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def index(
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="minilm (built in: slower, better), or a sentence-transformers model; by default the static one."
+            help="minilm (built in; slower, better), or a sentence-transformers model or folder; default: static."
         ),
     ] = None,
     verifier: Annotated[

@@ -22,7 +22,9 @@ _PRODUCT = (
     b'\x08\x08:>\n\x18\n\x01a\n\x01b\x12\x01y"\rMatMulInteger\x12\x01pZ\t\n\x01a\x12\x04\n\x02\x08\x02'
     b"Z\t\n\x01b\x12\x04\n\x02\x08\x03b\t\n\x01y\x12\x04\n\x02\x08\x06B\x04\n\x00\x10\x0f"
 )
-"""A serialised graph: y = MatMulInteger(a, b), for unsigned a and signed b; made by the test that compares it."""
+"""A serialised graph: y = MatMulInteger(a, b), for unsigned a and signed b.
+
+`tests/components/test_onnx_session.py` makes it."""
 
 
 def open_session(graph: Path) -> "InferenceSession":

@@ -40,13 +40,22 @@ class VerifierScorer:
             else None
         )
         self._evidence = evidence
-        self._compares = evidence is not None and embedder is not None and embedder.name == evidence.embedder
+        self._compares = (
+            evidence is not None
+            and embedder is not None
+            and (embedder.name, verifier.name) == (evidence.embedder, evidence.verifier)
+        )
         self._searches_keywords = searches_keywords
 
     @property
     def reads_vectors(self) -> bool:
         """Whether scores are computed from the candidates' vectors."""
         return self._vectors is not None or self._compares
+
+    @property
+    def evidence(self) -> str:
+        """The name of the evidence model in use; empty for none."""
+        return self._evidence.name if self._evidence is not None and self._compares else ""
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return probabilities in [0, 1], shape (n,).
@@ -57,7 +66,7 @@ class VerifierScorer:
         return self.judge(query, candidates)[0]
 
     def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """Return probabilities in [0, 1], shape (n,), and by name the evidence they were made of, each of shape (n,).
+        """Return probabilities in [0, 1], shape (n,), and by name the inputs of these scores, each of shape (n,).
 
         Raises:
             ModelError: the verifier failed, or returned a score outside [0, 1].
@@ -78,7 +87,7 @@ class VerifierScorer:
         return scores, inputs
 
     def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
-        """Return cosines and keyword scores; nothing for candidates without vectors, such as sentences of a passage."""
+        """Return cosines and keyword scores; nothing unless all candidates have vectors, as sentences don't."""
         vectors = [c.vector for c in candidates if c.vector is not None]
         if not self._compares or query.vector is None or not vectors or len(vectors) < len(candidates):
             return {}

@@ -16,6 +16,7 @@ from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
 from meve.pipeline.context import Context
+from meve.pipeline.phases.retrieve import KEYWORD_SOURCE
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
@@ -153,7 +154,7 @@ class Engine:
                 self.verifier,
                 self.embedder,
                 evidence=self.evidence or find_shipped_evidence(self.verifier),
-                searches_keywords=any(source.name == "lexical" for source in sources),
+                searches_keywords=any(source.name == KEYWORD_SOURCE for source in sources),
             ),
             fallback=fallback,
             tokens=self.counter(settings),

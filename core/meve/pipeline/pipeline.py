@@ -107,6 +107,8 @@ class Pipeline:
             return
         config = run.config
         settings = {"threshold": config.threshold, "verifier": self.verifier_name, "calibration": self.calibration}
+        if evidence := getattr(self.scorer, "evidence", ""):
+            settings |= {"evidence": evidence}
         if not config.exact:
             settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
         with run.phase("verify", settings) as phase:

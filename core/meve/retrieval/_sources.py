@@ -1,7 +1,7 @@
 """Search a corpus for candidates, by vectors or by keywords."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from meve.errors import ConfigurationError
 from meve.ports import LexicalIndex
@@ -34,10 +34,7 @@ class DenseSource:
 
 @dataclass(frozen=True, slots=True)
 class LexicalSource:
-    """A source of the candidates that share words with the query.
-
-    Besides its score, a candidate gets the score `keywords`: the share of the best score of this query, in [0, 1].
-    """
+    """A source of the candidates that share words with the query."""
 
     corpus: Corpus
     index: LexicalIndex
@@ -48,11 +45,7 @@ class LexicalSource:
         """Return at most k candidates that share a word with the query, best first, ties by id."""
         allowed = self.corpus.filter_rows(query.where)
         hits = self.corpus.top_rows(lambda limit: self.index.search(query.text, limit, allowed), k)
-        candidates = make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
-        best = max((score for _, score in hits), default=0.0)
-        if best <= 0:
-            return candidates
-        return [replace(c, scores={**c.scores, "keywords": max(c.scores[self.name], 0.0) / best}) for c in candidates]
+        return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
 
 def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:

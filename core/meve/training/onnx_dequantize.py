@@ -79,8 +79,9 @@ def _read_weights(graph: Any) -> dict[str, FloatArray]:  # noqa: ANN401 - an onn
             weights[f"{module}.weight"] = weights[f"{module}.weight"].T
         elif node.op_type == "MultiHeadAttention":
             attention_biases.append(stored[node.input[3]])
-    layers = sorted(found["layer"] for name in weights if (found := _ATTENTION.fullmatch(name)))
-    for layer, bias in zip(layers, attention_biases, strict=True):
+    layers = {found["layer"] for name in weights if (found := _ATTENTION.fullmatch(name))}
+    ordered = sorted(layers, key=lambda layer: int(layer.split(".")[3]))
+    for layer, bias in zip(ordered, attention_biases, strict=True):
         for part, values in zip(("query", "key", "value"), np.split(bias, 3), strict=True):
             weights[f"{layer}.{part}.bias"] = values
     return weights

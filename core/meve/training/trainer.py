@@ -188,7 +188,7 @@ def _arguments(folder: Path, config: TrainingConfig) -> Any:  # noqa: ANN401
         dataloader_pin_memory=False,
         disable_tqdm=True,
         bf16=config.bf16,
-        use_cpu=not torch.cuda.is_available(),
+        use_cpu=config.bf16 and not torch.cuda.is_available(),
         report_to=[],
     )
 

@@ -80,7 +80,7 @@ def follow(
     for piece in evidence:
         extended = embed(Query(text=extend_query(query.text, [piece.passage.content], words), where=query.where))
         candidates = [c for c in retrieve(extended, sources, k) if c.id not in accepted_ids and c.id not in duplicates]
-        again = [known[c.id] for c in candidates if c.id in known]
+        again = [_with_new_keywords(known[c.id], c) for c in candidates if c.id in known]
         fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in candidates if c.id not in known]
         for candidate in score_candidates(extended, [*again, *fresh], scorer):
             rated = _with_evidence_score(candidate, piece, known.get(candidate.id), scorer.name)
@@ -96,6 +96,12 @@ def follow(
         ),
         judged={**judged, **{c.id: c for c in verdicts}},
     )
+
+
+def _with_new_keywords(known: Candidate, found: Candidate) -> Candidate:
+    """Return a known candidate with the keyword score that it has for the extended query."""
+    others = {name: score for name, score in known.scores.items() if name != "keywords"}
+    return replace(known, scores={**others, **{n: s for n, s in found.scores.items() if n == "keywords"}})
 
 
 def _with_evidence_score(judged: Candidate, piece: Candidate, before: Candidate | None, name: str) -> Candidate:

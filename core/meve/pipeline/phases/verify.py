@@ -13,7 +13,7 @@ from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 def score_candidates(
     query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float | None = None
 ) -> list[Candidate]:
-    """Return the candidates in the order given, each with the scorer's score, and what the scorer made it of.
+    """Return the candidates in the order given, each with the scorer's score and the inputs of that score.
 
     Candidates that reach the threshold are verified; without a threshold none is.
 
