@@ -122,6 +122,38 @@ def test_fenced_code_is_no_structure():
     assert texts[1] == "```\na\n:   b\n\n# c\n\nd\n```"
 
 
+@pytest.mark.parametrize(
+    ("lead", "titles"),
+    [
+        ("## Options\nfoo\n", "Options › foo"),
+        ("Options\n-------\nfoo\nbar\n", "Options › foo, bar"),
+        ("| a | b |\n|---|---|\n| c | d |\n\n", "f.md"),
+        ("A paragraph\nof two lines.\n\n", "f.md"),
+        ("## Options\nfoo\n\n", "Options › foo"),
+        ("## Options\n", "Options"),
+    ],
+)
+def test_terms_are_neither_headings_nor_tables_nor_paragraphs(lead, titles):
+    text = f"{lead}: {'First words. ' * 7}\n\n  {'Last words. ' * 7}"
+    assert chunker(tokens=16).split(text, "markdown", "f.md")[-1].title == titles
+
+
+def test_section_that_begins_with_a_definition_is_cut_off():
+    text = f"{'Words. ' * 8}\n\n## One\na\n: {'First. ' * 5}\n\n## Two\nb\n: {'Second. ' * 5}"
+    assert [c.title for c in chunker().split(text, "markdown", "f.md")] == ["f.md", "One", "Two"]
+
+
+@pytest.mark.parametrize("code", ["  ```\n  code\n```", "  ```\ncode\n  ```", "~~~\ncode\n   ~~~"])
+def test_fence_closes_at_any_column(code):
+    text = f"{code}\n\nterm\n: {'First words. ' * 7}\n\n  {'Last words. ' * 7}"
+    assert chunker(tokens=16).split(text, "markdown", "f.md")[-1].title == "f.md › term"
+
+
+def test_fence_ends_with_its_list_item():
+    text = f"- item\n\n  ```\n  code\n\nterm\n: {'First words. ' * 7}\n\n  {'Last words. ' * 7}"
+    assert chunker(tokens=16).split(text, "markdown", "f.md")[-1].title == "f.md › term"
+
+
 def test_deep_indentation_is_split():
     text = "\n".join(" " * n + "word" for n in range(2000, 0, -1))
     assert all(len(c.text.split()) <= 16 for c in chunker(tokens=16).split(text, "markdown", "f.md"))
@@ -175,6 +207,11 @@ def test_offsets_and_sizes_are_exact_on_real_text():
         gaps = [text[a:b] for a, b in zip(ends, [*(c.start for c in chunks), len(text)], strict=True)]
         lost = {word for gap in gaps for word in gap.split() if any(map(str.isalnum, word))}
         assert lost <= titles
+
+
+FRAGMENTS = ["# A", "## B", "\nTitle\n=====", "\nPart\n----", "```", "  ```", "", "a", "Five words stand in it.", "c:"]
+FRAGMENTS += [": text of a term", "- item", "  indented", "    code here", "| a |", ".. note:: x", "   body", ".. _l:"]
+FRAGMENTS += ["Words. " * 12, "More words. " * 12]
 
 
 @given(
@@ -256,6 +293,30 @@ def test_overlap_repeats_end_of_previous_chunk(kind, between):
     chunks = chunker(tokens=20, overlap=5).split(text, kind, "f")
     assert max(len(c.text.split()) for c in chunks) <= 20
     assert all(b.start < a.end for a, b in itertools.pairwise(chunks))
+
+
+def test_overlap_keeps_to_the_size():
+    """Lines that fill a chunk leave less room for the overlap, or none."""
+    text = "\n".join(["one two three four"] * 2 + [f"- {'word ' * 19}\n  last"] * 3)
+    chunks = chunker(tokens=24, overlap=8).split(text, "markdown", "f.md")
+    assert max(len(c.text.split()) for c in chunks) <= 24
+
+
+def test_overlap_leaves_split_lines_alone():
+    text = f"{'Some four words here. ' * 8}\n  Glued words.\n\nNext.\n\n{'Last words. ' * 10}"
+    chunks = chunker(tokens=24, overlap=8).split(text, "markdown", "f.md")
+    assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(chunks))
+    assert not any("Glued" in c.text for c in chunks if "Next" in c.text)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=25), st.integers(0, 15))
+def test_random_chunks_keep_to_size_and_order(lines, overlap):
+    text = "\n".join(lines)
+    for kind in ("markdown", "rst"):
+        chunks = chunker(tokens=16, overlap=overlap).split(text, kind, "f")
+        assert all(text[c.start : c.end] == c.text for c in chunks)
+        assert all(a.start < b.start for a, b in itertools.pairwise(chunks))
+        assert all(len(c.text.split()) <= 16 for c in chunks)
 
 
 @pytest.mark.parametrize("values", [{"tokens": 15}, {"tokens": True}, {"overlap": -1}, {"tokens": 20, "overlap": 20}])

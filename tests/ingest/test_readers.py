@@ -160,6 +160,22 @@ def test_html_navigation_is_left_out():
         assert hidden not in markdown
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<div class="content toc"><p>all</div>',
+        '<div class="toc"><main>all</main></div><p>Much longer words after it.</p>',
+        '<div role="navigation"><h1>all</h1></div><p>Much longer words after it.</p>',
+        '<div class="nav">Home</div><div class="links"><div class="toc">1. One</div><p>all of the text</p></div>',
+    ],
+)
+def test_html_container_of_the_page_is_kept(page):
+    markdown, _ = html_to_markdown(page)
+    assert "all" in markdown
+    assert "One" not in markdown
+    assert "Home" not in markdown
+
+
 def test_html_terms_of_one_definition_are_adjacent():
     markdown, _ = html_to_markdown("<dl><dt>-a</dt> <dt>-b</dt><dd>Both.</dd><dt>-c</dt><dd>One.</dd></dl>")
     assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."

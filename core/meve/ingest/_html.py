@@ -7,6 +7,8 @@ from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
 """Elements whose text isn't part of the document."""
+CONTENT = ("main", "article", "h1")
+"""Elements that navigation doesn't contain; nor does it hold more than half of a page's text."""
 PARTS = re.compile(r"^(?!(html|body|main|article)$)")
 """Elements that may be navigation: no element that holds the whole page."""
 NAVIGATION = re.compile(r"^(nav(bar|igation|header|footer|links?)?|breadcrumbs?|toc)$", re.IGNORECASE)
@@ -39,8 +41,12 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             soup = BeautifulSoup(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
-        for element in [*soup(UNSEEN), *soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
+        for element in soup(UNSEEN):
             element.decompose()
+        half = len("".join(soup.get_text().split())) / 2
+        for element in [*soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
+            if not element.find(CONTENT) and len("".join(element.get_text().split())) <= half:
+                element.decompose()
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()

@@ -18,6 +18,7 @@ MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 """The same in reStructuredText: a label, a directive, or an option of a directive."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
+ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
 FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}|~{3,})[^`]*$")
 
 
@@ -37,7 +38,7 @@ class Line:
 
     start: int
     body: int
-    """The offset after the heading that begins here; otherwise the start."""
+    """The offset after the heading that the line is part of; otherwise the start."""
     text: str
     depth: int
     """The column of its first word; in a fence, deeper than the fence."""
@@ -46,6 +47,10 @@ class Line:
     """One of `HEADING`, `BLOCK`, `LINE` and `GLUED`, and the level or depth."""
     term: Term | None = None
     """The innermost term whose definition contains the line."""
+
+    @property
+    def is_heading(self) -> bool:
+        return self.start < self.body
 
 
 class Layout:
@@ -72,13 +77,14 @@ class Layout:
         above, body = None, 0
         for line in self.lines:
             if heading := headings.get(line.start):
-                line.rank, line.body, body = (HEADING, heading.level), heading.body, heading.body
-            elif above is None or not (above.start < body or any(a.match(above.text) for a in announcements)):
+                line.rank, body = (HEADING, heading.level), heading.body
+            elif above is None or not (above.is_heading or any(a.match(above.text) for a in announcements)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:
                     line.rank = (BLOCK, depth)
                 elif above is None or line.depth <= above.depth:
                     line.rank = (LINE, depth)
+            line.body = max(line.start, body)
             above = line
 
     def _find_terms(self, *, rst: bool) -> None:
@@ -96,30 +102,42 @@ class Layout:
     def _terms_above(self, number: int, *, rst: bool) -> tuple[int, list[str]]:
         """Return the terms that a line begins to define, and the number of the first."""
         line, first = self.lines[number], number
+        if not number or line.is_heading or self.lines[number - 1].is_heading:
+            return number, []
         if rst:
-            directive = DIRECTIVE.match(self.lines[number - 1].text) if number else None
+            directive = DIRECTIVE.match(self.lines[number - 1].text)
             if directive and line.depth > self.lines[number - 1].depth:
                 return number - 1, [" ".join(directive.groups()).rstrip()]
         elif DEFINITION.match(line.text):
             column = line.text.index(":")
-            while first and self.lines[first - 1].depth == column:
+            while first and _may_be_term(self.lines[first - 1], column):
                 first -= 1
                 if self.lines[first].after_blank:
                     break
+            if line.after_blank and first < number - 1:  # a paragraph
+                first = number
         return first, [term.text.strip() for term in self.lines[first:number]]
+
+
+def _may_be_term(line: Line, column: int) -> bool:
+    return line.depth == column and not line.is_heading and not line.text.lstrip().startswith("|")
 
 
 def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
     start, column, fence, after_blank = 0, 0, "", True
+    inner = 0  # the column at which the text of the outermost list item begins, or 0 outside lists
     for line in text.split("\n"):
         words = line.strip()
         if words:
             depth = len(line) - len(line.lstrip())
-            if fence and depth >= column:
+            if fence and (depth >= column or (not inner and column <= 3)):  # as in CommonMark
                 if words.startswith(fence) and not words.strip(fence[0]):
                     fence = ""
-                depth += column + 1
+                depth = max(depth, column) + column + 1
             elif not rst:
+                if depth < inner or not inner:
+                    item = ITEM.match(line)
+                    inner = item.end() if item else 0
                 opening, definition = FENCE.match(line), DEFINITION.match(line)
                 fence, column = (opening[1], opening.start(1)) if opening else ("", 0)
                 depth = definition.end() if definition else depth

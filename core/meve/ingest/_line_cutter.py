@@ -51,9 +51,11 @@ class LineCutter:
             end = edge
         yield from self.cut(first, last)
 
-    def extend_back(self, first: int, overlap: int) -> int:
-        """Return the first of the lines before a run that fit into the overlap and are of the same section."""
-        begin = first
-        while begin and self.lines[begin].rank[0] != HEADING and self.size(begin - 1, first) <= overlap:
-            begin -= 1
+    def extend_back(self, first: int, overlap: int, floor: int) -> int:
+        """Return the first of the lines from `floor` that fit into the overlap before a run and are of its section."""
+        begin = line = first
+        while line > floor and self.lines[begin].rank[0] != HEADING and self.size(line - 1, first) <= overlap:
+            line -= 1
+            if self.lines[line].rank[0] != GLUED:
+                begin = line
         return begin

@@ -99,13 +99,17 @@ class Chunker:
         """Yield the offsets and texts of chunks: whole lines, or sentences of glued lines that exceed the size."""
         tokens, overlap = self.chunking.tokens, self.chunking.overlap
         cutter = LineCutter(text, layout, self.size, tokens - overlap)
+        floor = 0  # chunks begin in order, and none begins within lines that were split into sentences
         for first, last in cutter.cut(0, len(layout.lines)) if layout.lines else ():
             start, end = layout.lines[first].body, cutter.ends[last - 1]
-            if cutter.size(first, last) > tokens:
+            room = tokens - cutter.size(first, last)
+            if room < 0:
+                floor = last
                 piece = text[start:end].replace("\n", " ")
                 yield from ((start + n, part) for n, part in self._splitter("TextSplitter").chunk_indices(piece))
             else:
-                start = layout.lines[cutter.extend_back(first, overlap)].start
+                begin = cutter.extend_back(first, min(overlap, room), floor)
+                start, floor = layout.lines[begin].start, begin + 1
                 yield start, text[start:end]
 
     def _make_chunks(
