@@ -1,6 +1,7 @@
 """The chat stores under test: ours, and LlamaIndex's own with the tests that each fails."""
 
 import gc
+import warnings
 
 import pytest
 from llama_index.core.storage.chat_store import SimpleChatStore
@@ -91,6 +92,9 @@ ARCHIVING_STORES = ["meve", pytest.param("sqlalchemy", marks=LEAKS_CONNECTIONS)]
 @pytest.fixture(params=[*ARCHIVING_STORES, "simple"])
 async def store(request, tmp_path):
     """A new and empty chat store."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # a failed test of SQLAlchemyChatStore keeps its connections
+        gc.collect()
     if request.param == "meve":
         with GovernedMemory.open(tmp_path / "memory.db", embedder=WordEmbedder(), tokens=WordCounter()) as memory:
             yield MeVeChatStore(memory, user_id="alice")
