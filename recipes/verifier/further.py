@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from meve.training import TrainingConfig, fine_tune
-from recipes.verifier import context, documentation, near_misses
+from recipes.verifier import context, documentation, exchanged_details, near_misses
 from recipes.verifier.examples import Example, pair_of, write
 from recipes.verifier.splits import SEED
 from recipes.verifier.train import average
@@ -66,8 +66,8 @@ def make_examples(data: Path, work: Path, faq: Path | None) -> list[Example]:
     new = [
         *near_misses.invented(INVENTED, SEED),
         *near_misses.spans(SPANS, SEED),
-        *near_misses.exchanged(folder, SEED),
-        *near_misses.unanswerable(folder, UNANSWERABLE, SEED),
+        *exchanged_details.exchanged(folder, SEED),
+        *exchanged_details.unanswerable(folder, UNANSWERABLE, SEED),
         *rng.sample(pages, min(DOCUMENTATION, len(pages))),
     ]
     replayed = list(

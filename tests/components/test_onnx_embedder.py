@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meve.components.embedders import embedder_needs, resolve_embedder
-from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder, shipped_folder
+from meve.components.embedders.onnx import MINILM_FOLDER, SHIPPED_MINILM, OnnxEmbedder
 from meve.errors import ModelNotFoundError
 from meve.ports import Embedder
 from meve.testing.embedder_contract import EmbedderContract
@@ -33,7 +33,7 @@ def test_names_resolve_to_shipped_minilm(shipped: OnnxEmbedder) -> None:
     assert (shipped.name, shipped.dimension, shipped.similarity, shipped.window) == (SHIPPED_MINILM, 384, "cosine", 256)
     assert resolve_embedder("minilm").name == resolve_embedder(SHIPPED_MINILM).name == SHIPPED_MINILM
     assert embedder_needs("minilm") == {}
-    by_folder = resolve_embedder(str(shipped_folder()))
+    by_folder = resolve_embedder(str(MINILM_FOLDER))
     assert isinstance(by_folder, OnnxEmbedder)
     np.testing.assert_array_equal(by_folder.embed_query("the moon"), shipped.embed_query("the moon"))
 
@@ -57,9 +57,9 @@ def test_vectors_are_those_of_the_published_weights(shipped: OnnxEmbedder) -> No
 
 
 def test_shipped_model_is_small_and_holds_no_build_paths() -> None:
-    files = [file for file in shipped_folder().rglob("*") if file.is_file()]
+    files = [file for file in MINILM_FOLDER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) <= LIMIT
-    assert "/" not in (shipped_folder() / "config.json").read_text("utf-8")
+    assert "/" not in (MINILM_FOLDER / "config.json").read_text("utf-8")
 
 
 def test_embedder_loads_without_torch() -> None:

@@ -21,7 +21,7 @@ class LogisticEstimate:
     """
 
     kind: ClassVar[str]
-    """What is estimated, for messages."""
+    """The noun for the estimate in messages."""
     features: ClassVar[tuple[str, ...]]
     """The names of the features."""
     limit: ClassVar[str]

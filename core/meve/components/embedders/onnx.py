@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHIPPED_MINILM = "meve-minilm-1"
 """The name of the embedder that ships: all-MiniLM-L6-v2 with 8-bit weights."""
+MINILM_FOLDER = Path(__file__).parent / SHIPPED_MINILM
+"""The folder of that embedder: graph, tokenizer, configuration and model card."""
 
 
 class OnnxEmbedder:
@@ -70,7 +72,7 @@ class OnnxEmbedder:
 
         Raises:
             ModelNotFoundError: the folder, the graph or the tokenizer is missing.
-            ModelError: files that can't be read.
+            ModelError: a file can't be read.
             ConfigurationError: `threads` is below 1.
         """
         place = Path(folder)
@@ -93,7 +95,7 @@ class OnnxEmbedder:
             ModelError: its files are damaged.
             ConfigurationError: `threads` is below 1.
         """
-        return cls.from_folder(shipped_folder(), name=SHIPPED_MINILM, threads=threads)
+        return cls.from_folder(MINILM_FOLDER, name=SHIPPED_MINILM, threads=threads)
 
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,).
@@ -146,8 +148,3 @@ class OnnxEmbedder:
 def is_onnx_embedder(folder: Path) -> bool:
     """Return whether a folder holds an embedder that was exported to ONNX."""
     return (folder / "onnx" / "model.onnx").is_file() and read_json(folder / "config.json").get("pooling") == "mean"
-
-
-def shipped_folder() -> Path:
-    """Return the folder of the embedder that ships: graph, tokenizer, configuration and model card."""
-    return Path(__file__).parent / SHIPPED_MINILM

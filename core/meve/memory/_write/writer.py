@@ -58,7 +58,7 @@ class ErasureReport:
     """Ids of the records that were erased."""
     held: Mapping[str, str]
     """Ids of the records that stay because they are on hold, with the reason for each hold."""
-    scrubbed: bool = True
+    scrubbed: bool
     """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
     later write, and `maintain`, tries again."""
 
@@ -197,7 +197,7 @@ class RecordWriter:
             if not dry_run:
                 transaction.erase(user, record)
                 transaction.log(event)
-        return ErasureReport(erased=tuple(sorted(erased)), held=held)
+        return ErasureReport(erased=tuple(sorted(erased)), held=held, scrubbed=dry_run or not erased)
 
     def scrub(self, report: ErasureReport) -> ErasureReport:
         """Overwrite erased records in all files, if there are any."""

@@ -343,7 +343,7 @@ class Messages:
             record = replace(stored.record, archived=True, version=stored.record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             self._log(transaction, user, record, "update", reason, changed=["archived"])
-        return ErasureReport(erased=(), held={})
+        return ErasureReport(erased=(), held={}, scrubbed=True)
 
     def _erase(
         self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str
