@@ -10,10 +10,10 @@ class MeVeEmbeddings(Embeddings):
     """Embeds texts with one of MeVe's embedders.
 
     Args:
-        embedder: as for `meve.Retriever`; None for the default one, which needs neither torch nor a network.
+        embedder: as for `meve.Retriever`; None for MiniLM, which ships; `static` is faster. A store keeps to one.
 
     >>> len(MeVeEmbeddings().embed_query("a question"))
-    256
+    384
     """
 
     def __init__(self, embedder: Embedder | str | None = None) -> None:

@@ -14,10 +14,10 @@ class MeVeEmbedding(BaseEmbedding):
     """Embeds with one of MeVe's embedders.
 
     Args:
-        embedder: as for `meve.Retriever`; None for the shipped one, which needs neither torch nor a network.
+        embedder: as for `meve.Retriever`; None for MiniLM, which ships; `static` is faster. An index keeps to one.
 
     >>> len(MeVeEmbedding().get_query_embedding("a question"))
-    256
+    384
     """
 
     _embedder: Any = PrivateAttr()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from meve.types import Candidate, ContextPassage, Entity, FloatArray, Query, RowArray, Similarity
+from meve.types import Candidate, ContextPassage, Entity, FloatArray, Query, RowArray, Similarity, TextSpans
 
 
 class Embedder(Protocol):
@@ -89,6 +89,23 @@ class VectorVerifier(Protocol):
 
     def score_vectors(self, query: FloatArray, passages: FloatArray) -> FloatArray:
         """Return calibrated probabilities, shape (n,), from a query vector (d,) and passage vectors (n, d)."""
+
+
+@runtime_checkable
+class SentenceVerifier(Protocol):
+    """A verifier that rates the sentences of a passage in the reading that scores the passage."""
+
+    @property
+    def scores_sentences(self) -> bool:
+        """Whether its model can; else `score_sentences` must not be called."""
+
+    def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
+        """Return for each passage a probability per sentence, given by its start and end in characters.
+
+        Raises:
+            QueryError: the query leaves no room for a passage in the model's window.
+            ModelError: the model failed.
+        """
 
 
 class TokenCounter(Protocol):
@@ -228,7 +245,11 @@ class LexicalIndex(Protocol):
 
 
 class Source(Protocol):
-    """A source of candidates: an index, a framework's store, a window of a dialogue."""
+    """A source of candidates: an index, a framework's store, a window of a dialogue.
+
+    A keyword source may have a method `score_ids(query, ids)`, which returns the scores of passages by id; ids without
+    a word of the query are left out. It scores what other sources found.
+    """
 
     @property
     def name(self) -> str:
@@ -242,7 +263,8 @@ class Scorer(Protocol):
     """Gives candidates the score that decides their rank.
 
     With an attribute `reads_vectors = False` it may be given candidates without vectors. A method `judge`, with the
-    arguments of `score`, returns the scores and by name the inputs of these scores, for the trace.
+    arguments of `score`, returns the scores and by name the inputs of these scores, for the trace. A true attribute
+    `scores_sentences` promises a method `score_sentences` as `VerifierScorer.score_sentences`.
     """
 
     @property

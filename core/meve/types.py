@@ -13,6 +13,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 RowArray: TypeAlias = npt.NDArray[np.int64]
 """int64, shape (n,): the row keys under which an index knows its passages."""
 
+TextSpans: TypeAlias = Sequence[tuple[int, int]]
+"""Parts of a text: the start and end of each, in characters."""
+
 Similarity: TypeAlias = Literal["cosine", "dot"]
 
 LexicalKind: TypeAlias = Literal["bm25", "rank_bm25"]
@@ -89,6 +92,10 @@ class Candidate:
     """The indices of the remaining sentences, from 0; None for all."""
     place: int = 0
     """The position among given passages; breaks ties between equal scores before the id does."""
+    source_rank: int = 0
+    """The best position among the results of the sources that found it, from 0; always 0 if there is one source."""
+    keyword_share: float = 0.0
+    """The keyword score divided by the best of this search, in [0, 1]; 0 without a word of the query."""
 
     @property
     def id(self) -> str:
@@ -107,6 +114,8 @@ class Candidate:
             tokens=self.tokens,
             sentences=self.sentences,
             place=self.place,
+            source_rank=self.source_rank,
+            keyword_share=self.keyword_share,
         )
 
 
@@ -116,8 +125,8 @@ class Dropped:
 
     candidate: Candidate
     reason: str
-    """`shown_already`, `below_threshold`, `unlikely`, `duplicate_of:<id>`, `below_floor`, `redundant_with:<id>`,
-    `over_budget`, `over_limit`, …"""
+    """`shown_already`, `below_threshold`, `unlikely`, `duplicate_of:<id>`, `budget_full`, `deadline`, `below_floor`,
+    `redundant_with:<id>`, `over_budget`, `over_limit`, …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +148,8 @@ class ContextPassage:
     origin: Origin
     tokens: int
     """The tokens of the passage alone, without separators."""
+    logit: float | None = None
+    """The verifier's raw score, where the verdict weighs other evidence too; None elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

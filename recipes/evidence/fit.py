@@ -25,11 +25,13 @@ from meve import Passage, Retriever
 from meve.components._shipped_models import EVIDENCE
 from meve.components.embedders import resolve_embedder
 from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.components.verifiers import load_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
 from meve.types import FloatArray
+from recipes.cached_scores import CachedVerifier
 from recipes.verifier.splits import SEED, part_of, unseen
 
 NAME = "meve-evidence-1"
@@ -50,8 +52,8 @@ def main() -> None:
     """Fit, measure and write the model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
-    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings and scores")
+    parser.add_argument("--to", type=Path, required=True, help="the subfolder `minilm` of the verifier that ships")
     given = parser.parse_args()
     fitted: list[tuple[FloatArray, np.ndarray]] = []
     for name in QUESTIONS:
@@ -98,7 +100,8 @@ def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:
 def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
     """Return the inputs of all candidates, shape (n, 3), and which are relevant, shape (n,)."""
     embedder = DiskCachedEmbedder(resolve_embedder("minilm"), cache / CACHE)
-    retriever = Retriever.from_passages(list(passages), embedder=embedder)
+    verifier = CachedVerifier(load_verifier(), cache)
+    retriever = Retriever.from_passages(list(passages), embedder=embedder, verifier=verifier)
     start = EvidenceModel(name="start", verifier=retriever.verifier.name, embedder=embedder.name, fits=START)
     retriever.engine = replace(retriever.engine, evidence=start)
     x, relevant = [], []

@@ -2,9 +2,12 @@
 
     python -m recipes.prior.fit --data DATA --cache WORK --to FOLDER
 
-For questions of HotpotQA, 2WikiMultihopQA and NQ-open outside the verifier's training, every candidate is scored. The
-prior learns which candidates reach the threshold; its minimum probability loses one in 200 of them. It is then measured
-on the questions of `meve bench`, of other sets too.
+For questions of HotpotQA, 2WikiMultihopQA and NQ-open outside the verifier's training, and for held-out headings of
+manuals and public pages (`recipes.evidence`), every candidate is scored. The prior learns which candidates reach the
+threshold; its minimum probability is half of the least that any of them has. It is then measured on questions of
+`meve bench`.
+
+FOLDER is that of the verifier that ships; for `--embedder minilm`, which is the default, its subfolder `minilm`.
 """
 
 import argparse
@@ -20,23 +23,24 @@ from meve import Retriever
 from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
+from meve.components.verifiers import load_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
-from meve.evaluation.types import EvaluationSet, Question
-from meve.types import Candidate, FloatArray, Query
+from meve.types import Candidate, FloatArray, Passage, Query
+from recipes.cached_scores import CachedVerifier
+from recipes.evidence.fit import QUESTIONS, SECTIONS, read_sections
 from recipes.sufficiency.contexts import NoEstimator
 from recipes.verifier.splits import SEED, unseen
 
-NAME = "meve-prior-1"
-FITTED = ("hotpotqa", "2wiki", "nq_open")
-MEASURED = (*FITTED, "musique", "nfcorpus", "scifact")
+NAMES = {"static": "meve-prior-1", "minilm": "meve-prior-2"}
+"""By embedder: with MiniLM the verdicts weigh its vectors too."""
+MEASURED = (*QUESTIONS, "musique")
 MOST = 150
 """Questions per set for the fit."""
 ASKED = 60
 """Questions per set for the measurement, the first ones that `meve bench` draws."""
-LOST = 0.005
 
 
 class Watcher:
@@ -58,28 +62,32 @@ def main() -> None:
     """Fit, measure and write the prior."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
-    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings and scores")
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--embedder", choices=NAMES, default="minilm")
     given = parser.parse_args()
     sets = {name: read_set(name, given.data) for name in MEASURED}
-    unseen_questions = {name: unseen(sets[name], given.data)[:MOST] for name in FITTED}
-    fitted_sets = [score_candidates(sets[name], unseen_questions[name], given.cache / CACHE) for name in FITTED]
+    asked = {name: [q.text for q in unseen(sets[name], given.data)[:MOST]] for name in QUESTIONS}
+    fitted_sets = [score_candidates(sets[n].passages, asked[n], given.embedder, given.cache) for n in QUESTIONS]
+    for name in SECTIONS:
+        passages, headings = read_sections(name, given.data)
+        fitted_sets.append(score_candidates(passages, [text for text, _ in headings], given.embedder, given.cache))
     x, y = np.concatenate([t[0] for t in fitted_sets]), np.concatenate([t[1] for t in fitted_sets])
     model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)
     prior = FittedPrior(
-        name=NAME,
+        name=NAMES[given.embedder],
         embedder=fitted_sets[0][2],
         verifier=fitted_sets[0][3],
         weights=dict(zip(FEATURES, map(float, model.coef_[0]), strict=True)),
         intercept=float(model.intercept_[0]),
         least=0.0,
-        fitted_on=f"questions of {', '.join(FITTED)} that the verifier wasn't trained on",
+        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS))} that the verifier wasn't trained on",
     )
-    prior = replace(prior, least=float(np.quantile(chances(prior, x)[y], LOST)))
+    prior = replace(prior, least=float(chances(prior, x)[y].min()) / 2)
     lost, saved = [], []
     for name in MEASURED:
-        questions = [q for q in sample_questions(sets[name].questions, ASKED, SEED) if q.gold]
-        x, y, *_ = score_candidates(sets[name], questions, given.cache / CACHE)
+        questions = [q.text for q in sample_questions(sets[name].questions, ASKED, SEED) if q.gold]
+        x, y, *_ = score_candidates(sets[name].passages, questions, given.embedder, given.cache)
         skipped = chances(prior, x) < prior.least
         lost.append(skipped[y])
         saved.append(skipped)
@@ -93,21 +101,22 @@ def main() -> None:
 
 
 def score_candidates(
-    chosen: EvaluationSet, questions: Sequence[Question], cache: Path
+    passages: Sequence[Passage], questions: Sequence[str], embedder: str, cache: Path
 ) -> tuple[FloatArray, np.ndarray, str, str]:
     """Return the features of candidates, shape (n, 4), which were verified, and the names of embedder and verifier."""
-    cached = DiskCachedEmbedder(resolve_embedder(None), cache)
+    cached = DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     watcher = Watcher()
-    retriever = Retriever.from_passages(chosen.passages, embedder=cached)
+    verifier = CachedVerifier(load_verifier(), cache)
+    retriever = Retriever.from_passages(passages, embedder=cached, verifier=verifier)
     retriever.engine = replace(retriever.engine, prior=watcher, estimator=NoEstimator())
     x, y = [], []
-    embedder, verifier = retriever.embedder.name, retriever.verifier.name
+    names = retriever.embedder.name, retriever.verifier.name
     for question in questions:
-        trace = retriever.retrieve(question.text, exact=False, redundancy=1.0, mode="no_fallback").trace
+        trace = retriever.retrieve(question, exact=False, redundancy=1.0, mode="no_fallback").trace
         verdicts = {c.id: c.verified for c in trace.candidates}
         x += [watcher.seen[i] for i in verdicts]
         y += list(verdicts.values())
-    return np.array(x), np.array(y), embedder, verifier
+    return np.array(x), np.array(y), *names
 
 
 def chances(prior: FittedPrior, x: FloatArray) -> np.ndarray:

@@ -1,18 +1,23 @@
 """Makes contexts labelled by whether they carry the answer: questions with their gold passages, and without."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
 from meve import Context, Retriever
 from meve.components.embedders import resolve_embedder
+from meve.components.verifiers import load_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
+from meve.evaluation.experiments._experiment import CACHE
 from meve.evaluation.types import EvaluationSet, Question
-from meve.ports import Embedder
+from meve.ports import Embedder, Verifier
 from meve.types import ContextPassage, Passage
+from recipes.cached_scores import CachedVerifier
 
 LabelledContext = tuple[str, Context, bool]
 """A question, its retrieved context, and whether the context carries the answer."""
+Asked = Sequence[tuple[str, Set[str]]]
+"""Questions, each with the ids of its gold passages."""
 
 
 class NoEstimator:
@@ -26,38 +31,45 @@ class NoEstimator:
 
 
 def retrieve_with_and_without_gold(
-    chosen: EvaluationSet, questions: Sequence[Question], *, embedder: str | None, verifier: str | None, cache: Path
+    passages: Sequence[Passage], asked: Asked, *, embedder: str | None, verifier: str | None, cache: Path
 ) -> Iterator[LabelledContext]:
-    """Yield each question over the whole corpus, and over the corpus without its gold passages.
+    """Yield each question over all passages, and over the passages without its gold ones.
 
     A context carries the answer if it holds all gold passages. Passages are embedded once.
     """
-    retriever = _retriever(chosen.passages, DiskCachedEmbedder(resolve_embedder(embedder), cache), verifier)
-    for question in questions:
-        yield _retrieve_labelled(retriever, question)
-        gold = [retriever.get(i) for i in question.gold]
-        retriever.update(remove=list(question.gold))
-        yield _retrieve_labelled(retriever, question)
-        retriever.update(add=gold)
+    retriever = _retriever(passages, _open(embedder, verifier, cache))
+    for question, gold in asked:
+        yield _retrieve_labelled(retriever, question, gold)
+        removed = [retriever.get(i) for i in gold]
+        retriever.update(remove=[p.id for p in removed])
+        yield _retrieve_labelled(retriever, question, gold)
+        retriever.update(add=removed)
 
 
 def retrieve_from_pools(
     chosen: EvaluationSet, questions: Sequence[Question], *, embedder: str | None, verifier: str | None, cache: Path
 ) -> Iterator[LabelledContext]:
     """Yield each question over the passages that came with it, which may or may not suffice for its answer."""
-    cached = DiskCachedEmbedder(resolve_embedder(embedder), cache)
+    models = _open(embedder, verifier, cache)
     by_id = {p.id: p for p in chosen.passages}
     for question in questions:
-        retriever = _retriever([by_id[i] for i in question.pool or ()], cached, verifier)
+        retriever = _retriever([by_id[i] for i in question.pool or ()], models)
         yield question.text, retriever.retrieve(question.text), question.answerable
 
 
-def _retriever(passages: Sequence[Passage], embedder: Embedder, verifier: str | None) -> Retriever:
-    retriever = Retriever.from_passages(passages, embedder=embedder, verifier=verifier)
+def _open(embedder: str | None, verifier: str | None, cache: Path) -> tuple[Embedder, Verifier]:
+    return (
+        DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE),
+        CachedVerifier(load_verifier(verifier), cache),
+    )
+
+
+def _retriever(passages: Sequence[Passage], models: tuple[Embedder, Verifier]) -> Retriever:
+    retriever = Retriever.from_passages(passages, embedder=models[0], verifier=models[1])
     retriever.engine = replace(retriever.engine, estimator=NoEstimator())
     return retriever
 
 
-def _retrieve_labelled(retriever: Retriever, question: Question) -> LabelledContext:
-    context = retriever.retrieve(question.text)
-    return question.text, context, set(question.gold) <= {p.passage.id for p in context.passages}
+def _retrieve_labelled(retriever: Retriever, question: str, gold: Set[str]) -> LabelledContext:
+    context = retriever.retrieve(question)
+    return question, context, gold <= {p.passage.id for p in context.passages}

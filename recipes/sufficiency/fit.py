@@ -2,10 +2,13 @@
 
     python -m recipes.sufficiency.fit --data DATA --cache WORK --to FOLDER
 
-Questions of HotpotQA, 2WikiMultihopQA and NQ-open that neither training nor `meve bench` uses by default are asked over
-the corpus, and over the corpus without their gold passages. The estimate learns to separate the two; labels by whether
-the context holds all gold passages gave a weaker estimate. It is then measured in the same way on the questions of
-`meve bench`, and on HotpotQA's fullwiki contexts, of which some are complete.
+Questions of HotpotQA, 2WikiMultihopQA and NQ-open that neither training nor `meve bench` uses by default, and held-out
+headings of manuals and public pages (`recipes.evidence`), are asked over the corpus, and over the corpus without their
+gold passages. The estimate learns to separate the two; labels by whether the context holds all gold passages gave a
+weaker estimate. It is then measured in the same way on the questions of `meve bench`, and on HotpotQA's fullwiki
+contexts, of which some are complete.
+
+FOLDER is that of the verifier that ships; for `--embedder minilm`, which is the default, its subfolder `minilm`.
 """
 
 import argparse
@@ -20,13 +23,14 @@ from meve.components._shipped_models import SUFFICIENCY
 from meve.components.sufficiency import SufficiencyEstimator, fit_sufficiency
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments._experiment import CACHE, QUESTIONS
+from meve.evaluation.experiments._experiment import QUESTIONS as ASKED
 from meve.evaluation.types import Question
-from recipes.sufficiency.contexts import LabelledContext, retrieve_from_pools, retrieve_with_and_without_gold
+from recipes.evidence.fit import QUESTIONS, SECTIONS, read_sections
+from recipes.sufficiency.contexts import Asked, LabelledContext, retrieve_from_pools, retrieve_with_and_without_gold
 from recipes.verifier.splits import SEED, unseen
 
-NAME = "meve-sufficiency-1"
-FITTED = ("hotpotqa", "2wiki", "nq_open")
+NAMES = {"static": "meve-sufficiency-1", "minilm": "meve-sufficiency-2"}
+"""By embedder: with MiniLM the verdicts weigh its vectors too."""
 MOST = 150
 """Questions per set for the fit."""
 
@@ -35,36 +39,44 @@ def main() -> None:
     """Fit, measure and write the estimate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings")
-    parser.add_argument("--to", type=Path, required=True, help="the folder of the verifier that ships")
-    parser.add_argument("--embedder")
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings and scores")
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--embedder", choices=NAMES, default="minilm")
     parser.add_argument("--verifier")
     given = parser.parse_args()
-    file = given.cache / CACHE
     contexts: list[LabelledContext] = []
-    for name in FITTED:
-        chosen = read_set(name, given.data)
-        unseen_questions = unseen(chosen, given.data)[:MOST]
-        contexts += retrieve_with_and_without_gold(
-            chosen, unseen_questions, embedder=given.embedder, verifier=given.verifier, cache=file
-        )
-        print(f"{name}: {len(unseen_questions)} questions to fit on", flush=True)
+    models = {"embedder": given.embedder, "verifier": given.verifier, "cache": given.cache}
+    for name in (*QUESTIONS, *SECTIONS):
+        if name in QUESTIONS:
+            chosen = read_set(name, given.data)
+            passages, asked = chosen.passages, gold_of(unseen(chosen, given.data)[:MOST])
+        else:
+            passages, asked = read_sections(name, given.data)
+        contexts += retrieve_with_and_without_gold(passages, asked, **models)
+        print(f"{name}: {len(asked)} questions to fit on", flush=True)
     estimator = fit_sufficiency(
         [(question, context.passages) for question, context, _ in contexts],
         label_by_corpus(contexts),
-        name=NAME,
+        name=NAMES[given.embedder],
         verifier=contexts[0][1].trace.verifier,
-        fitted_on=f"questions of {', '.join(FITTED)}, questions with and without their gold passages",
+        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS))}, with and without their gold passages",
     )
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):
         chosen = read_set(name, given.data)
-        questions = [q for q in sample_questions(chosen.questions, QUESTIONS, SEED) if q.gold or chosen.has_pools]
-        ask = retrieve_from_pools if chosen.has_pools else retrieve_with_and_without_gold
-        result = list(ask(chosen, questions, embedder=given.embedder, verifier=given.verifier, cache=file))
+        questions = [q for q in sample_questions(chosen.questions, ASKED, SEED) if q.gold or chosen.has_pools]
+        if chosen.has_pools:
+            result = list(retrieve_from_pools(chosen, questions, **models))
+        else:
+            result = list(retrieve_with_and_without_gold(chosen.passages, gold_of(questions), **models))
         measured |= report_accuracy(name, estimator, result, questions)
     fitted = replace(estimator, measured=measured)
     (given.to / SUFFICIENCY).write_text(json.dumps(fitted.to_dict(), indent=2) + "\n", "utf-8")
+
+
+def gold_of(questions: Sequence[Question]) -> Asked:
+    """Return the questions' texts and gold ids."""
+    return [(q.text, set(q.gold)) for q in questions]
 
 
 def label_by_corpus(contexts: Sequence[LabelledContext]) -> list[bool]:

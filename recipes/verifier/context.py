@@ -14,7 +14,7 @@ SHARE = 0.3
 """The share of passages that are wrapped."""
 WORDS = range(5, 40)
 """The number of words of an unrelated sentence."""
-LONGEST = 1000
+LONGEST = 600
 """Characters; longer passages are not wrapped, since training would cut them off."""
 
 _FOLDERS = ("docs", "src", "guide", "wiki", "content", "pages", "manual", "notes", "data", "exports", "kb", "articles")

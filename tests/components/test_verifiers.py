@@ -226,7 +226,7 @@ class TestCrossEncoder:
         ("options", "says"),
         [
             ({"backend": "tpu"}, "backend must be one of torch, onnx, got 'tpu'"),
-            ({"backend": "onnx", "device": "cuda"}, "for the ONNX backend, got 'cuda'"),
+            ({"backend": "onnx", "device": "mps"}, "'cpu', 'cuda' or 'cuda:N' for ONNX Runtime, got 'mps'"),
             ({"threads": 2}, "set_num_threads"),
             ({"backend": "onnx", "threads": 0}, "threads must be at least 1, got 0"),
             ({"batch_size": 0, "backend": "onnx"}, "batch_size must be at least 1, got 0"),

@@ -1,8 +1,8 @@
 """The gate: on the project's own set with the bundled model, no measure may drop below the baseline.
 
 The same texts, questions and weights give the same figures, so that a drop of half a question fails. Processors with
-VNNI instructions round the verifier's 8-bit products differently, so there is a baseline for each kind. To accept new
-figures, run on both:
+VNNI instructions round the verifier's 8-bit products differently, so there is a baseline for each kind; where one is
+missing, that of the other kind counts, with two questions allowed. To accept new figures, run on both:
 `MEVE_NEW_BASELINE=1 pytest tests/evaluation/test_gate.py`.
 """
 
@@ -42,14 +42,14 @@ def means(results):
     return means_by_system
 
 
-def drops(old, new, questions):
-    """Return every measure of every system that is missing, or worse by half a question or more."""
+def drops(old, new, questions, least=0.5):
+    """Return every measure of every system that is missing, or worse by `least` questions or more."""
     worse = []
     for system, measures in old.items():
         for name, before in measures.items():
             now = new.get(system, {}).get(name)
             sign = {"higher": 1, "lower": -1, "neither": 0}[MEASURES[name].better]
-            allowed = 0.5 / questions * (max(abs(before), 1.0) if name == "tokens" else 1.0)
+            allowed = least / questions * (max(abs(before), 1.0) if name == "tokens" else 1.0)
             if now is None or sign * (before - now) >= allowed:
                 worse.append((system, name, before, now))
     return worse
@@ -63,7 +63,11 @@ def test_no_measure_is_worse_than_the_baseline(results):
         BASELINE.write_text(json.dumps(old, indent=1) + "\n")
     assert old["fingerprint"] == results.sets["own"]["fingerprint"], "the texts have changed: create a new baseline"
     assert not results.failures
-    assert drops(old["means"][KIND], new, results.sets["own"]["questions"]) == []
+    questions, measured = results.sets["own"]["questions"], old["means"]
+    if KIND in measured:
+        assert drops(measured[KIND], new, questions) == []
+    else:
+        assert drops(next(iter(measured.values())), new, questions, least=2) == []
 
 
 def test_drop_of_one_question_is_detected():

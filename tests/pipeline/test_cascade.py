@@ -9,7 +9,8 @@ import pytest
 from meve import Retriever
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.errors import ConfigurationError, ModelError
-from meve.pipeline.phases.cascade import BATCH, cascade
+from meve.pipeline._deadline import BATCH
+from meve.pipeline.phases.cascade import LIKELY, cascade, split_unlikely
 from meve.pipeline.phases.verify import verify
 from meve.types import Candidate, Passage, Query
 from tests.fake_components import make_components
@@ -68,12 +69,23 @@ def test_cascade_without_duplicates_or_prior_equals_verify():
 
 
 def test_candidate_below_the_least_chance_is_not_scored():
-    scorer = FixedScorer(a=0.9, b=0.9, c=0.9)
-    prior = FixedPrior(a=0.19, b=0.2, c=0.9)
-    selection = cascade(QUERY, [candidate(i) for i in "abc"], scorer, 0.5, redundancy=0.85, prior=prior)
-    assert scorer.scored_ids == ["c", "b"], "the likeliest first"
-    assert fates(selection) == (["b", "c"], {"a": "unlikely"})
+    scorer = FixedScorer(**dict.fromkeys("abcdef", 0.9))
+    prior = FixedPrior(a=0.19, b=0.2, c=0.9, d=0.8, e=0.7, f=0.6)
+    selection = cascade(QUERY, [candidate(i) for i in "abcdef"], scorer, 0.5, redundancy=0.85, prior=prior)
+    assert scorer.scored_ids == ["c", "d", "e", "f", "b"], "the likeliest first"
+    assert fates(selection) == (["b", "c", "d", "e", "f"], {"a": "unlikely"})
     assert selection.dropped[0].candidate.score is None
+
+
+def test_likeliest_candidates_are_scored_below_the_least_chance_too():
+    scorer = FixedScorer(**dict.fromkeys("abcdef", 0.9))
+    prior = FixedPrior(**{i: 0.01 * n for n, i in enumerate("abcdef")})
+    candidates = [candidate(i) for i in "abcdef"]
+    selection = cascade(QUERY, candidates, scorer, 0.5, redundancy=0.85, prior=prior)
+    assert scorer.scored_ids == ["f", "e", "d", "c"]
+    assert fates(selection)[1] == {"a": "unlikely", "b": "unlikely"}
+    scored, dropped = split_unlikely(QUERY, candidates, None)
+    assert ([c.id for c in scored], dropped) == (list("abcdef"), [])
 
 
 def test_duplicate_of_a_verified_candidate_is_not_scored_in_later_batches():
@@ -95,6 +107,61 @@ def test_only_a_cosine_above_redundancy_is_a_duplicate(cosine, is_duplicate):
     assert (fates(selection)[1]["last"] == "duplicate_of:first") is is_duplicate
 
 
+def test_full_budget_leaves_only_likely_candidates():
+    """After the first batch, the verified candidate fills the context."""
+    chances = {f"c{i}": 0.9 for i in range(BATCH)} | {"c8": LIKELY, "c9": LIKELY - 0.01}
+    prior = FixedPrior(**chances)
+    prior.least = 0.01
+    scorer = FixedScorer(c0=0.9, c8=0.9, c9=0.9)
+    selection = cascade(
+        QUERY,
+        unrelated_vectors(10),
+        scorer,
+        0.5,
+        redundancy=0.85,
+        prior=prior,
+        is_full=lambda verified: [c.id for c in verified] == ["c0"],
+    )
+    kept, dropped = fates(selection)
+    assert kept == ["c0", "c8"]
+    assert dropped["c9"] == "budget_full"
+    assert "c9" not in scorer.scored_ids
+
+
+def test_full_budget_without_a_prior_skips_nothing():
+    scorer = FixedScorer(c0=0.9)
+    cascade(QUERY, unrelated_vectors(10), scorer, 0.5, redundancy=0.85, prior=None, is_full=lambda _: True)
+    assert len(scorer.scored_ids) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "is_full"),
+    [
+        ({"max_tokens": 6}, True),
+        ({"max_tokens": 7}, False),
+        ({"max_tokens": 4, "redundancy": 1.0}, True),
+        ({"max_tokens": 2}, False),
+        ({"limit": 2}, True),
+        ({"limit": 3}, False),
+        ({"max_tokens": 6, "packing": "sentences"}, False),
+        ({"limit": 2, "packing": "sentences"}, True),
+    ],
+)
+def test_verified_candidates_fill_the_context_by_tokens_or_number(options, is_full):
+    """Two distinct passages of three words each are verified; a third is a copy of the first."""
+    texts = ["blue sky today", "blue today now", "blue sky today", *(f"blue word{i}" for i in range(BATCH))]
+    retriever = Retriever.from_texts(texts, **make_components())
+    rare = SimpleNamespace(
+        name="rare",
+        least=0.0,
+        chances=lambda _, found: np.array([0.9 if len(c.passage.text.split()) == 3 else 0.04 for c in found]),
+    )
+    retriever.engine = replace(retriever.engine, prior=rare)
+    context = retriever.retrieve("blue sky today", exact=False, **{"threshold": 0.6, **options})
+    reasons = [c.reason for c in context.trace.candidates]
+    assert ("budget_full" in reasons) is is_full
+
+
 def test_no_candidates_ask_no_model():
     assert cascade(QUERY, [], FixedScorer(), 0.5, redundancy=0.85, prior=FixedPrior()).kept == []
 
@@ -107,8 +174,8 @@ PRIOR = FittedPrior(
 def test_fitted_prior_features_match_hand_computed_values():
     query = Query(text="blue sky", vector=np.array([1.0, 0.0], np.float32))
     candidates = [
-        replace(candidate("a", [1.0, 0.0]), passage=Passage(id="a", text="The blue sky."), scores={"lexical": 4.0}),
-        replace(candidate("b", [0.6, 0.8]), passage=Passage(id="b", text="A blue car."), scores={"lexical": 1.0}),
+        replace(candidate("a", [1.0, 0.0]), passage=Passage(id="a", text="The blue sky."), keyword_share=1.0),
+        replace(candidate("b", [0.6, 0.8]), passage=Passage(id="b", text="A blue car."), keyword_share=0.25),
         replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread.")),
     ]
     expected = [[1.0, 1.0, 1.0, 1.0], [0.6, 0.6, 0.25, 0.5], [0.0, 0.0, 0.0, 0.0]]

@@ -1,5 +1,6 @@
 """Test the reduction of passages to evidence sentences."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from meve.errors import ConfigurationError
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.condense import condense
-from meve.pipeline.pipeline import Pipeline
+from meve.pipeline.pipeline import READ_SENTENCE, Pipeline
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Candidate, Query
 from tests.fake_components import make_components
@@ -31,6 +32,20 @@ class WordScorer:
     def score(self, query, candidates):
         self.queries += [(query.text, c.passage.content) for c in candidates]
         return np.array([self.scores.get(c.passage.text.split()[0].lower(), 0.0) for c in candidates])
+
+
+class RatingScorer(WordScorer):
+    """A scorer that rates the sentences of the passages it reads."""
+
+    scores_sentences = True
+
+    def score(self, query, candidates):
+        raise AssertionError("no sentence must be read by itself")
+
+    def score_sentences(self, query, candidates, sentences):
+        parts = [[c.passage.content[a:b] for a, b in spans] for c, spans in zip(candidates, sentences, strict=True)]
+        self.queries += [(query.text, c.id, part) for c, part in zip(candidates, parts, strict=True)]
+        return [np.array([self.scores.get(text.split()[0].lower(), 0.0) for text in part]) for part in parts]
 
 
 def candidate(text=TEXT, title="T", passage_id="a"):
@@ -79,6 +94,30 @@ def test_sentence_is_kept_by_other_evidence_but_not_by_its_own_passage():
     assert len([q for q, _ in scorer.queries if q == "q+"]) == 4
 
 
+def test_scorer_that_rates_sentences_gets_their_places_and_reads_none_again():
+    scorer = RatingScorer(beta=0.9, delta=0.6)
+    one, other = condense_one(scorer, candidate(), candidate("Only one.", passage_id="b"))
+    assert (one.sentences, other.sentences) == ((1, 3), None)
+    assert scorer.queries == [("q", "a", ["Alpha one.", "Beta two.", "Gamma three.", "Delta four."])]
+
+
+def test_repeated_sentence_is_rated_at_each_of_its_places():
+    class ByPlace(RatingScorer):
+        def score_sentences(self, query, candidates, sentences):
+            return [np.array([start / 100 for start, _ in spans]) for spans in sentences]
+
+    (condensed,) = condense_one(ByPlace(), candidate("Alpha one. Beta. Alpha one. Beta."), threshold=0.1)
+    assert condensed.sentences == (1, 2, 3), "after the title, the places are 2, 13, 19 and 30"
+
+
+def test_evidence_rates_the_sentences_of_passages_that_a_further_hop_has_read():
+    scorer = RatingScorer(gamma=0.9)
+    queries = [(Query(text="q"), ""), (Query(text="q+"), "b")]
+    followed = replace(candidate(passage_id="c"), scores={"follow": 0.7})
+    condense_one(scorer, candidate(), candidate(passage_id="b"), followed, queries=queries)
+    assert [(query, name) for query, name, _ in scorer.queries] == [("q", "a"), ("q", "b"), ("q", "c"), ("q+", "c")]
+
+
 def test_packing_sentences_keeps_the_budget_and_traces_them():
     texts = ["The moon is far. Cheese is food. It has craters.", "The moon shines at night. Bread is baked."]
     retriever = Retriever.from_texts(texts, ids=["a", "b"], **make_components())
@@ -89,7 +128,7 @@ def test_packing_sentences_keeps_the_budget_and_traces_them():
     assert packed.tokens == WordCounter().count(packed.text)
     assert {c.id: c.sentences for c in packed.trace.candidates} == {"a": (0,), "b": (0,)}
     phase = next(p for p in packed.trace.phases if p.name == "condense")
-    assert phase.settings["threshold"] == 0.5
+    assert phase.settings["threshold"] == READ_SENTENCE, "each is read by itself"
     assert retriever.get("a").text == texts[0]
     assert "condense" not in [p.name for p in whole.trace.phases]
 

@@ -15,7 +15,7 @@ from meve.pipeline.config import Overrides
 
 
 def test_config_round_trips_through_json():
-    config = RetrieverConfig(threshold=0.3, limit=4, citations=True, tokens="gpt2", lexical="rank_bm25")
+    config = RetrieverConfig(threshold=0.3, limit=4, citations=True, deadline=0.5, tokens="gpt2", lexical="rank_bm25")
     assert RetrieverConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(ConfigurationError, match="'theta'"):
         RetrieverConfig.from_dict({"theta": 1})

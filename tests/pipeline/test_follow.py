@@ -8,7 +8,7 @@ import pytest
 from meve import Passage, Retriever
 from meve.calibration.probability_maps import PlattCalibration
 from meve.errors import QueryError
-from meve.pipeline.phases.cascade import BATCH
+from meve.pipeline._deadline import BATCH
 from meve.pipeline.phases.follow import extend_query, follow
 from meve.testing.fakes import OverlapVerifier
 from meve.types import Candidate, Query

@@ -62,7 +62,24 @@ class TestRetrieve:
         two = ListSource("lexical", candidate("b", scores={"lexical": 3.0}), candidate("c", scores={"lexical": 2.0}))
         selection = retrieve(QUERY, [one, two], 5)
         assert ids(selection) == ["a", "b", "c"]
-        assert selection[1].scores == {"dense": 0.8, "lexical": 3.0, "keywords": 1.0}
+        assert selection[1].scores == {"dense": 0.8, "lexical": 3.0}
+        assert {c.keyword_share for c in selection} == {0.0}, "the source doesn't score what others found"
+
+    def test_keyword_source_scores_what_others_found(self):
+        class Keywords(ListSource):
+            asked = ()
+
+            def score_ids(self, query, ids):
+                self.asked = ids
+                return {"a": 1.5}
+
+        one = ListSource("dense", candidate("a", scores={"dense": 0.9}), candidate("x", scores={"dense": 0.8}))
+        two = Keywords("lexical", candidate("b", scores={"lexical": 3.0}), candidate("c", scores={"lexical": 0.75}))
+        shares = {c.id: c.keyword_share for c in retrieve(QUERY, [one, two], 5)}
+        assert (shares, two.asked) == ({"a": 0.5, "x": 0.0, "b": 1.0, "c": 0.25}, ["a", "x"])
+        alone = Keywords("lexical", candidate("b", scores={"lexical": 3.0}))
+        assert [c.keyword_share for c in retrieve(QUERY, [alone], 5)] == [1.0]
+        assert alone.asked == (), "nothing is missing"
 
     def test_each_source_returns_at_most_k(self):
         assert ids(retrieve(QUERY, [ListSource("dense", *map(candidate, "abc"))], 2)) == ["a", "b"]

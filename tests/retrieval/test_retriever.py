@@ -1,6 +1,7 @@
 """Test the whole retriever, on components with predictable scores."""
 
 import json
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -193,6 +194,20 @@ class TestWork:
         assert (vectors == WordEmbedder().embed_passages(texts)).all()
         lengths = [len(text) for text in embedder.calls.passages]
         assert lengths == sorted(lengths, reverse=True)
+
+    def test_long_embedding_names_its_time_and_the_fast_embedder(self, caplog, monkeypatch):
+        class Minilm(WordEmbedder):
+            name = "meve-minilm-1"
+
+        texts = [f"text number {n}" for n in range(2_000)]
+        embed_texts(texts, Minilm())
+        assert not caplog.records
+        monkeypatch.setattr("meve.pipeline._preparation.LONG", 0.0)
+        embed_texts(texts, WordEmbedder())
+        assert not caplog.records, "another embedder may be the only one for these texts"
+        embed_texts(texts, Minilm())
+        (record,) = caplog.records
+        assert re.search(r"embedding 2,000 passages .* minutes more; with embedder='static' sec", record.message)
 
     def test_query_is_embedded_once_and_no_passage_is_scored_twice(self):
         embedder, tokens = CountingEmbedder(WordEmbedder()), CountingTokens(WordCounter())
@@ -494,6 +509,12 @@ class TestBadInput:
             {"evidence": 0},
             {"evidence_words": 0},
             {"follow_k": 0},
+            {"deadline": 0},
+            {"deadline": -1.0},
+            {"deadline": float("nan")},
+            {"deadline": float("inf")},
+            {"deadline": True},
+            {"deadline": "1"},
         ],
     )
     def test_value_out_of_range_is_named_in_the_error(self, retriever, options):

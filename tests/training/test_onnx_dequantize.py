@@ -8,11 +8,12 @@ import pytest
 from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
+from meve.components.verifiers._onnx_dequantize import _read_weights
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ModelError
 from meve.testing.tiny_models import save_tiny_model
-from meve.training.onnx_dequantize import _read_weights, dequantize_onnx
+from meve.training.onnx_dequantize import dequantize_onnx
 from meve.training.onnx_quantize import quantize_onnx
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

@@ -127,6 +127,36 @@ def test_resumed_training_equals_uninterrupted_training(base, tmp_path):
     assert (weights(again) == weights(whole)).all()
 
 
+def test_soft_targets_replace_the_labels(base, tmp_path):
+    rows = pairs(60)
+    trained = fine_tune(base, rows, tmp_path / "model", QUICK, targets=[0.8] * len(rows))
+    verifier = CrossEncoderVerifier.from_name(str(trained), device="cpu")
+    assert np.mean([verifier.score(p.query, [p.passage]) for p in rows]) == pytest.approx(0.8, abs=0.05)
+    with pytest.raises(TrainingError, match="another data"):
+        fine_tune(base, rows, tmp_path / "model", QUICK)
+    for wrong in ([0.5], [1.5] * len(rows)):
+        with pytest.raises(TrainingError, match=r"targets must be one number in \[0, 1\] for each of 240 pairs"):
+            fine_tune(base, rows, tmp_path / "other", QUICK, targets=wrong)
+
+
+def test_frozen_layers_and_embeddings_keep_their_weights(base, tmp_path):
+    from safetensors.numpy import load_file
+
+    trained = fine_tune(base, pairs(16), tmp_path / "model", replace(QUICK, frozen_layers=1))
+    before, after = load_file(base / "model.safetensors"), load_file(trained / "model.safetensors")
+    changed = {
+        name: (values != before[name.removeprefix("bert.")]).any()
+        for name, values in after.items()
+        if name.removeprefix("bert.") in before and "pooler" not in name
+    }
+    kept = [name for name in changed if "embeddings" in name or "layer.0." in name]
+    assert kept
+    assert not any(changed[name] for name in kept)
+    assert all(changed[name] for name in changed if name not in kept and name.endswith("dense.weight"))
+    with pytest.raises(ConfigurationError, match="frozen_layers must be below the model's 2 layers, got 2"):
+        fine_tune(base, pairs(16), tmp_path / "none", replace(QUICK, frozen_layers=2))
+
+
 def test_another_training_in_same_folder_raises(base, tmp_path):
     fine_tune(base, pairs(4), tmp_path / "model", QUICK)
     with pytest.raises(TrainingError, match="another data, pairs"):

@@ -28,6 +28,7 @@ from meve.ports import (
     EntityDetector,
     LexicalIndex,
     Scorer,
+    SentenceVerifier,
     Source,
     TokenCounter,
     VectorVerifier,
@@ -42,6 +43,7 @@ def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSou
     cosine = CosineVerifier.for_minilm(embedders[1])
     verifiers: Sequence[Verifier] = [OverlapVerifier(), cosine, CrossEncoderVerifier.from_name("name")]
     by_vectors: VectorVerifier = cosine
+    by_sentences: SentenceVerifier = CrossEncoderVerifier.from_name("name")
     tokens: Sequence[TokenCounter] = [WordCounter(), resolve_tokens("gpt2"), resolve_tokens(len)]
     indexes: Sequence[DenseIndex] = [FlatIndex(2), HnswIndex(2), IvfIndex(2)]
     words: Sequence[LexicalIndex] = [Bm25Index(), RankBm25Index()]
@@ -49,7 +51,7 @@ def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSou
     scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]
     entities: Sequence[EntityDetector] = [PatternEntities(), DateEntities(), SpacyEntities.from_rules()]
     assert CompositeEntities(entities)
-    assert by_vectors, (tokens, indexes, words, sources, scorers)
+    assert by_vectors, (by_sentences, tokens, indexes, words, sources, scorers)
 
 
 def check_retriever() -> None:

@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
     shipped = meve.Retriever.from_texts(texts)
     context = shipped.retrieve("How tall is the Eiffel Tower?")
     assert [p.passage.text for p in context.passages if p.verified] == texts[2:], context
-    assert (context.trace.embedder, context.trace.verifier) == ("meve-static-1", "meve-verifier-1")
+    assert (context.trace.embedder, context.trace.verifier) == ("meve-minilm-1", "meve-verifier-1")
     shipped.save(Path(folder) / "shipped")
     assert meve.Retriever.load(Path(folder) / "shipped").retrieve("How tall is the Eiffel Tower?").text == context.text
 

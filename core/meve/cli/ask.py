@@ -39,7 +39,14 @@ def ask(
     threshold: Annotated[float | None, typer.Option(help="Phase 2: minimum probability of a verified passage.")] = None,
     exact: Annotated[
         bool | None,
-        typer.Option("--exact/--no-exact", help="Phase 2: score all candidates, or skip those likely to fail."),
+        typer.Option(
+            "--exact/--no-exact",
+            help="Phase 2: score all, or skip duplicates too; by default only those likely to fail.",
+        ),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(help="Phase 2: stop scoring after this many seconds; likeliest candidates first."),
     ] = None,
     hops: Annotated[
         int | None, typer.Option(help="Phase 2: number of searches; later ones add verified passages to the question.")

@@ -34,7 +34,7 @@ def index(
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="minilm (built in; slower, better), or a sentence-transformers model or folder; default: static."
+            help="minilm or static (built in; faster, finds less), or a sentence-transformers model; default: minilm."
         ),
     ] = None,
     verifier: Annotated[

@@ -68,10 +68,12 @@ def _read_source_record(extra: Path) -> dict[str, Any]:
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sufficiency estimator and its threshold; None if only verified passages decide."""
-    from meve.components._shipped_models import load_estimator
+    from meve.components._shipped_models import find_fitted_models
 
     verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}
-    estimator = load_estimator(str(verifier.get("name")), verifier.get("calibration") or {})
+    name, calibration = str(verifier.get("name")), verifier.get("calibration") or {}
+    embedder = str((manifest.get("embedder") or {}).get("name"))
+    estimator = find_fitted_models(name, calibration, embedder).estimator
     if estimator is None:
         return {"estimator": None, "threshold": None}
     chosen = config.get("sufficiency_threshold")

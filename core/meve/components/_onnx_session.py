@@ -1,6 +1,7 @@
-"""Loads ONNX graphs to run on one core each, and runs many inputs in parallel."""
+"""Loads ONNX graphs to run on one core each or on a GPU, and runs many inputs in parallel."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -27,24 +28,85 @@ _PRODUCT = (
 `tests/components/test_onnx_session.py` makes it."""
 
 
-def open_session(graph: Path) -> "InferenceSession":
-    """Load a graph to run on one core.
+_CUDA = "CUDAExecutionProvider"
+
+
+def open_session(graph: Path, device: str | None = None) -> "InferenceSession":
+    """Load a graph to run on one core or on a GPU.
 
     Signed 8-bit weights are the fastest where the processor adds products in 32 bits (VNNI, Arm). Others add in
     16 bits, which overflow; there ONNX Runtime converts the weights to unsigned ones, with the same result.
 
+    Args:
+        graph: the file.
+        device: None or `cpu` for the processor; `cuda` or `cuda:N` for a GPU.
+
     Raises:
+        ConfigurationError: ONNX Runtime can't use `device`, or not for a graph with 8-bit weights.
         ModelError: the graph can't be loaded.
     """
+    number = cuda_number(device)
     disable_telemetry()
     import onnxruntime
 
+    if number is not None:
+        _check_cuda(graph, device)
+    cuda = [] if number is None else [(_CUDA, {"device_id": number})]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     if signed_products_overflow():
         options.add_session_config_entry("session.x64quantprecision", "1")
     with wrap_errors(ModelError, f"loading {graph}"):
-        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            str(graph), options, providers=[*cuda, "CPUExecutionProvider"], enable_fallback=0
+        )
+    if cuda and _CUDA not in session.get_providers():
+        raise ConfigurationError(
+            f"device must be one that ONNX Runtime can use here, got {device!r}: it fell back to the CPU, since the "
+            "GPU's driver, CUDA or cuDNN is missing or of another version than onnxruntime-gpu needs"
+        )
+    return session
+
+
+def cuda_number(device: str | None) -> int | None:
+    """Return the number of the GPU that a device names; None for the processor.
+
+    >>> cuda_number("cuda"), cuda_number("cuda:1"), cuda_number("cpu"), cuda_number(None)
+    (0, 1, None, None)
+
+    Raises:
+        ConfigurationError: another device than `cpu`, `cuda` and `cuda:N`.
+    """
+    if device in (None, "cpu"):
+        return None
+    named = re.fullmatch(r"cuda(?::(\d+))?", str(device))
+    if named is None:
+        raise ConfigurationError(f"device must be 'cpu', 'cuda' or 'cuda:N' for ONNX Runtime, got {device!r}")
+    return int(named[1] or 0)
+
+
+def _check_cuda(graph: Path, device: str | None) -> None:
+    """Check that ONNX Runtime is built for CUDA, and that the graph isn't quantised.
+
+    ONNX Runtime's CUDA provider has no kernel for DynamicQuantizeLinear, and multiplies no unsigned bytes. It would
+    run these operators on the CPU and copy their inputs and outputs (docs/OperatorKernels.md of ONNX Runtime).
+    """
+    import onnxruntime
+
+    if b"DynamicQuantizeLinear" in graph.read_bytes():
+        raise ConfigurationError(
+            f"device must be 'cpu' for {graph}, got {device!r}: ONNX Runtime has no CUDA kernels for its 8-bit "
+            "products; load the model's weights in torch instead: the verifier that ships by "
+            "load_verifier(device='cuda'), your own from the folder that "
+            "meve.training.onnx_dequantize.dequantize_onnx writes"
+        )
+    available = onnxruntime.get_available_providers()
+    if _CUDA not in available:
+        raise ConfigurationError(
+            f"device must be 'cpu', got {device!r}: the installed ONNX Runtime {onnxruntime.__version__} has "
+            f"{', '.join(available)}, not {_CUDA}; pip uninstall onnxruntime, then pip install onnxruntime-gpu, which "
+            "replaces it"
+        )
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from cachetools import LRUCache
@@ -41,10 +41,15 @@ class TextCache(Generic[V]):
         if missing:
             computed = dict(zip(missing, compute(missing), strict=True))
             values |= computed
-            if self._values.maxsize:
-                with self._lock:
-                    self._values.update((hashes[key], value) for key, value in computed.items())
+            self.put(computed)
         return [values[key] for key in keys]
+
+    def put(self, values: Mapping[Texts, V]) -> None:
+        """Add values by their keys."""
+        if self._values.maxsize:
+            hashed = {_hash_texts(key): value for key, value in values.items()}
+            with self._lock:
+                self._values.update(hashed)
 
 
 def _hash_texts(texts: Texts) -> bytes:

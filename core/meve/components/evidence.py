@@ -14,7 +14,7 @@ from meve.types import FloatArray
 
 INPUTS = ("logit", "cosine", "keywords")
 """`logit`: the verifier's raw score. `cosine`: of query and passage, in [-1, 1]. `keywords`: the keyword score divided
-by the best of this query, in [0, 1]; 0 for a passage that keyword search didn't return."""
+by the best of this query, in [0, 1]; 0 for a passage without a word of the query."""
 FITS = (INPUTS, ("logit", "cosine"))
 """The sets of inputs that an evidence model is fitted for: with keyword search, and without."""
 INTERCEPT = "intercept"

@@ -16,7 +16,7 @@ EDGE = 1e-3
 FEWEST = 40
 """The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
 
-FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked")
+FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked", "logit")
 
 
 def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
@@ -30,7 +30,8 @@ def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> 
         `best`, `second`: the logits of the two highest probabilities (0.001 where there is none). `verified`: log(1 +
         number of verified passages). `sum`: log(1 + sum of probabilities). `coverage`, `best_coverage`: the shares in
         [0, 1] of the question's content words found in the verified passages, and in the best passage. `asked`: log(1 +
-        number of content words in the question), since a long question mostly asks for several things.
+        number of content words in the question), since a long question mostly asks for several things. `logit`: the
+        highest raw score of the verifier, where the probabilities weigh other evidence too; else 0.
     """
     ranked = sorted(passages, key=lambda p: -(p.score or 0.0))
     scores = [min(max(p.score or 0.0, EDGE), 1 - EDGE) for p in ranked] + [EDGE, EDGE]
@@ -49,6 +50,7 @@ def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> 
         "coverage": covered(verified),
         "best_coverage": covered(ranked[:1]),
         "asked": float(np.log1p(len(wanted))),
+        "logit": max((p.logit for p in passages if p.logit is not None), default=0.0),
     }
 
 

@@ -17,18 +17,18 @@ def extract_candidate_features(query: Query, candidates: Sequence[Candidate]) ->
     """Return the features of the prior, shape (n, 4): `cosine` in [-1, 1], the others in [0, 1].
 
     `cosine`: of query and passage. `nearest`: the cosine divided by the highest among the candidates. `lexical`: the
-    keyword score divided by the highest; 0 for candidates that keyword search didn't return. `coverage`: the share of
+    candidate's keyword share. `coverage`: the share of
     the query's content words that the passage contains.
     """
     near = np.zeros(len(candidates), dtype=np.float32)
     vectors = [c.vector for c in candidates if c.vector is not None]
     if query.vector is not None and vectors and len(vectors) == len(candidates):
         near = cosines(query.vector, np.array(vectors))
-    words = np.array([max(c.scores.get("lexical", 0.0), 0.0) for c in candidates], dtype=np.float32)
+    words = np.array([c.keyword_share for c in candidates], dtype=np.float32)
     wanted = set(content_words(query.text))
     there = [len(wanted & set(content_words(c.passage.content))) for c in candidates]
     covered = np.array(there, dtype=np.float32) / max(len(wanted), 1)
-    features = np.stack([near, _share(near), _share(words), covered], axis=1)
+    features = np.stack([near, _share(near), words, covered], axis=1)
     return np.asarray(features, dtype=np.float32)
 
 

@@ -3,7 +3,7 @@
 import threading
 from typing import NamedTuple, TypedDict
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.entities import EntityDetectorLike, resolve_entities
 from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import TokenCounterLike
@@ -50,6 +50,6 @@ class DialogueComponents:
             if self._loaded is None:
                 embedder, entities, tokens = self._names
                 self._loaded = LoadedComponents(
-                    resolve_embedder(embedder), resolve_entities(entities), resolve_tokens(tokens)
+                    resolve_embedder(embedder, default=FAST), resolve_entities(entities), resolve_tokens(tokens)
                 )
             return self._loaded

@@ -12,9 +12,9 @@ from typing import Self
 
 import numpy as np
 
-from meve.errors import EvaluationError
-from meve.ports import Calibration, Embedder, Verifier
-from meve.types import FloatArray
+from meve.errors import EvaluationError, ModelError
+from meve.ports import Calibration, Embedder, SentenceVerifier, Verifier
+from meve.types import FloatArray, TextSpans
 
 PROBE_TEXT = "Which weights are these?"
 """The text whose vector tells models of the same name but other weights apart."""
@@ -160,6 +160,21 @@ class SharedVerifier:
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
         """Return calibrated probabilities in [0, 1], shape (n,), in the order given."""
         return self.calibration.apply(self.raw_scores(query, passages))
+
+    @property
+    def scores_sentences(self) -> bool:
+        """Whether the verifier rates sentences in the reading that scores their passage."""
+        return isinstance(self._inner, SentenceVerifier) and self._inner.scores_sentences
+
+    def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
+        """Return for each passage the verifier's own probabilities of its sentences.
+
+        Raises:
+            ModelError: the verifier can't score sentences.
+        """
+        if not isinstance(self._inner, SentenceVerifier):
+            raise ModelError(f"{self.name} can't score sentences: check `scores_sentences` first")
+        return self._inner.score_sentences(query, passages, sentences)
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return the verifier under another calibration; both share the cached scores."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.errors import ModelError, wrap_errors
@@ -80,7 +80,7 @@ class MemoryRuntime:
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
-        embedder = resolve_embedder(options.get("embedder"))
+        embedder = resolve_embedder(options.get("embedder"), default=FAST)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"))

@@ -1,7 +1,9 @@
 """Prepare passages for a corpus: check, embed and count them."""
 
 import json
+import logging
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from meve._vectors import validate_vectors
+from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import ModelError, PassageError, ValidationError, wrap_errors
 from meve.ports import Embedder, TokenCounter
@@ -16,6 +19,12 @@ from meve.types import FloatArray, Passage, Progress
 
 BATCH = 64
 """Texts that are embedded between two progress reports."""
+TIMED = 4
+"""The number of batches after which the time of the others is estimated."""
+LONG = 120.0
+"""The least estimate, in seconds, that is worth a warning."""
+
+logger = logging.getLogger("meve")
 
 
 def check_passages(passages: Sequence[Passage]) -> None:
@@ -53,12 +62,15 @@ def _find_problem(n: int, passage: Passage) -> str:
 def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | None = None) -> FloatArray:
     """Embed n texts, as an array of shape (n, d), in the order given. Texts of similar length share a batch.
 
+    If this will take minutes, a warning names how long, and the faster embedder.
+
     Raises:
         ModelError: the embedder failed.
         VectorError: the embedder didn't return n finite vectors of its dimension.
     """
     embedded = np.empty((len(texts), embedder.dimension), dtype=np.float32)
     order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
+    started, todo, done = time.monotonic(), sum(map(len, texts)), 0
     for start in range(0, len(texts), BATCH):
         chosen = order[start : start + BATCH]
         batch = [texts[n] for n in chosen]
@@ -66,9 +78,20 @@ def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | N
             vectors = embedder.embed_passages(batch)
         shape = (len(batch), embedder.dimension)
         embedded[chosen] = validate_vectors(vectors, shape, f"embedder {embedder.name!r}")
+        done += sum(map(len, batch))
+        if start == (TIMED - 1) * BATCH and embedder.name == SHIPPED_MINILM:
+            _warn_if_long((time.monotonic() - started) * (todo - done) / max(done, 1), len(texts), embedder)
         if progress:
             progress(start + len(batch), len(texts))
     return embedded
+
+
+def _warn_if_long(seconds: float, texts: int, embedder: Embedder) -> None:
+    if seconds > LONG:
+        logger.warning(
+            "embedding %s passages with %r takes %.0f minutes more; with embedder='static' seconds, but it finds less",
+            f"{texts:,}", embedder.name, seconds / 60,
+        )  # fmt: skip
 
 
 def count_tokens(texts: Sequence[str], tokens: TokenCounter) -> list[int]:

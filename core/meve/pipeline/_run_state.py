@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from meve.pipeline._deadline import Deadline
 from meve.pipeline._trace_builder import PhaseResult, TraceBuilder
 from meve.pipeline.config import PHASES, RetrieverConfig
 from meve.types import Candidate, Dropped, Query
@@ -17,12 +18,20 @@ class Run:
     query: Query
     config: RetrieverConfig
     trace: TraceBuilder
+    deadline: Deadline | None = None
+    """The end of the time for verification; None for no end."""
     candidates: list[Candidate] = field(default_factory=list)
     """The candidates that the last phase kept, in its order."""
     judged: dict[str, Candidate] = field(default_factory=dict)
     """Every candidate with a score, by id, whether it was accepted or not."""
+    evidence: list[Candidate] = field(default_factory=list)
+    """The passages that extended the query in further hops."""
     unscored: list[Dropped] = field(default_factory=list)
     """The candidates that phase 2 dropped without a score."""
+
+    def has_time_for(self, candidates: int) -> bool:
+        """Return whether that many candidates can be scored before the deadline; True without one."""
+        return self.deadline is None or self.deadline.has_time_for(candidates)
 
     def includes(self, phase: str) -> bool:
         """Return whether the mode runs this phase."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from meve._formulas import cosines
 from meve.errors import ModelError, wrap_errors
-from meve.ports import Embedder, EvidenceCombiner, VectorVerifier, Verifier
-from meve.types import Candidate, FloatArray, Query
+from meve.ports import Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
+from meve.types import Candidate, FloatArray, Query, TextSpans
 
 
 class VerifierScorer:
@@ -57,6 +57,24 @@ class VerifierScorer:
         """The name of the evidence model in use; empty for none."""
         return self._evidence.name if self._evidence is not None and self._compares else ""
 
+    @property
+    def scores_sentences(self) -> bool:
+        """Whether the verifier rates sentences in the reading that scores their passage."""
+        return isinstance(self.verifier, SentenceVerifier) and self.verifier.scores_sentences
+
+    def score_sentences(
+        self, query: Query, candidates: Sequence[Candidate], sentences: Sequence[TextSpans]
+    ) -> list[FloatArray]:
+        """Return for each candidate the probabilities in [0, 1] of its sentences, given as spans of its content.
+
+        Raises:
+            ModelError: the verifier can't score sentences, or failed.
+        """
+        if not isinstance(self.verifier, SentenceVerifier):
+            raise ModelError(f"verifier {self.verifier.name!r} can't score sentences: check `scores_sentences` first")
+        with wrap_errors(ModelError, f"scoring sentences with {self.verifier.name!r}"):
+            return self.verifier.score_sentences(query.text, [c.passage.content for c in candidates], sentences)
+
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return probabilities in [0, 1], shape (n,).
 
@@ -93,7 +111,7 @@ class VerifierScorer:
             return {}
         inputs = {"cosine": cosines(query.vector, np.array(vectors))}
         if self._searches_keywords:
-            inputs["keywords"] = np.array([c.scores.get("keywords", 0.0) for c in candidates], dtype=np.float32)
+            inputs["keywords"] = np.array([c.keyword_share for c in candidates], dtype=np.float32)
         return inputs
 
     def _scores(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:

@@ -35,7 +35,8 @@ class Overrides(TypedDict, total=False):
     sources: Sources
     limit: int | None
     threshold: float
-    exact: bool
+    exact: bool | None
+    deadline: float | None
     hops: int
     evidence: int
     evidence_words: int
@@ -46,7 +47,7 @@ class Overrides(TypedDict, total=False):
     redundancy: float
     max_tokens: int
     packing: Packing
-    sentence_threshold: float
+    sentence_threshold: float | None
     sufficiency_threshold: float | None
     mode: Mode
     separator: str
@@ -77,9 +78,15 @@ class RetrieverConfig:
     """Phase 5: the most passages in the context; None for as many as the budget admits."""
     threshold: float = 0.5
     """Phase 2: the least probability of a verified candidate (τ), in [0, 1]."""
-    exact: bool = True
-    """Phase 2: score every candidate. False skips duplicates of verified candidates, and those that a prior predicts to
-    fail; the trace names them."""
+    exact: bool | None = None
+    """Phase 2: True scores every candidate. None skips those that a prior predicts to fail, if one fits the models in
+    use. False also skips duplicates of verified candidates and, once verified ones fill the context, all but likely
+    ones. The trace names what was skipped."""
+    deadline: float | None = None
+    """Phases 2 and 3, further hops and sentence packing: score the likeliest candidates first, and none once this many
+    seconds have passed since the beginning of the retrieval. The first four are always scored. Above 0; None for no
+    deadline.
+    """
     hops: int = 1
     """Phase 2: the number of searches in all. From 2 on, the sources are searched again with the question and verified
     passages together: for questions that need several passages.
@@ -102,8 +109,9 @@ class RetrieverConfig:
     """Phase 5: the most tokens of the context's text (T_max)."""
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
-    sentence_threshold: float = 0.5
-    """Phase 5: the least probability of a sentence, in [0, 1]; the best sentence of a passage always stays."""
+    sentence_threshold: float | None = None
+    """Phase 5: the least probability of a sentence, in [0, 1]; the best sentence of a passage always stays. None for
+    0.3 where the verifier rates sentences while it reads their passage, and 0.5 where it reads each by itself."""
     sufficiency_threshold: float | None = None
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
     mode: Mode = "full"
@@ -121,14 +129,16 @@ class RetrieverConfig:
             if name != "limit" or self.limit is not None:
                 object.__setattr__(self, name, _check_integer(name, getattr(self, name), least))
         for name in _PROBABILITIES:
-            if name != "sufficiency_threshold" or self.sufficiency_threshold is not None:
+            if name not in _OPTIONAL or getattr(self, name) is not None:
                 object.__setattr__(self, name, _check_probability(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             _check(name, value, value in choices, f"one of {', '.join(map(str, choices))}")
         _check("separator", self.separator, isinstance(self.separator, str), "a string")
         _check("citations", self.citations, isinstance(self.citations, bool), "True or False")
-        _check("exact", self.exact, isinstance(self.exact, bool), "True or False")
+        _check("exact", self.exact, isinstance(self.exact, bool | None), "True, False or None")
+        if self.deadline is not None:
+            object.__setattr__(self, "deadline", _check_seconds("deadline", self.deadline))
         _check("tokens", self.tokens, isinstance(self.tokens, str | None), "the name of a tokenizer, or None")
 
     @classmethod
@@ -147,6 +157,7 @@ class RetrieverConfig:
             limit=None,
             threshold=0.5,
             exact=True,
+            deadline=None,
             hops=1,
             min_verified=3,
             fallback_k=5,
@@ -238,6 +249,8 @@ _INTEGERS = {
 }
 """The least value of each integer setting."""
 _PROBABILITIES = ("threshold", "sentence_threshold", "fallback_floor", "redundancy", "sufficiency_threshold")
+_OPTIONAL = ("sentence_threshold", "sufficiency_threshold")
+"""The probabilities that may be None."""
 _CHOICES = {
     "mode": get_args(Mode),
     "sources": get_args(Sources),
@@ -255,6 +268,12 @@ def _check_integer(name: str, value: Any, least: int) -> int:  # noqa: ANN401
     is_valid = isinstance(value, Integral) and not isinstance(value, bool) and value >= least  # type: ignore[operator]
     _check(name, value, is_valid, f"an integer of at least {least}")
     return int(value)
+
+
+def _check_seconds(name: str, value: Any) -> float:  # noqa: ANN401
+    is_valid = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
+    _check(name, value, is_valid, "a finite number of seconds above 0, or None")
+    return float(value)
 
 
 def _check_probability(name: str, value: Any) -> float:  # noqa: ANN401

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
-from meve.components._shipped_models import find_shipped_estimator, find_shipped_evidence, find_shipped_prior
-from meve.components.embedders import resolve_embedder
+from meve.components._shipped_models import find_fitted_models
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
@@ -16,7 +16,6 @@ from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
 from meve.pipeline.context import Context
-from meve.pipeline.phases.retrieve import KEYWORD_SOURCE
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
@@ -63,7 +62,8 @@ class Engine:
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
     prior: Prior | None = None
-    """Predicts which candidates will fail, for `exact=False`; by default the one fitted to the models that ship."""
+    """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models
+    that ship."""
     clock: Clock = field(default_factory=SystemClock)
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
     _counters: TokenCounters = field(init=False, repr=False)
@@ -148,22 +148,25 @@ class Engine:
             QueryError: a query longer than a model's window.
             ModelError: a model failed.
         """
+        needs_prior = settings.exact is not True or settings.deadline is not None
+        calibration = self.verifier.calibration.to_dict()
+        fitted = find_fitted_models(self.verifier.name, calibration, self.embedder.name)
         pipeline = Pipeline(
             sources=sources,
             scorer=VerifierScorer(
                 self.verifier,
                 self.embedder,
-                evidence=self.evidence or find_shipped_evidence(self.verifier),
-                searches_keywords=any(source.name == KEYWORD_SOURCE for source in sources),
+                evidence=self.evidence or fitted.evidence,
+                searches_keywords=any(hasattr(source, "score_ids") for source in sources),
             ),
             fallback=fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
-            estimator=self.estimator or find_shipped_estimator(self.verifier),
-            prior=None if settings.exact else self.prior or find_shipped_prior(self.embedder, self.verifier),
+            estimator=self.estimator or fitted.estimator,
+            prior=(self.prior or fitted.prior) if needs_prior else None,
             split=split_sentences,
             verifier_name=self.verifier.name,
-            calibration=summarize_calibration(self.verifier.calibration.to_dict()),
+            calibration=summarize_calibration(calibration),
             clock=self.clock,
             notes=notes or {},
             observer=observer,
@@ -177,15 +180,18 @@ def make_engine(
     embedder: Embedder | str | None = None,
     verifier: Verifier | str | None = None,
     tokens: TokenCounterLike | None = None,
+    default_embedder: str = FAST,
 ) -> Engine:
     """Build an engine from `EngineOptions`.
+
+    Without an embedder it uses `default_embedder`: the fast one, unless passages are embedded once and for all.
 
     Raises:
         ConfigurationError: components that don't work together, or an extra that isn't installed.
         ModelError: a model or a tokenizer that isn't available.
     """
     config = validate_config(config)
-    resolved = resolve_embedder(embedder)
+    resolved = resolve_embedder(embedder, default=default_embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
     if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names
         config = config.override(tokens=None)

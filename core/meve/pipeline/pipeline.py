@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
+from meve.pipeline._deadline import DEADLINE, Deadline
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases.budget import Composed, budget
-from meve.pipeline.phases.cascade import cascade
+from meve.pipeline.phases.budget import Composed, budget, fills_budget
+from meve.pipeline.phases.cascade import cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.condense import SplitSentences, condense
 from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.follow import extend_query, follow
@@ -24,10 +24,12 @@ from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
-from meve.types import Candidate, ContextPassage, Dropped, FloatArray, Passage, Query, Selection
+from meve.types import Candidate, ContextPassage, Dropped, Passage, Query, Selection
 
+RATED_SENTENCE, READ_SENTENCE = 0.3, 0.5
+"""The default least probability of a sentence: rated while its passage is read, or read by itself."""
 REJECTED = "rejected"
-"""The fallback's source in the trace if phase 1 has searched it already: the rejected candidates."""
+"""The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class Pipeline:
     estimator: Estimator | None = None
     """Estimates whether the context suffices; without an estimator, any verified passage suffices."""
     prior: Prior | None = None
-    """Predicts which candidates will fail, for `exact=False`."""
+    """Predicts which candidates will fail, unless `exact`."""
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None to treat similar passages as the same."""
     already_shown: Callable[[Passage], bool] | None = None
@@ -73,7 +75,8 @@ class Pipeline:
             ModelError: a model failed.
         """
         check_query(query.text)
-        run = Run(query=query, config=config, trace=TraceBuilder(self.clock, self.observer))
+        deadline = None if config.deadline is None else Deadline(self.clock, config.deadline)
+        run = Run(query=query, config=config, trace=TraceBuilder(self.clock, self.observer), deadline=deadline)
         self._embed_query(run)
         self._retrieve(run)
         self._verify(run)
@@ -87,7 +90,7 @@ class Pipeline:
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
             with run.trace.embedding():
-                run.query = self._with_query_vector(run.query)
+                run.query = with_query_vector(run.query, self.embedder)
 
     def _retrieve(self, run: Run) -> None:
         if not run.includes("retrieve"):
@@ -97,7 +100,7 @@ class Pipeline:
         with run.phase("retrieve", {"candidates": run.config.candidates, "sources": names, **self.notes}) as phase:
             phase.selection = self._without_shown(retrieve(run.query, self.sources, run.config.candidates))
             if self._compares_vectors(run):
-                phase.selection = replace(phase.selection, kept=self._with_vectors(phase.selection.kept))
+                phase.selection = replace(phase.selection, kept=with_vectors(phase.selection.kept, self.embedder))
 
     def _verify(self, run: Run) -> None:
         if not run.includes("verify"):
@@ -109,11 +112,22 @@ class Pipeline:
         settings = {"threshold": config.threshold, "verifier": self.verifier_name, "calibration": self.calibration}
         if evidence := getattr(self.scorer, "evidence", ""):
             settings |= {"evidence": evidence}
-        if not config.exact:
-            settings |= {"exact": False, "prior": self.prior.name if self.prior else ""}
+        if config.exact is False:
+            settings["exact"] = False
+        if run.deadline:
+            settings["deadline"] = config.deadline
+        if self._skips(run) or run.deadline:
+            settings["prior"] = self.prior.name if self.prior else ""
         with run.phase("verify", settings) as phase:
-            if config.exact:
-                phase.selection = verify(run.query, run.candidates, self.scorer, config.threshold)
+            if config.exact is not False:
+                candidates: Sequence[Candidate] = run.candidates
+                unlikely: list[Dropped] = []
+                if self._skips(run):
+                    candidates, unlikely = split_unlikely(run.query, candidates, self.prior)
+                elif run.deadline:
+                    candidates = [c for c, _ in order_by_chance(run.query, candidates, self.prior)]
+                chosen = verify(run.query, candidates, self.scorer, config.threshold, deadline=run.deadline)
+                phase.selection = replace(chosen, dropped=[*chosen.dropped, *unlikely])
             else:
                 phase.selection = cascade(
                     run.query,
@@ -122,11 +136,29 @@ class Pipeline:
                     config.threshold,
                     redundancy=config.redundancy,
                     prior=self.prior,
+                    is_full=partial(self._is_full, config),
+                    deadline=run.deadline,
                 )
         dropped = phase.selection.dropped
         scored = [*phase.selection.kept, *(d.candidate for d in dropped if d.candidate.score is not None)]
         run.judged = {c.id: c for c in scored}
         run.unscored = [d for d in dropped if d.candidate.score is None]
+
+    def _skips(self, run: Run) -> bool:
+        """Return whether phase 2 leaves some candidates without a score.
+
+        The prior was fitted to searches by vectors and by keywords; without keyword scores it is asked only explicitly.
+        """
+        if run.config.exact is not None:
+            return not run.config.exact
+        return self.prior is not None and any(c.keyword_share > 0 for c in run.candidates)
+
+    def _is_full(self, config: RetrieverConfig, verified: Sequence[Candidate]) -> bool:
+        """Return whether verified candidates fill the context, as far as their tokens tell before they are packed."""
+        distinct = prioritize(verified, stack_vectors(verified), config.redundancy, self.relate).kept
+        max_tokens = config.max_tokens if config.packing == "passages" else None
+        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
+            return fills_budget(distinct, self.tokens, max_tokens=max_tokens, limit=config.limit)
 
     def _follow(self, run: Run) -> None:
         if not run.includes("follow"):
@@ -137,9 +169,13 @@ class Pipeline:
             if not evidence:
                 run.skip("follow", "no fresh evidence")
                 return
+            if not run.has_time_for(1):
+                run.skip("follow", DEADLINE)
+                return
             used.update(c.id for c in evidence)
             try:
                 self._hop(run, hop, evidence)
+                run.evidence += evidence
             except QueryError as error:  # the question alone fits the model's window; with evidence it doesn't
                 run.skip("follow", str(error))
                 return
@@ -160,11 +196,12 @@ class Pipeline:
                 evidence,
                 sources=[self._source(run, source) for source in self.sources],
                 scorer=self.scorer,
-                embed=self._with_query_vector,
+                embed=partial(with_query_vector, embedder=self.embedder),
                 k=config.follow_k,
                 threshold=config.threshold,
                 words=config.evidence_words,
                 unscored=run.unscored,
+                deadline=run.deadline,
             )
             phase.selection, run.judged = followed.selection, dict(followed.judged)
 
@@ -174,16 +211,17 @@ class Pipeline:
             run.skip("fallback", because)
             return
         is_source = self.fallback.name in [source.name for source in self.sources]
+        has_verdicts = run.includes("verify")
         was_asked = is_source and config.candidates >= config.fallback_k
+        reconsiders = was_asked or (has_verdicts and not run.has_time_for(1))
         settings = {
             "min_verified": config.min_verified,
             "fallback_k": config.fallback_k,
             "fallback_floor": config.fallback_floor,
-            "source": REJECTED if was_asked else self.fallback.name,
+            "source": REJECTED if reconsiders else self.fallback.name,
         }
-        has_verdicts = run.includes("verify")
         with run.phase("fallback", settings) as phase:
-            if was_asked:
+            if reconsiders:
                 phase.selection = reconsider(
                     run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor
                 )
@@ -197,6 +235,7 @@ class Pipeline:
                     k=config.fallback_k,
                     floor=config.fallback_floor,
                     threshold=config.threshold if has_verdicts else None,
+                    deadline=run.deadline if has_verdicts else None,
                 )
 
     def _no_fallback(self, run: Run) -> str:
@@ -215,8 +254,8 @@ class Pipeline:
             return
         redundancy = run.config.redundancy
         with run.phase("prioritize", {"redundancy": redundancy}) as phase:
-            candidates = self._with_vectors(run.candidates)
-            phase.selection = prioritize(candidates, _stack_vectors(candidates), redundancy, self.relate)
+            candidates = with_vectors(run.candidates, self.embedder)
+            phase.selection = prioritize(candidates, stack_vectors(candidates), redundancy, self.relate)
 
     def _condense(self, run: Run) -> None:
         config = run.config
@@ -225,10 +264,17 @@ class Pipeline:
         if self.split is None:
             raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
         queries = [(run.query, "")]
-        for piece in [c for c in run.candidates if c.verified][: config.evidence] if config.hops > 1 else []:
+        for piece in run.evidence:
             text = extend_query(run.query.text, [piece.passage.content], config.evidence_words)
             queries.append((replace(run.query, text=text), piece.id))
+        is_rated = getattr(self.scorer, "scores_sentences", False)
+        to_read = len(queries) * len(run.candidates)  # the sentences of a passage take about its time
+        if not is_rated and not run.has_time_for(to_read):
+            run.skip("condense", DEADLINE)
+            return
         threshold = config.sentence_threshold
+        if threshold is None:
+            threshold = RATED_SENTENCE if is_rated else READ_SENTENCE
         with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
             phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
 
@@ -252,7 +298,14 @@ class Pipeline:
 
     def _context(self, run: Run, composed: Composed) -> Context:
         passages = tuple(
-            ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
+            ContextPassage(
+                passage=c.passage,
+                score=c.score,
+                verified=c.verified,
+                origin=c.origin,
+                tokens=c.tokens or 0,
+                logit=c.scores.get("logit"),
+            )
             for c in run.candidates
         )
         sufficient, account = self._sufficiency(run, passages)
@@ -297,47 +350,13 @@ class Pipeline:
 
     def _compares_vectors(self, run: Run) -> bool:
         """Return whether all candidates need vectors, not only those that phase 4 orders."""
-        return not run.includes("verify") or not run.config.exact or getattr(self.scorer, "reads_vectors", True)
+        has_prior = run.deadline is not None and self.prior is not None
+        return (
+            not run.includes("verify") or self._skips(run) or has_prior or getattr(self.scorer, "reads_vectors", True)
+        )
 
     def _source(self, run: Run, source: Source) -> Source:
-        return _WithVectors(source, self) if self._compares_vectors(run) else source
-
-    def _with_query_vector(self, query: Query) -> Query:
-        if self.embedder is None:
-            return query
-        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
-            vector = self.embedder.embed_query(query.text)
-        shape = (self.embedder.dimension,)
-        return replace(query, vector=validate_vectors(vector, shape, f"embedder {self.embedder.name!r}"))
-
-    def _with_vectors(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Embed the candidates that come without a vector, in one batch."""
-        bare = [c for c in candidates if c.vector is None]
-        if not bare:
-            return candidates
-        if self.embedder is None:
-            raise ConfigurationError(
-                f"{len(bare)} candidates of source {bare[0].origin!r} have no vector: give the pipeline an embedder"
-            )
-        with wrap_errors(ModelError, f"embedding {len(bare)} passages with {self.embedder.name!r}"):
-            embedded = self.embedder.embed_passages([c.passage.content for c in bare])
-        vectors = dict(zip((c.id for c in bare), embedded, strict=True))
-        return [c if c.vector is not None else replace(c, vector=vectors[c.id]) for c in candidates]
-
-
-@dataclass(frozen=True, slots=True)
-class _WithVectors:
-    """A source whose candidates all have vectors, stored or embedded here."""
-
-    inner: Source
-    pipeline: Pipeline
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    def search(self, query: Query, k: int) -> Sequence[Candidate]:
-        return self.pipeline._with_vectors(self.inner.search(query, k))
+        return SourceWithVectors(source, self.embedder) if self._compares_vectors(run) else source
 
 
 def check_query(text: object) -> None:
@@ -354,8 +373,3 @@ def check_query(text: object) -> None:
         text.encode()
     except UnicodeEncodeError as cause:
         raise QueryError(f"query must be valid Unicode text, got {text!r:.80}") from cause
-
-
-def _stack_vectors(candidates: Sequence[Candidate]) -> FloatArray:
-    vectors = [c.vector for c in candidates if c.vector is not None]
-    return np.array(vectors) if vectors else np.zeros((0, 1), dtype=np.float32)

@@ -47,6 +47,12 @@ class LexicalSource:
         hits = self.corpus.top_rows(lambda limit: self.index.search(query.text, limit, allowed), k)
         return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
+    def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
+        """Return the keyword scores of passages by id; those that share no word with the query are left out."""
+        rows = {self.corpus.rows[i]: i for i in ids if i in self.corpus.rows}
+        found, scores = self.index.search(query.text, len(rows), to_row_array(sorted(rows)))
+        return {rows[row]: score for row, score in zip(found.tolist(), scores.tolist(), strict=True)}
+
 
 def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
     """Return candidates for rows and scores, with their stored vectors."""

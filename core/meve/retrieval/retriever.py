@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, Unpack, overload
 from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
+from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import ConfigurationError, EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
@@ -92,7 +93,7 @@ class Retriever:
             ConfigurationError: components that don't work together, or an extra that isn't installed.
             ModelError: a model or a tokenizer that isn't available.
         """
-        engine = make_engine(**options)
+        engine = make_engine(**options, default_embedder=ACCURATE)
         dimension = engine.embedder.dimension
         is_auto = isinstance(dense, str) and dense == "auto"
         corpus = Corpus(

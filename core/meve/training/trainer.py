@@ -51,12 +51,14 @@ class TrainingConfig:
     """The dropout rate in [0, 1); None for the model's own."""
     bf16: bool = False
     """Whether matrix products are computed in bfloat16: faster where the processor supports it."""
+    frozen_layers: int = 0
+    """The number of lowest layers, the embeddings with them, that keep their weights: each saves time. 0 trains all."""
     save_every: int = 100
     """Steps between two checkpoints."""
     seed: int = 42
 
     def __post_init__(self) -> None:
-        minimums = {"epochs": 1, "batch_size": 1, "max_length": 16, "save_every": 1, "seed": 0}
+        minimums = {"epochs": 1, "batch_size": 1, "max_length": 16, "save_every": 1, "seed": 0, "frozen_layers": 0}
         for name, least in minimums.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -77,6 +79,8 @@ def fine_tune(
     to: Path,
     config: TrainingConfig | None = None,
     progress: Progress | None = None,
+    *,
+    targets: Sequence[float] | None = None,
 ) -> Path:
     """Train a model with one label, by cross-entropy, to separate relevant from irrelevant pairs.
 
@@ -86,6 +90,8 @@ def fine_tune(
         to: the output folder. An interrupted training of the same pairs and settings there is resumed.
         config: the settings; by default `TrainingConfig()`.
         progress: called after each step.
+        targets: the probability in [0, 1] to be learned for each pair, such as a teacher's; None for 1 where a pair is
+            relevant and 0 elsewhere.
 
     Returns:
         `to`, with model and tokenizer, to be loaded as any cross-encoder.
@@ -93,9 +99,11 @@ def fine_tune(
     Raises:
         MissingExtraError: torch, transformers or accelerate isn't installed.
         ModelError: no such model on this machine or on the hub, or it can't be trained.
-        TrainingError: no pairs, pairs of one label only, or the folder holds another training.
+        TrainingError: no pairs, pairs of one label only, invalid targets, or the folder holds another training.
+        ConfigurationError: the model has no more than `frozen_layers` layers.
     """
     config = config or TrainingConfig()
+    goals = _check_targets(pairs, targets)
     if len({pair.relevant for pair in pairs}) < 2:
         raise TrainingError(f"training needs relevant and irrelevant pairs, got {len(pairs)} pairs of one label")
     try:
@@ -105,17 +113,18 @@ def fine_tune(
         import_module("accelerate")  # required by Trainer
     except ImportError as cause:
         raise missing_extra(str(cause.name), "train", "training a verifier") from cause
-    _claim_folder(to, base, pairs, config)
+    _claim_folder(to, base, pairs, goals, config)
     set_seed(config.seed)  # initialises a new head
     with map_load_errors(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
         model, tokenizer = _load(str(base), config.dropout)
+    _freeze(model, config.frozen_layers)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = order_batches(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
     loss = torch.nn.BCEWithLogitsLoss(reduction="sum")
     trainer: Any = Trainer(
         model=model,
         args=_arguments(to / CHECKPOINTS, config),
-        train_dataset=[pairs[n] for n in order],
+        train_dataset=[(pairs[n], goals[n]) for n in order],
         data_collator=lambda rows: _collate(rows, tokenizer, config.max_length),
         compute_loss_func=lambda outputs, labels, num_items_in_batch=None: (
             loss(outputs.logits.reshape(-1), labels) / (num_items_in_batch or len(labels))
@@ -132,18 +141,44 @@ def fine_tune(
     return to
 
 
-def _collate(rows: Sequence[LabelledPair], tokenizer: Any, max_length: int) -> dict[str, "torch.Tensor"]:  # noqa: ANN401
+def _check_targets(pairs: Sequence[LabelledPair], targets: Sequence[float] | None) -> list[float]:
+    if targets is None:
+        return [float(pair.relevant) for pair in pairs]
+    goals = [float(target) for target in targets]
+    wrong = [target for target in goals if not 0 <= target <= 1]
+    if len(goals) != len(pairs) or wrong:
+        raise TrainingError(
+            f"targets must be one number in [0, 1] for each of {len(pairs)} pairs, got {len(goals)}"
+            + (f", such as {wrong[0]}" if wrong else "")
+        )
+    return goals
+
+
+def _freeze(model: Any, layers: int) -> None:  # noqa: ANN401
+    """Exclude the embeddings and the lowest layers from training."""
+    from torch.nn import ModuleList
+
+    if not layers:
+        return
+    stack = next((m for m in model.base_model.modules() if isinstance(m, ModuleList)), ModuleList())
+    if len(stack) <= layers:
+        raise ConfigurationError(f"frozen_layers must be below the model's {len(stack)} layers, got {layers}")
+    for module in (model.base_model.embeddings, *stack[:layers]):
+        module.requires_grad_(False)
+
+
+def _collate(rows: Sequence[tuple[LabelledPair, float]], tokenizer: Any, max_length: int) -> dict[str, "torch.Tensor"]:  # noqa: ANN401
     import torch
 
     encoding = tokenizer(
-        [row.query for row in rows],
-        [row.passage for row in rows],
+        [pair.query for pair, _ in rows],
+        [pair.passage for pair, _ in rows],
         padding=True,
         truncation="longest_first",
         max_length=max_length,
         return_tensors="pt",
     )
-    return {**encoding, "labels": torch.tensor([float(row.relevant) for row in rows])}
+    return {**encoding, "labels": torch.tensor([goal for _, goal in rows])}
 
 
 def _load(base: str, dropout: float | None) -> tuple[Any, Any]:
@@ -203,15 +238,17 @@ def _progress_callback(progress: Progress) -> Any:  # noqa: ANN401 - transformer
     return ProgressCallback()
 
 
-def _claim_folder(to: Path, base: str | Path, pairs: Sequence[LabelledPair], config: TrainingConfig) -> None:
+def _claim_folder(
+    to: Path, base: str | Path, pairs: Sequence[LabelledPair], goals: Sequence[float], config: TrainingConfig
+) -> None:
     """Record this training's settings in the folder.
 
     Raises:
         TrainingError: the folder holds another training.
     """
     digest = hashlib.sha256()
-    for pair in pairs:
-        digest.update(json.dumps([pair.query, pair.passage, pair.relevant]).encode())
+    for pair, goal in zip(pairs, goals, strict=True):
+        digest.update(json.dumps([pair.query, pair.passage, goal]).encode())
     settings = {"base": str(base), "pairs": len(pairs), "data": digest.hexdigest(), **asdict(config)}
     file = to / SETTINGS
     if file.is_file():

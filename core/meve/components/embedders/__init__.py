@@ -9,16 +9,21 @@ from meve.ports import Embedder
 
 PUBLISHED_MINILM = "all-MiniLM-L6-v2"
 """The name of the published weights, from the `offline` extra."""
+ACCURATE, FAST = "minilm", "static"
+"""The default embedders: the accurate one where passages are embedded once and searched often; the fast one, with well
+under a millisecond for a text, where texts come one by one."""
 
 
-def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
+def resolve_embedder(embedder: Embedder | str | None = None, *, default: str = ACCURATE) -> Embedder:
     """Return the embedder for a setting.
 
     Args:
-        embedder: None or `static`, or `minilm`, for the two embedders that ship with MeVe and need no torch;
-            `all-MiniLM-L6-v2` for the published weights of the second, from the `offline` extra; a folder saved by
-            model2vec, or exported to ONNX; another name or folder for that sentence-transformers model; or your own
-            embedder object. An embedder's `name` resolves to the same embedder.
+        embedder: `minilm` or `static` for the two embedders that ship with MeVe and need no torch: the first finds
+            more, the second embeds thousands of passages a second; `all-MiniLM-L6-v2` for the published weights of the
+            first, from the `offline` extra; a folder saved by model2vec, or exported to ONNX; another name or folder
+            for that sentence-transformers model; or your own embedder object; None for the default. An embedder's
+            `name` resolves to the same embedder.
+        default: the name for None.
 
     Raises:
         ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
@@ -27,7 +32,7 @@ def resolve_embedder(embedder: Embedder | str | None = None) -> Embedder:
         ModelError: the model can't be loaded.
     """
     if embedder is None:
-        embedder = "static"
+        embedder = default
     if not isinstance(embedder, str):
         return check_component(embedder, "embedder", Embedder)
     if embedder == PUBLISHED_MINILM:

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from meve._extras import require_imports
+from meve.components._torch_device import check_torch_device
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 from meve.errors import ModelError, wrap_errors
 
@@ -27,12 +28,14 @@ def load_minilm(*, device: str | None = None, batch_size: int | None = None) -> 
 
     Raises:
         MissingExtraError: the package with the model, or sentence-transformers, isn't installed.
+        ConfigurationError: torch can't use `device`, or the batch size is below 1.
         ModelError: the weights differ from those published, or can't be loaded.
     """
     folder = minilm_folder()
     check_weights(folder / "model.safetensors")
     with require_imports(f"the bundled embedder {NAME}", {"sentence_transformers": "offline"}):
         from sentence_transformers import SentenceTransformer
+    check_torch_device(device)
     with wrap_errors(ModelError, f"loading {folder}"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True)
     model.max_seq_length = WINDOW

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from meve._formulas import normalize
-from meve.components._onnx_session import CorePool, open_session
+from meve.components._onnx_session import CorePool, cuda_number, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
 from meve.errors import ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
 from meve.types import FloatArray, Similarity
@@ -62,29 +62,32 @@ class OnnxEmbedder:
         self.dimension = size
 
     @classmethod
-    def from_folder(cls, folder: str | Path, *, name: str | None = None, threads: int | None = None) -> Self:
+    def from_folder(
+        cls, folder: str | Path, *, name: str | None = None, threads: int | None = None, device: str | None = None
+    ) -> Self:
         """Load onnx/model.onnx, with the config.json, tokenizer.json and tokenizer_config.json beside it.
 
         Args:
             folder: the model's folder.
             name: the embedder's name; None for the folder.
-            threads: how many texts are read at once, each on one core; None for all cores.
+            threads: how many texts are read at once, each on one core; None for all cores, or for 1 on a GPU.
+            device: None or `cpu` for the processor; `cuda` or `cuda:N` for a GPU, for graphs without 8-bit weights.
 
         Raises:
             ModelNotFoundError: the folder, the graph or the tokenizer is missing.
             ModelError: a file can't be read.
-            ConfigurationError: `threads` is below 1.
+            ConfigurationError: `threads` is below 1, or ONNX Runtime can't use `device`.
         """
         place = Path(folder)
         graph = place / "onnx" / "model.onnx"
         if not graph.is_file():
             raise ModelNotFoundError(f"no file {graph}: give the folder of an embedder that was exported to ONNX")
         return cls(
-            open_session(graph),
+            open_session(graph, device),
             splitter=TextSplitter.from_folder(place),
             window=read_window(place),
             name=name or str(folder),
-            threads=threads,
+            threads=1 if threads is None and cuda_number(device) is not None else threads,
         )
 
     @classmethod

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from meve._extras import require_imports
 from meve._formulas import normalize
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter
+from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
 from meve.types import FloatArray, Similarity
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 CHOICES = 'give a folder that holds the model, or embedder="minilm", which needs no hub'
 
 ON_CPU, ELSEWHERE = 8, 32
-"""Default batch sizes, by device."""
+"""Default batch sizes, by device; on CUDA, the size depends on the free memory."""
 
 
 class SentenceTransformerEmbedder:
@@ -36,8 +37,9 @@ class SentenceTransformerEmbedder:
         name: the model's name; an index stores it and rebuilds the embedder from it.
         query_prompt: text to put before a query; None for the model's own prompt, "" for none.
         passage_prompt: text to put before a passage; likewise.
-        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches are slower, and
-            32 elsewhere.
+        batch_size: how many texts the model reads at once; None for 8 on a CPU, where larger batches are slower, as
+            many as the free memory holds on CUDA (at most 256), and 32 elsewhere. A batch that exceeds the memory of
+            the GPU is halved.
 
     Raises:
         ConfigurationError: a prompt fills the window, or the batch size is below 1.
@@ -54,7 +56,8 @@ class SentenceTransformerEmbedder:
         batch_size: int | None = None,
     ) -> None:
         if batch_size is None:
-            batch_size = ON_CPU if model.device.type == "cpu" else ELSEWHERE
+            default = ON_CPU if model.device.type == "cpu" else ELSEWHERE
+            batch_size = choose_batch_size(_transformer_config(model), _window(model), model.device, default)
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
         self._model = model
@@ -98,11 +101,13 @@ class SentenceTransformerEmbedder:
 
         Raises:
             MissingExtraError: sentence-transformers isn't installed.
+            ConfigurationError: torch can't use `device`, a prompt fills the window, or the batch size is below 1.
             ModelNotFoundError: no such model on this machine or on the hub.
             ModelError: the model exists, but can't be loaded or used.
         """
         with require_imports(f"the embedder {name_or_path!r}", {"sentence_transformers": "models"}):
             from sentence_transformers import SentenceTransformer
+        check_torch_device(device)
         with map_load_errors(name_or_path, CHOICES):
             model = SentenceTransformer(name_or_path, device=device, local_files_only=local_files_only)
         return cls(
@@ -136,12 +141,15 @@ class SentenceTransformerEmbedder:
             (list(texts), [], []) if self._room is None else self._splitter.split_all(texts, self._room)
         )
         with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} passages with {self.name}"):
-            encoded = self._model.encode_document(
-                pieces,
-                prompt=self._passage_prompt,
-                batch_size=self._batch_size,
-                show_progress_bar=False,
-                convert_to_numpy=True,
+            encoded = run_within_memory(
+                lambda size: self._model.encode_document(
+                    pieces,
+                    prompt=self._passage_prompt,
+                    batch_size=size,
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                ),
+                self._batch_size,
             )
         vectors = self._checked(encoded)
         if len(pieces) == len(texts):
@@ -204,6 +212,12 @@ def _prompt(model: "SentenceTransformer", given: str | None, names: Sequence[str
     prompts = model.prompts or {}
     own = next((prompts[name] for name in names if prompts.get(name)), None)
     return str(own or prompts.get(model.default_prompt_name or "") or "")
+
+
+def _transformer_config(model: "SentenceTransformer") -> dict[str, Any]:
+    """Return the configuration of the model's transformer; empty for a model without one."""
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return {} if config is None else dict(config.to_dict())
 
 
 def _window(model: "SentenceTransformer") -> int | None:

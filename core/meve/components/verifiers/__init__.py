@@ -1,9 +1,11 @@
 """Verifiers estimate whether a passage answers a query. Importing this package loads no model and no framework."""
 
 from pathlib import Path
+from typing import Literal
 
 from meve._extras import Needs
 from meve.components._component_check import check_component
+from meve.errors import ConfigurationError
 from meve.ports import Embedder, Verifier
 
 SHIPPED_VERIFIER = "meve-verifier-1"
@@ -26,38 +28,49 @@ def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Ver
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
-    if verifier is None:
-        verifier = SHIPPED_VERIFIER
-    if not isinstance(verifier, str):
+    if verifier is not None and not isinstance(verifier, str):
         return check_component(verifier, "verifier", Verifier)
-    if verifier == SHIPPED_VERIFIER:
-        from meve.components.verifiers._shipped import load_shipped_verifier
-
-        return load_shipped_verifier()
     if verifier == "cosine":
         from meve.components.verifiers.cosine import CosineVerifier
 
         return CosineVerifier.for_minilm(embedder)
-    from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
-
-    return CrossEncoderVerifier.from_name(verifier, backend="onnx" if _only_onnx(Path(verifier)) else "torch")
+    return _load_cross_encoder(verifier)
 
 
-def load_verifier(verifier: str | None = None) -> Verifier:
-    """Load a verifier for use by itself: `load_verifier().score("query", ["passage", "another"])`.
+def load_verifier(verifier: str | None = None, *, device: str | None = None) -> Verifier:
+    """Load a verifier by itself, or for a GPU: `load_verifier(device="cuda").score("query", ["passage", "another"])`.
 
     Args:
         verifier: None for the bundled cross-encoder; `cosine` for the calibrated cosine of all-MiniLM-L6-v2; another
             name or folder for that cross-encoder.
+        device: such as `cpu`, `cuda` or `cuda:1`. The bundled cross-encoder runs on ONNX Runtime for None and `cpu`,
+            and on torch for others, which needs `pip install 'meve[onnx]'` and rounds less (docs/retrieval.md).
+            For another cross-encoder, None lets torch choose. `cosine` takes None only.
 
     Raises:
+        ConfigurationError: the device can't be used.
         MissingExtraError: the model's packages aren't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
+    if verifier != "cosine":
+        return _load_cross_encoder(verifier, device)
+    if device is not None:
+        raise ConfigurationError(f"device must be left out for 'cosine', whose embedder is on the CPU, got {device!r}")
     from meve.components.embedders import resolve_embedder
 
-    return resolve_verifier(verifier, resolve_embedder("minilm" if verifier == "cosine" else None))
+    return resolve_verifier("cosine", resolve_embedder("minilm"))
+
+
+def _load_cross_encoder(name: str | None, device: str | None = None) -> Verifier:
+    if name not in (None, SHIPPED_VERIFIER):
+        from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+
+        backend: Literal["onnx", "torch"] = "onnx" if _only_onnx(Path(name)) else "torch"
+        return CrossEncoderVerifier.from_name(name, backend=backend, device=device)
+    from meve.components.verifiers._shipped import load_shipped_verifier, load_shipped_verifier_in_torch
+
+    return load_shipped_verifier() if device in (None, "cpu") else load_shipped_verifier_in_torch(device)
 
 
 def verifier_needs(name: str | None) -> Needs:

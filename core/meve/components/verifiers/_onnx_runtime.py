@@ -10,17 +10,27 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from meve.components._model_errors import map_load_errors
-from meve.components._onnx_session import CorePool, open_session
+from meve.components._onnx_session import CorePool, cuda_number, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
+from meve.components.verifiers._sentence_scores import TokenReading
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
 from meve.errors import ModelError, ModelNotFoundError, wrap_errors
-from meve.types import FloatArray
+from meve.types import FloatArray, RowArray
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+    from tokenizers import Encoding
 
 FILES = ("onnx/model.onnx", "model.onnx")
 """Possible paths of the graph in a model's folder; the first match is used."""
+
+BATCH = 4
+"""Default batch size, in pairs; small, since several batches run at once."""
+BATCH_ON_CUDA = 32
+"""Default batch size on a GPU, where batches run one by one."""
+
+TOKEN_LOGITS = "token_logits"
+"""The name of the optional second output: a logit per token, as `meve.training.token_head` adds it."""
 
 _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -37,6 +47,7 @@ class OnnxRuntime:
         name: the model's name in messages.
         pad_id: the token that pads shorter pairs of a batch; it is masked.
         threads: how many batches run at once; None for all cores.
+        batch_size: the default batch size, in pairs.
 
     Raises:
         ModelError: the graph has other inputs, or lacks input_ids.
@@ -51,6 +62,7 @@ class OnnxRuntime:
         name: str,
         pad_id: int = 0,
         threads: int | None = 1,
+        batch_size: int = BATCH,
     ) -> None:
         self._pool = CorePool(threads, "meve-verifier")
         self._session = session
@@ -58,6 +70,9 @@ class OnnxRuntime:
         self._pad_id = pad_id
         self.splitter = splitter
         self.window = window
+        self.batch_size = batch_size
+        self.rates_tokens = TOKEN_LOGITS in [entry.name for entry in session.get_outputs()]
+        """Whether the graph has a logit per token, so that `read` works."""
         self._inputs = [entry.name for entry in session.get_inputs()]
         strange = [entry for entry in self._inputs if entry not in _KNOWN]
         if strange or "input_ids" not in self._inputs:
@@ -67,19 +82,23 @@ class OnnxRuntime:
             )
 
     @classmethod
-    def from_folder(cls, folder: Path, *, max_length: int | None = None, threads: int | None = None) -> Self:
+    def from_folder(
+        cls, folder: Path, *, max_length: int | None = None, threads: int | None = None, device: str | None = None
+    ) -> Self:
         """Load onnx/model.onnx or model.onnx, with the config.json and tokenizer.json beside it.
 
         Args:
             folder: the model's folder.
             max_length: tokens to read at once, special ones included; None for the model's maximum.
-            threads: how many batches run at once, each on one core; None for all cores.
+            threads: how many batches run at once, each on one core; None for all cores, or for 1 on a GPU.
+            device: None or `cpu` for the processor; `cuda` or `cuda:N` for a GPU.
 
         Raises:
             ModelNotFoundError: the folder, the graph or the tokenizer is missing.
             ModelError: not a classifier with one label, or files that can't be read.
-            ConfigurationError: `max_length` or `threads` is out of range.
+            ConfigurationError: `max_length` or `threads` is out of range, or ONNX Runtime can't use `device`.
         """
+        on_cuda = cuda_number(device) is not None
         graph = find_onnx_file(folder)
         config = read_json(folder / "config.json")
         if not config:
@@ -87,12 +106,13 @@ class OnnxRuntime:
         check_classifier(config, str(folder))
         splitter = TextSplitter.from_folder(folder)
         return cls(
-            open_session(graph),
+            open_session(graph, device),
             splitter=splitter,
             window=check_max_length(max_length, read_window(folder), str(folder)),
             name=str(folder),
             pad_id=int(config.get("pad_token_id") or 0),
-            threads=threads,
+            threads=1 if on_cuda and threads is None else threads,
+            batch_size=BATCH_ON_CUDA if on_cuda else BATCH,
         )
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
@@ -103,20 +123,43 @@ class OnnxRuntime:
         """
         return self._pool.map(self._score_batch, batches)
 
+    def read(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[FloatArray, list[TokenReading]]]:
+        """Return for each batch of n pairs the logits, shape (n,), and the n readings of the passages' tokens.
+
+        Raises:
+            ModelError: as `logits`.
+        """
+        return self._pool.map(self._read_batch, batches)
+
     def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        with wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
-            outputs = self._session.run(None, self.build_inputs(pairs))
+        return self._run(self._encode(pairs))[0]
+
+    def _read_batch(self, pairs: Sequence[tuple[str, str]]) -> tuple[FloatArray, list[TokenReading]]:
+        encodings = self._encode(pairs)
+        scores, tokens = self._run(encodings)
+        return scores, list(map(_read_tokens, encodings, tokens))
+
+    def _encode(self, pairs: Sequence[tuple[str, str]]) -> list["Encoding"]:
+        encodings: list[Encoding] = self.splitter.tokenizer.encode_batch(list(pairs))
+        return encodings
+
+    def _run(self, encodings: Sequence["Encoding"]) -> tuple[FloatArray, FloatArray]:
+        """Return the pairs' logits, shape (n,), and the graph's last output."""
+        with wrap_errors(ModelError, f"scoring {len(encodings)} pairs with {self._name}"):
+            outputs = self._session.run(None, self._build_arrays(encodings))
         scores = np.asarray(outputs[0], dtype=np.float32)
-        if scores.size != len(pairs):
+        if scores.size != len(encodings):
             raise ModelError(
-                f"the graph of {self._name} returned shape {scores.shape} for {len(pairs)} pairs, expected one "
+                f"the graph of {self._name} returned shape {scores.shape} for {len(encodings)} pairs, expected one "
                 "score each: give a cross-encoder with one label"
             )
-        return scores.reshape(-1)
+        return scores.reshape(-1), np.asarray(outputs[-1], dtype=np.float32)
 
     def build_inputs(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Return the graph's inputs for a batch of n pairs, each array of shape (n, tokens)."""
-        encodings = self.splitter.tokenizer.encode_batch(list(pairs))
+        return self._build_arrays(self._encode(pairs))
+
+    def _build_arrays(self, encodings: Sequence["Encoding"]) -> dict[str, Any]:
         shape = (len(encodings), max(len(e.ids) for e in encodings))
         arrays: dict[str, Any] = {
             "input_ids": np.full(shape, self._pad_id, dtype=np.int64),
@@ -129,6 +172,19 @@ class OnnxRuntime:
             arrays["attention_mask"][row, :length] = 1
             arrays["token_type_ids"][row, :length] = encoding.type_ids
         return {entry: arrays[entry] for entry in self._inputs}
+
+
+def _read_tokens(encoding: "Encoding", logits: FloatArray) -> TokenReading:
+    rows, spans = read_spans(encoding)
+    return TokenReading(spans, logits[rows])
+
+
+def read_spans(encoding: "Encoding") -> tuple[RowArray, RowArray]:
+    """Return the passage's tokens in a pair, shape (t,), and the start and end of each in the passage, shape (t, 2)."""
+    rows = [n for n, sequence in enumerate(encoding.sequence_ids) if sequence == 1]
+    offsets = encoding.offsets  # each access makes a new list
+    spans = np.array([offsets[n] for n in rows], dtype=np.int64).reshape(-1, 2)
+    return np.array(rows, dtype=np.int64), spans
 
 
 def find_onnx_file(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 from meve._extras import require_imports
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter, find_window
+from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
 from meve.types import FloatArray
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 CHOICES = 'give a folder that holds the model, or use verifier="cosine", which needs no model of its own'
+
+BATCH = 16
+"""Default batch size, in pairs, except on CUDA."""
 
 _TOKENIZER_FILES = (
     "tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"
@@ -49,6 +53,8 @@ class TorchRuntime:
         own = find_window(settings, getattr(model.tokenizer, "model_max_length", None), name)
         self.window = check_max_length(max_length, own, name)
         model.max_seq_length = self.window
+        self.batch_size = choose_batch_size(settings, self.window, model.device, BATCH)
+        """The default batch size: what the free memory holds on CUDA, else 16."""
 
     @classmethod
     def from_name(
@@ -60,11 +66,12 @@ class TorchRuntime:
             MissingExtraError: sentence-transformers isn't installed.
             ModelNotFoundError: no such model on this machine or on the hub, or no tokenizer in the folder.
             ModelError: not a classifier with one label, or the model can't be loaded.
-            ConfigurationError: `max_length` is out of range.
+            ConfigurationError: `max_length` is out of range, or torch can't use `device`.
         """
         with require_imports(f"the verifier {name!r}", {"sentence_transformers": "models"}):
             from sentence_transformers import CrossEncoder
             from transformers import AutoConfig
+        check_torch_device(device)
         folder = Path(name)
         if folder.is_dir() and not any((folder / file).is_file() for file in _TOKENIZER_FILES):
             raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")
@@ -77,19 +84,24 @@ class TorchRuntime:
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:
         """Return the model's logits for each batch of n pairs, shape (n,).
 
+        A batch that exceeds the memory of the GPU is read in halves.
+
         Raises:
-            ModelError: the model failed.
+            ModelError: the model failed, or the memory is too small for one pair.
         """
         return [self._score_batch(pairs) for pairs in batches]
 
     def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with self._lock, wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
-            scores = self._model.predict(
-                list(pairs),
-                batch_size=len(pairs),
-                activation_fn=self._identity,
-                show_progress_bar=False,
-                convert_to_numpy=True,
+            scores = run_within_memory(
+                lambda size: self._model.predict(
+                    list(pairs),
+                    batch_size=size,
+                    activation_fn=self._identity,
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                ),
+                len(pairs),
             )
         return np.asarray(scores, dtype=np.float32)
 

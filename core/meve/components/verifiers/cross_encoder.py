@@ -7,28 +7,33 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from meve._formulas import sigmoid
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
-from meve.components._text_cache import TextCache
+from meve.components._text_cache import TextCache, Texts
 from meve.components._text_splitter import TextSplitter, read_json
+from meve.components.verifiers._sentence_scores import TokenReading, place_readings, rate_sentences
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
-from meve.types import FloatArray
+from meve.types import FloatArray, TextSpans
 
 Backend = Literal["torch", "onnx"]
 TextPairs: TypeAlias = Sequence[tuple[str, str]]
 
-BATCH: dict[Backend, int] = {"torch": 16, "onnx": 4}
-"""Default batch sizes, in pairs."""
 _LEAST_SHARE = 0.5
 """The share of the window that a query must leave for the passage."""
 CACHE_SIZE = 16_384
 """Default number of cached scores, enough for a few hundred queries."""
+READINGS = 512
+"""The number of passages whose token logits are cached, enough to rate sentences of the last dozens of queries."""
 _OVERLAP = 0.25
 """The share of a piece of a long passage that the next piece repeats, so that no answer is split."""
 
 
 class Runtime(Protocol):
-    """A loaded cross-encoder. Must be safe to call from many threads."""
+    """A loaded cross-encoder. Must be safe to call from many threads.
+
+    A true attribute `rates_tokens` promises a method `read` as `OnnxRuntime.read`.
+    """
 
     @property
     def window(self) -> int:
@@ -75,6 +80,7 @@ class CrossEncoderVerifier:
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
         self._cache = TextCache[float](cache_size)
+        self._readings = TextCache[list[TokenReading]](min(READINGS, cache_size))
 
     @classmethod
     def from_name(
@@ -98,17 +104,19 @@ class CrossEncoderVerifier:
             calibration: None for the calibration.json in the folder, as `meve calibrate` writes it, or else the plain
                 sigmoid.
             max_length: tokens that the model reads at once, special ones included; None for the model's maximum.
-            batch_size: how many pairs the model reads at once; None for 16 on torch, and 4 on ONNX, which runs several
-                batches in parallel.
+            batch_size: how many pairs the model reads at once. None on torch for as many as the free memory holds on
+                CUDA (at most 256), and 16 elsewhere; on ONNX for 32 on CUDA, and 4 on the processor, which runs several
+                batches in parallel. On torch, a batch that exceeds the memory of the GPU is halved.
             cache_size: how many raw scores are cached; 0 for none.
-            device: the torch device, such as `cpu` or `cuda`; None lets torch choose. ONNX runs on the CPU.
-            threads: for ONNX, how many batches run at once; None for all cores. Torch's are set for the whole process
-                by `torch.set_num_threads`.
+            device: such as `cpu`, `cuda` or `cuda:1`. None lets torch choose, and means the processor for ONNX. ONNX
+                on CUDA needs onnxruntime-gpu in place of onnxruntime, and a graph without 8-bit weights.
+            threads: for ONNX, how many batches run at once; None for all cores, or for 1 on a GPU. Torch's are set for
+                the whole process by `torch.set_num_threads`.
             local_files_only: whether to never contact a hub, even for a hub name.
 
         Raises:
             MissingExtraError: torch, or sentence-transformers, isn't installed.
-            ConfigurationError: an option that the backend lacks, or out of range.
+            ConfigurationError: an option that the backend lacks, or out of range, or a device that can't be used.
             ModelNotFoundError: no such model on this machine or on the hub, or it lacks a tokenizer or ONNX file.
             ModelError: the model is broken, or isn't a classifier of pairs with one label.
             CalibrationError: the calibration.json is invalid.
@@ -118,12 +126,10 @@ class CrossEncoderVerifier:
             raise ConfigurationError("verifier must not be empty: give a model's name or folder")
         runtime: Runtime
         if backend == "onnx":
-            if device not in (None, "cpu"):
-                raise ConfigurationError(f"device must be left out or 'cpu' for the ONNX backend, got {device!r}")
             from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_folder
 
             folder = find_onnx_folder(name, local_files_only=local_files_only)
-            runtime = OnnxRuntime.from_folder(folder, max_length=max_length, threads=threads)
+            runtime = OnnxRuntime.from_folder(folder, max_length=max_length, threads=threads, device=device)
         elif backend == "torch":
             if threads is not None:
                 raise ConfigurationError(
@@ -139,7 +145,7 @@ class CrossEncoderVerifier:
             raise ConfigurationError(f"backend must be one of torch, onnx, got {backend!r}")
         if calibration is None:
             calibration = load_calibration_file(folder)
-        size = BATCH[backend] if batch_size is None else batch_size
+        size = runtime.batch_size if batch_size is None else batch_size
         return cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
 
     @property
@@ -160,27 +166,62 @@ class CrossEncoderVerifier:
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
-        scores = self._cache.fetch(
-            [(query, text) for text in passages],
-            lambda pairs: self._read(query, [text for _, text in pairs], room).tolist(),
-        )
+        keys = [(query, text) for text in passages]
+        scores = self._cache.fetch(keys, lambda missing: self._read(missing, room)[0].tolist())
         return np.asarray(scores, dtype=np.float32)
 
-    def _read(self, query: str, passages: Sequence[str], room: int) -> FloatArray:
-        """Return the model's logits, batched by length."""
+    @property
+    def scores_sentences(self) -> bool:
+        """Whether the model has a logit per token, so that `score_sentences` works."""
+        return bool(getattr(self._runtime, "rates_tokens", False))
+
+    def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
+        """Return the probability of each sentence to be evidence; passages that were just scored aren't read again.
+
+        Args:
+            query: the question.
+            passages: n texts.
+            sentences: for each passage, the start and end of its sentences, in characters.
+
+        Returns:
+            For each passage, one probability in [0, 1] per sentence; 0 for a sentence without tokens.
+
+        Raises:
+            QueryError: as `raw_scores`.
+            ModelError: the model has no logit per token, or failed.
+        """
+        if not self.scores_sentences:
+            raise ModelError(f"{self.name} has no logit per token: add it with meve.training.token_head")
+        room = self._room(query)
+        keys = [(query, text) for text in passages]
+        readings = self._readings.fetch(keys, lambda missing: self._read(missing, room)[1])
+        return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
+
+    def _read(self, pairs: Sequence[Texts], room: int) -> tuple[FloatArray, list[list[TokenReading]]]:
+        """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
+        query, passages = pairs[0][0], [text for _, text in pairs]
         pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
-        logits = np.empty(len(pieces), dtype=np.float32)
         order = np.argsort(-np.asarray(lengths), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        computed = self._runtime.logits([[(query, pieces[i]) for i in batch] for batch in batches])
-        for batch, scores in zip(batches, computed, strict=True):
-            logits[batch] = scores
+        logits, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
+        logits[order] = logits.copy()
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
                 f"{self.name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
             )
-        return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32)
+        readings: list[list[TokenReading]] = []
+        if tokens:
+            readings = place_readings(passages, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
+            self._readings.put(dict(zip(pairs, readings, strict=True)))
+        return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
+
+    def _compute(self, batches: Sequence[TextPairs]) -> tuple[FloatArray, list[TokenReading]]:
+        """Return the logits of all batches together, and the tokens' readings if the model has them."""
+        if not self.scores_sentences:
+            return np.concatenate(self._runtime.logits(batches)), []
+        computed = self._runtime.read(batches)  # type: ignore[attr-defined]
+        return np.concatenate([scores for scores, _ in computed]), [one for _, read in computed for one in read]
 
     def score(self, query: str, passages: Sequence[str]) -> FloatArray:
         """Return calibrated probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""

@@ -53,6 +53,24 @@ def budget(
         exact = True
 
 
+def fills_budget(
+    candidates: Sequence[Candidate], counter: TokenCounter, *, max_tokens: int | None, limit: int | None
+) -> bool:
+    """Return whether the candidates reach the limit or, without separators, the budget.
+
+    A candidate that exceeds the budget by itself doesn't count, since it is never packed.
+
+    Args:
+        candidates: passages of which none is redundant.
+        counter: counts the candidates without a stored count.
+        max_tokens: the budget; None to compare with the limit only.
+        limit: the most passages; None for any number.
+    """
+    counts = [c.tokens or 0 for c in _with_counts(candidates, counter)]
+    fitting = [count for count in counts if max_tokens is None or count <= max_tokens]
+    return (limit is not None and len(fitting) >= limit) or (max_tokens is not None and sum(fitting) >= max_tokens)
+
+
 def _with_counts(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
     missing = [c for c in candidates if c.tokens is None]
     counts = dict(

@@ -1,20 +1,61 @@
-"""Verify without scoring unlikely candidates or duplicates (phase 2, with `exact=False`)."""
+"""Verify without scoring unlikely candidates, duplicates, or what a full context has no room for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from meve._formulas import normalize
 from meve.errors import ModelError
-from meve.pipeline.phases.verify import score_candidates
+from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline.phases.verify import score_batch
 from meve.ports import Prior, Scorer
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
-BATCH = 8
-"""The number of candidates to score before duplicates among the others are dropped."""
 UNLIKELY = "unlikely"
+LEAST_SCORED = 4
+"""The number of candidates that are scored however unlikely they are: the prior may not know such questions."""
+BUDGET_FULL = "budget_full"
 DUPLICATE_OF = "duplicate_of:"
 """The prefix of the reason of a duplicate; the id of the verified candidate follows."""
+LIKELY = 0.05
+"""The least chance of a candidate that is scored although verified ones fill the context (docs/architecture.md)."""
+
+
+def order_by_chance(
+    query: Query, candidates: Sequence[Candidate], prior: Prior | None
+) -> list[tuple[Candidate, float]]:
+    """Return the candidates with their chances of being verified, the likeliest first.
+
+    Without a prior, the order is that of their best ranks in the sources and all chances are 1, so that none counts as
+    unlikely.
+
+    Raises:
+        ModelError: the prior didn't return one finite number each.
+    """
+    ranked = sorted(candidates, key=lambda c: c.source_rank)
+    if prior is None or not ranked:
+        return [(c, 1.0) for c in ranked]
+    chances = np.asarray(prior.chances(query, ranked), dtype=np.float64)
+    if chances.shape != (len(ranked),) or not np.isfinite(chances).all():
+        raise ModelError(
+            f"prior {prior.name!r} returned values of shape {chances.shape} for {len(ranked)} candidates, "
+            f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
+        )
+    return [(ranked[n], float(chances[n])) for n in np.argsort(-chances, kind="stable")]
+
+
+def split_unlikely(
+    query: Query, candidates: Sequence[Candidate], prior: Prior | None
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the candidates to score, the likeliest first, and those below the prior's least chance.
+
+    Raises:
+        ModelError: the prior didn't return one finite number each.
+    """
+    ordered = order_by_chance(query, candidates, prior)
+    least = prior.least if prior else 0.0
+    scored = [c for n, (c, chance) in enumerate(ordered) if chance >= least or n < LEAST_SCORED]
+    return scored, [Dropped(candidate=c, reason=UNLIKELY) for c, _ in ordered[len(scored) :]]
 
 
 def cascade(
@@ -25,12 +66,14 @@ def cascade(
     *,
     redundancy: float,
     prior: Prior | None,
+    is_full: Callable[[Sequence[Candidate]], bool] | None = None,
+    deadline: Deadline | None = None,
 ) -> Selection:
     """Keep the candidates whose score reaches the threshold, best first, and score as few as possible.
 
     The likeliest candidates are scored first. Candidates below the prior's least chance are not scored, nor are those
     that phase 4 would drop as redundant with a verified one. Of two duplicates the likelier is kept, not the one that
-    the scorer would prefer.
+    the scorer would prefer. Once verified candidates fill the context, only likely candidates are scored.
 
     Args:
         query: the question, with its vector if the prior reads it.
@@ -39,30 +82,28 @@ def cascade(
         threshold: τ in [0, 1].
         redundancy: θ in [0, 1]; two candidates with a cosine above it are duplicates.
         prior: predicts the chances; None to skip duplicates only.
+        is_full: returns whether the verified candidates fill the context; None if nothing does.
+        deadline: ends the scoring; None to score all that isn't skipped.
 
     Raises:
         ModelError: the scorer or the prior didn't return one finite number each.
     """
-    waiting = list(candidates)
-    dropped: list[Dropped] = []
-    if prior is not None and waiting:
-        chances = np.asarray(prior.chances(query, waiting), dtype=np.float64)
-        if chances.shape != (len(waiting),) or not np.isfinite(chances).all():
-            raise ModelError(
-                f"prior {prior.name!r} returned values of shape {chances.shape} for {len(waiting)} candidates, "
-                f"{int((~np.isfinite(chances)).sum())} of them not finite: expected one finite number each"
-            )
-        order = np.argsort(-chances, kind="stable").tolist()
-        dropped = [Dropped(candidate=waiting[n], reason=UNLIKELY) for n in order if chances[n] < prior.least]
-        waiting = [waiting[n] for n in order if chances[n] >= prior.least]
+    chances = {c.id: chance for c, chance in order_by_chance(query, candidates, prior)}
+    waiting, dropped = split_unlikely(query, candidates, prior)
     verified: list[Candidate] = []
     while waiting:
-        judged = score_candidates(query, waiting[:BATCH], scorer, threshold)
+        judged = score_batch(query, waiting, scorer, threshold, deadline=deadline)
+        if not judged:
+            dropped += [Dropped(candidate=c, reason=DEADLINE) for c in waiting]
+            break
         fresh = [c for c in judged if c.verified]
         verified += fresh
         dropped += [Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(judged) if not c.verified]
-        waiting, duplicates = _split_duplicates(waiting[BATCH:], fresh, redundancy)
+        waiting, duplicates = _split_duplicates(waiting[len(judged) :], fresh, redundancy)
         dropped += duplicates
+        if fresh and is_full and is_full(verified):
+            dropped += [Dropped(candidate=c, reason=BUDGET_FULL) for c in waiting if chances[c.id] < LIKELY]
+            waiting = [c for c in waiting if chances[c.id] >= LIKELY]
     return Selection(kept=sort_best_first(verified), dropped=dropped)
 
 

@@ -1,17 +1,20 @@
 """Reduce passages to their title and evidence sentences before packing (phase 5, with `packing="sentences"`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from meve.pipeline.phases.follow import FOLLOWED
 from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Scorer
-from meve.types import Candidate, Passage, Query
+from meve.types import Candidate, FloatArray, Passage, Query, TextSpans
 
 GAP = "…"
 """The mark of omitted sentences, within a passage and at its ends."""
 
 SplitSentences = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
+ScoreSentences = Callable[[Query, Sequence[Candidate], Sequence[TextSpans]], list[FloatArray]]
+"""`VerifierScorer.score_sentences`."""
 
 
 def condense(
@@ -27,22 +30,58 @@ def condense(
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
             query doesn't score the sentences of its own passage. The best score of a sentence counts.
         candidates: the candidates to pack.
-        scorer: the scorer of phase 2; it reads a sentence below the title of its passage.
+        scorer: the scorer of phase 2. One that rates the sentences of the passages it reads is asked for these ratings;
+            with evidence, only for passages that a further hop has read with evidence. Others read each sentence below
+            the title of its passage.
         split: splits a text into sentences.
         threshold: the least score in [0, 1] of a sentence.
     """
     parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates}
+    rate: ScoreSentences | None = None
+    if getattr(scorer, "scores_sentences", False):
+        rate = getattr(scorer, "score_sentences")  # noqa: B009 - not part of `Scorer`
     best: dict[str, float] = {}
     for query, evidence in queries:
-        pieces = [
-            Candidate(passage=Passage(id=_key(c, n), title=c.passage.title, text=text), origin="sentence")
-            for c in candidates
-            for n, text in enumerate(parts[c.id])
-            if len(parts[c.id]) > 1 and c.id != evidence
-        ]
-        for piece in score_candidates(query, pieces, scorer):
-            best[piece.id] = max(piece.score or 0.0, best.get(piece.id, 0.0))
+        chosen = [c for c in candidates if len(parts[c.id]) > 1 and c.id != evidence]
+        if rate is not None:
+            read = [c for c in chosen if not evidence or FOLLOWED in c.scores]
+            scores = _rate(query, read, [parts[c.id] for c in read], rate)
+        else:
+            scores = _read_again(query, chosen, [parts[c.id] for c in chosen], scorer)
+        for key, score in scores:
+            best[key] = max(score, best.get(key, 0.0))
     return [_reduce(c, parts[c.id], best, threshold) for c in candidates]
+
+
+def _rate(
+    query: Query, candidates: Sequence[Candidate], parts: Sequence[Sequence[str]], score: ScoreSentences
+) -> Iterator[tuple[str, float]]:
+    """Yield the key and the score of each sentence, from the reading of its passage."""
+    spans = [find_spans(c.passage, sentences) for c, sentences in zip(candidates, parts, strict=True)]
+    for candidate, scores in zip(candidates, score(query, candidates, spans), strict=True):
+        yield from ((_key(candidate, n), score) for n, score in enumerate(scores.tolist()))
+
+
+def _read_again(
+    query: Query, candidates: Sequence[Candidate], parts: Sequence[Sequence[str]], scorer: Scorer
+) -> Iterator[tuple[str, float]]:
+    """Yield the key and the score of each sentence, read below the title of its passage."""
+    pieces = [
+        Candidate(passage=Passage(id=_key(c, n), title=c.passage.title, text=text), origin="sentence")
+        for c, sentences in zip(candidates, parts, strict=True)
+        for n, text in enumerate(sentences)
+    ]
+    yield from ((piece.id, piece.score or 0.0) for piece in score_candidates(query, pieces, scorer))
+
+
+def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the start and end of each sentence in the passage's content; an empty span if it isn't there."""
+    spans, at = [], len(passage.content) - len(passage.text)
+    for sentence in sentences:
+        start = passage.content.find(sentence, at)
+        at = start + len(sentence) if start >= 0 else at
+        spans.append((start, at) if start >= 0 else (at, at))
+    return spans
 
 
 def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float], threshold: float) -> Candidate:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.verify import reaches, score_candidates
+from meve.pipeline._deadline import Deadline
+from meve.pipeline.phases.retrieve import retrieve
+from meve.pipeline.phases.verify import reaches, score_in_time
 from meve.ports import Scorer, Source
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
@@ -18,6 +20,7 @@ def fallback(
     k: int,
     floor: float,
     threshold: float | None,
+    deadline: Deadline | None = None,
 ) -> Selection:
     """Add at most k candidates from another source to the accepted ones.
 
@@ -33,25 +36,27 @@ def fallback(
         k: the most candidates to add.
         floor: the least score in [0, 1] of an unverified candidate.
         threshold: τ in [0, 1]; None if nothing is verified, where scores are no probabilities and the floor is ignored.
+        deadline: ends the scoring; candidates without a score are dropped. None to score all.
 
     Source: MeVe (Ottem 2025), section 3.4, which leaves open how fallback documents are scored and how many are added.
     """
     accepted_ids = {c.id for c in accepted}
-    hits = [c for c in source.search(query, k + len(accepted_ids)) if c.id not in accepted_ids][:k]
-    fresh = {c.id: c for c in score_candidates(query, [hit for hit in hits if hit.id not in judged], scorer)}
-    added = [_with_verdict(hit, judged.get(hit.id) or fresh[hit.id], threshold) for hit in hits]
+    hits = [c for c in retrieve(query, [source], k + len(accepted_ids)) if c.id not in accepted_ids][:k]
+    fresh, unscored = score_in_time(query, [hit for hit in hits if hit.id not in judged], scorer, deadline=deadline)
+    known = {**judged, **{c.id: c for c in fresh}}
+    added = [_with_verdict(hit, known[hit.id], threshold) for hit in hits if hit.id in known]
     low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
     out = {c.id for c in low}
     return Selection(
         kept=sort_best_first([*accepted, *(c for c in added if c.id not in out)]),
-        dropped=[Dropped(candidate=c, reason="below_floor") for c in low],
+        dropped=[*(Dropped(candidate=c, reason="below_floor") for c in low), *unscored],
     )
 
 
 def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *, k: int, floor: float) -> Selection:
     """Add the best candidates that phase 2 rejected, at most k, if they reach the floor.
 
-    Replaces `fallback` if phase 1 searched the fallback's source already.
+    Replaces `fallback` if phase 1 searched the fallback's source already, or if the time is up.
 
     Args:
         accepted: the candidates that phase 2 kept.

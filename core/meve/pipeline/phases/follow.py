@@ -7,9 +7,10 @@ with the question and the beginning of a verified passage, and new or rejected c
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from meve.pipeline._deadline import Deadline
 from meve.pipeline.phases.cascade import DUPLICATE_OF
 from meve.pipeline.phases.retrieve import retrieve
-from meve.pipeline.phases.verify import reaches, score_candidates
+from meve.pipeline.phases.verify import reaches, score_in_time
 from meve.ports import Scorer, Source
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
@@ -49,6 +50,7 @@ def follow(
     threshold: float,
     words: int,
     unscored: Sequence[Dropped] = (),
+    deadline: Deadline | None = None,
 ) -> FollowResult:
     """Search the sources with each evidence passage, and score candidates that aren't accepted yet.
 
@@ -68,6 +70,7 @@ def follow(
         words: how many words of an evidence passage follow the question.
         unscored: what phase 2 dropped without a score. Duplicates stay dropped; others are scored if found again, and
             keep their origin.
+        deadline: ends the searches and the scoring; None for no end.
 
     Raises:
         QueryError: question and evidence exceed a model's window.
@@ -76,32 +79,38 @@ def follow(
     known = dict(judged)
     best: dict[str, Candidate] = {}
     duplicates = {d.candidate.id for d in unscored if d.reason.startswith(DUPLICATE_OF)}
+    late: dict[str, Dropped] = {}
     origins = {d.candidate.id: d.candidate.origin for d in unscored}
     for piece in evidence:
+        if deadline and not deadline.has_time_for(1):
+            break
         extended = embed(Query(text=extend_query(query.text, [piece.passage.content], words), where=query.where))
         candidates = [c for c in retrieve(extended, sources, k) if c.id not in accepted_ids and c.id not in duplicates]
-        again = [_with_new_keywords(known[c.id], c) for c in candidates if c.id in known]
+        again = [replace(known[c.id], keyword_share=c.keyword_share) for c in candidates if c.id in known]
         fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in candidates if c.id not in known]
-        for candidate in score_candidates(extended, [*again, *fresh], scorer):
+        wanted = [*again, *fresh]
+        if deadline:
+            order = [c.id for c in sorted(candidates, key=lambda c: c.source_rank)]
+            wanted.sort(key=lambda c: order.index(c.id))
+        scored, missed = score_in_time(extended, wanted, scorer, deadline=deadline)
+        late |= {d.candidate.id: d for d in missed}
+        for candidate in scored:
             rated = _with_evidence_score(candidate, piece, known.get(candidate.id), scorer.name)
             if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
                 best[candidate.id] = rated
-        known |= {c.id: best[c.id] for c in fresh}
+        known |= {c.id: best[c.id] for c in fresh if c.id in best}
     verdicts = [replace(c, verified=reaches(c, threshold)) for c in best.values()]
     rejected = [c for c in sort_best_first(verdicts) if not c.verified]
     return FollowResult(
         selection=Selection(
             kept=sort_best_first([*accepted, *(c for c in verdicts if c.verified)]),
-            dropped=[Dropped(candidate=c, reason="below_threshold") for c in rejected],
+            dropped=[
+                *(Dropped(candidate=c, reason="below_threshold") for c in rejected),
+                *(d for i, d in late.items() if i not in known),
+            ],
         ),
         judged={**judged, **{c.id: c for c in verdicts}},
     )
-
-
-def _with_new_keywords(known: Candidate, found: Candidate) -> Candidate:
-    """Return a known candidate with the keyword score that it has for the extended query."""
-    others = {name: score for name, score in known.scores.items() if name != "keywords"}
-    return replace(known, scores={**others, **{n: s for n, s in found.scores.items() if n == "keywords"}})
 
 
 def _with_evidence_score(judged: Candidate, piece: Candidate, before: Candidate | None, name: str) -> Candidate:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from meve.ports import Source
 from meve.types import Candidate, Query
@@ -13,28 +14,29 @@ KEYWORD_SOURCE = "lexical"
 def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]:
     """Return at most k candidates from each source; duplicates are merged, with all their scores.
 
-    The candidates of the first source come first, then what the next adds. Those of a keyword search also get the score
-    `keywords`: the share of the best keyword score of this query, in [0, 1].
+    The candidates of the first source come first, then what the next adds. If keywords are searched, each gets its
+    `keyword_share`, whichever source found it.
 
     Source: MeVe (Ottem 2025), section 3.2.
     """
     merged: dict[str, Candidate] = {}
     for source in sources:
-        found = source.search(query, k)
-        for candidate in _add_keyword_share(found) if source.name == KEYWORD_SOURCE else found:
+        for rank, hit in enumerate(source.search(query, k)):
+            candidate = replace(hit, source_rank=rank) if len(sources) > 1 else hit  # one source is in order already
             known = merged.get(candidate.id)
             merged[candidate.id] = candidate if known is None else _merge(known, candidate)
-    return list(merged.values())
+    keywords = next((s for s in sources if s.name == KEYWORD_SOURCE and getattr(s, "score_ids", None)), None)
+    return list(merged.values()) if keywords is None else _add_keyword_shares(query, list(merged.values()), keywords)
 
 
-def _add_keyword_share(candidates: Sequence[Candidate]) -> list[Candidate]:
-    best = max((c.scores.get(KEYWORD_SOURCE, 0.0) for c in candidates), default=0.0)
+def _add_keyword_shares(query: Query, candidates: Sequence[Candidate], source: Any) -> list[Candidate]:  # noqa: ANN401
+    scores = {c.id: c.scores[KEYWORD_SOURCE] for c in candidates if KEYWORD_SOURCE in c.scores}
+    best = max(scores.values(), default=0.0)
     if best <= 0:
         return list(candidates)
-    return [
-        replace(c, scores={**c.scores, "keywords": max(c.scores.get(KEYWORD_SOURCE, 0.0), 0.0) / best})
-        for c in candidates
-    ]
+    if missing := [c.id for c in candidates if c.id not in scores]:
+        scores |= source.score_ids(query, missing)
+    return [replace(c, keyword_share=min(max(scores.get(c.id, 0.0), 0.0) / best, 1.0)) for c in candidates]
 
 
 def _merge(first: Candidate, second: Candidate) -> Candidate:
@@ -43,4 +45,5 @@ def _merge(first: Candidate, second: Candidate) -> Candidate:
         scores={**second.scores, **first.scores},
         vector=second.vector if first.vector is None else first.vector,
         tokens=second.tokens if first.tokens is None else first.tokens,
+        source_rank=min(first.source_rank, second.source_rank),
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from meve.errors import ModelError
+from meve.pipeline._deadline import BATCH, DEADLINE, Deadline
 from meve.ports import Scorer
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
@@ -39,16 +40,67 @@ def score_candidates(
     return [c.with_score(name, s, verified=s >= least) for c, s in zip(known, scores.tolist(), strict=True)]
 
 
-def verify(query: Query, candidates: Sequence[Candidate], scorer: Scorer, threshold: float) -> Selection:
+def score_batch(
+    query: Query,
+    candidates: Sequence[Candidate],
+    scorer: Scorer,
+    threshold: float | None,
+    *,
+    deadline: Deadline | None,
+) -> list[Candidate]:
+    """Return the first candidates with their scores, as many as a batch holds; none once the time is up.
+
+    Raises:
+        ModelError: the scorer didn't return one finite score each.
+    """
+    size = deadline.start_batch() if deadline else BATCH
+    judged = score_candidates(query, candidates[:size], scorer, threshold)
+    if deadline and judged:
+        deadline.end_batch(len(judged))
+    return judged
+
+
+def score_in_time(
+    query: Query,
+    candidates: Sequence[Candidate],
+    scorer: Scorer,
+    threshold: float | None = None,
+    *,
+    deadline: Deadline | None,
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the scored candidates, and those that a deadline left unscored; both in the order given.
+
+    Without a deadline all are scored in one call, else in batches.
+
+    Raises:
+        ModelError: the scorer didn't return one finite score each.
+    """
+    if deadline is None:
+        return score_candidates(query, candidates, scorer, threshold), []
+    judged: list[Candidate] = []
+    while batch := score_batch(query, candidates[len(judged) :], scorer, threshold, deadline=deadline):
+        judged += batch
+    return judged, [Dropped(candidate=c, reason=DEADLINE) for c in candidates[len(judged) :]]
+
+
+def verify(
+    query: Query,
+    candidates: Sequence[Candidate],
+    scorer: Scorer,
+    threshold: float,
+    *,
+    deadline: Deadline | None = None,
+) -> Selection:
     """Keep the candidates whose score reaches the threshold (s_i ≥ τ), best first.
+
+    With a deadline, candidates are scored in the order given until the time is up. The others are dropped unscored.
 
     Source: MeVe (Ottem 2025), section 3.3.
     """
-    judged = sort_best_first(score_candidates(query, candidates, scorer, threshold))
-    return Selection(
-        kept=[c for c in judged if c.verified],
-        dropped=[Dropped(candidate=c, reason="below_threshold") for c in judged if not c.verified],
-    )
+    judged, unscored = score_in_time(query, candidates, scorer, threshold, deadline=deadline)
+    judged = sort_best_first(judged)
+    rejected = [Dropped(candidate=c, reason="below_threshold") for c in judged if not c.verified]
+    return Selection(kept=[c for c in judged if c.verified], dropped=[*rejected, *unscored])
 
 
 def reaches(candidate: Candidate, threshold: float) -> bool:

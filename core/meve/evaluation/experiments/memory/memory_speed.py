@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.evaluation._model_caches import WrappedEmbedder
 from meve.evaluation.datasets._row_reader import read_rows
@@ -136,7 +136,7 @@ def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lamb
         DatasetError: LoCoMo is absent, truncated or of another format.
     """
     counts = options.counts
-    embedder = _TimedEmbedder(resolve_embedder(None))
+    embedder = _TimedEmbedder(resolve_embedder(FAST))
     material = _Material(options.data / "locomo", embedder)
     tally = Tally(NAME, options.seed)
     sizes: dict[str, str] = {}

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import EvaluationError
 from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
@@ -121,7 +121,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
         "turns": sum(map(len, turns.values())),
         "users": len(turns),
         "questions": len(questions),
-        "embedder": resolve_embedder().name,
+        "embedder": resolve_embedder(FAST).name,
         "versions": collect_versions(),
     }
     return MemoryResults.from_tallies("memory-recall", settings, [tally])
@@ -159,7 +159,7 @@ def _conversation_turns(conversation: Row) -> Iterator[ConversationTurn]:
 
 
 def _baselines(turns: Turns) -> dict[str, MemorySearch]:
-    embedder = resolve_embedder()
+    embedder = resolve_embedder(FAST)
     plain = {user: build_bm25([t.text for t in own]) for user, own in turns.items()}
     dated = {user: build_bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
     vectors = {user: np.asarray(embedder.embed_passages([t.text for t in own])) for user, own in turns.items()}

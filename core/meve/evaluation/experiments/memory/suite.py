@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
 from meve.evaluation.experiments._experiment import SEED
@@ -59,7 +59,7 @@ def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_:
         names = ", ".join(unknown) or "none"
         raise EvaluationError(f"unknown memory experiments: {names}; choose from {', '.join(EXPERIMENTS)}")
     environment = Environment(
-        embedder=resolve_embedder(options.embedder),
+        embedder=resolve_embedder(options.embedder, default=FAST),
         tokens=resolve_tokens(None),
         sizes=options.sizes,
         seed=options.seed,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import FAST, resolve_embedder
 from meve.components.entities import resolve_entities
 from meve.components.tokenizers import resolve_tokens
 from meve.dialogue import Dialogue, SmallContext, SmallContextOptions
@@ -109,7 +109,7 @@ class _Runner:
     """Holds the models, and the dialogues that were read already."""
 
     def __init__(self, options: SmallContextBenchOptions, reader: Reader | None, progress: StageProgress) -> None:
-        self.embedder, self.tokens = resolve_embedder(options.embedder), resolve_tokens(None)
+        self.embedder, self.tokens = resolve_embedder(options.embedder, default=FAST), resolve_tokens(None)
         self.entities = resolve_entities(options.entities)
         self._seed, self._reader, self._progress = options.seed, reader, progress
         self._dialogues: dict[str, Dialogue] = {}
