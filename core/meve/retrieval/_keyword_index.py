@@ -10,6 +10,7 @@ from meve._locks import ReadWriteLock
 from meve.components.lexical import make_lexical
 from meve.pipeline._preparation import check_passages
 from meve.ports import LexicalIndex
+from meve.retrieval._corpus import to_row_array
 from meve.types import Passage
 
 
@@ -36,6 +37,11 @@ class KeywordIndex:
         """Return the ids and scores of at most k passages that share a word with the text, best first."""
         with self._lock.reading():
             return self._state.search(text, k)
+
+    def score_ids(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the scores of passages by id; those that are unknown or share no word with the text are left out."""
+        with self._lock.reading():
+            return self._state.score_ids(text, ids)
 
     def rebuild(self, list_passages: Callable[[], Iterable[Passage]]) -> int:
         """Replace the index by one of the listed passages; changes made meanwhile are applied to it too.
@@ -117,6 +123,11 @@ class _State:
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         rows, scores = self._index.search(text, k)
         return [(self._ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+
+    def score_ids(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        rows = to_row_array(sorted({self._rows[i] for i in ids if i in self._rows}))
+        found, scores = self._index.search(text, len(rows), rows)
+        return {self._ids[row]: score for row, score in zip(found.tolist(), scores.tolist(), strict=True)}
 
     def contains(self, passage: Passage) -> bool:
         return self.hashes.get(passage.id) == hash(passage.content)

@@ -239,6 +239,10 @@ class _ByKeywords:
                 return [_candidate(passage, score, name=self.name) for passage, score in valid[:k]]
             limit *= GROWTH
 
+    def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
+        """Return the keyword scores of passages by id; those that share no word with the query are left out."""
+        return self.keywords.score_ids(query.text, ids)
+
 
 def _candidate(passage: Passage, score: float | None, *, name: str) -> Candidate:
     return Candidate(passage=passage, origin=name, scores={} if score is None else {name: float(score)})
