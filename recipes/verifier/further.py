@@ -31,11 +31,11 @@ from recipes.verifier.train import average
 CONFIG = TrainingConfig(
     epochs=1, batch_size=32, learning_rate=5e-5, warmup=0.05, max_length=192, dropout=0.0, frozen_layers=2, seed=SEED
 )
-INVENTED = 5_000
+INVENTED = 4_000
 """The number of questions about invented subjects."""
 SPANS = 600
 UNANSWERABLE = 1_500
-DOCUMENTATION = 4_800
+DOCUMENTATION = 8_000
 """The number of pairs about documentation."""
 KNOWN = {"hotpotqa": 5_000, "2wiki": 4_000, "2wiki_made": 2_500, "nq_open": 2_400}
 """Examples of questions with known evidence, at most."""

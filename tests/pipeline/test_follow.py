@@ -59,11 +59,19 @@ WALLS = candidate("walls", "walls of austen brick")
 LOW = candidate("low", "austen emma", score=0.2)
 
 
-def run(sources, accepted, judged, evidence, scorer=None, threshold=0.5, words=60):
+def run(sources, accepted, judged, evidence, scorer=None, threshold=0.5, words=60, prior=None):
     return follow(
         QUESTION, accepted, {c.id: c for c in judged}, evidence,
-        sources=sources, scorer=scorer or OverlapScorer(), embed=lambda q: q, k=5, threshold=threshold, words=words,
+        sources=sources, scorer=scorer or OverlapScorer(), embed=lambda q: q, k=10, threshold=threshold, words=words,
+        prior=prior,
     )  # fmt: skip
+
+
+class WallsAreUnlikely:
+    name, least = "walls", 0.5
+
+    def chances(self, query, candidates):
+        return np.array([0.1 if c.id.startswith("walls") else 0.9 for c in candidates])
 
 
 def test_follow_verifies_a_passage_by_question_and_evidence():
@@ -113,6 +121,16 @@ def test_further_hop_never_lowers_a_score():
     result = Candidate(passage=result.passage, origin="follow", score=0.45, scores={"follow": 0.45})
     again = run([WordSource(result)], [EMMA], [EMMA, result], [EMMA])
     assert (again.judged["found"].score, again.judged["found"].scores["follow"]) == (0.45, 0.45)
+
+
+def test_candidates_that_the_prior_excludes_are_not_scored_beyond_the_first_four():
+    walls = [replace(WALLS, passage=Passage(id=f"walls{n}", text=f"austen brick {n}")) for n in range(6)]
+    judged = replace(walls[5], score=0.3, scores={"verifier": 0.3})
+    scorer = OverlapScorer()
+    result = run([WordSource(*walls, AUSTEN)], [EMMA], [EMMA, judged], [EMMA], scorer, prior=WallsAreUnlikely())
+    assert [i for _, i in scorer.queries] == ["austen", "walls0", "walls1", "walls2"]
+    assert [d.candidate.id for d in result.selection.dropped if d.reason == "unlikely"] == ["walls3", "walls4"]
+    assert result.judged["walls5"] == judged
 
 
 def test_each_evidence_passage_counts_by_itself_and_the_best_score_wins():

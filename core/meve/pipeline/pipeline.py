@@ -200,6 +200,7 @@ class Pipeline:
                 k=config.follow_k,
                 threshold=config.threshold,
                 words=config.evidence_words,
+                prior=self.prior if self._skips(run) else None,
                 unscored=run.unscored,
                 deadline=run.deadline,
             )

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from meve.pipeline._deadline import Deadline
-from meve.pipeline.phases.cascade import DUPLICATE_OF
+from meve.pipeline.phases.cascade import DUPLICATE_OF, split_unlikely
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import reaches, score_in_time
-from meve.ports import Scorer, Source
+from meve.ports import Prior, Scorer, Source
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
 
 FOLLOWED = "follow"
@@ -49,6 +49,7 @@ def follow(
     k: int,
     threshold: float,
     words: int,
+    prior: Prior | None = None,
     unscored: Sequence[Dropped] = (),
     deadline: Deadline | None = None,
 ) -> FollowResult:
@@ -68,6 +69,7 @@ def follow(
         k: the most candidates per source and evidence passage.
         threshold: τ in [0, 1].
         words: how many words of an evidence passage follow the question.
+        prior: predicts which candidates need no score; None to score all.
         unscored: what phase 2 dropped without a score. Duplicates stay dropped; others are scored if found again, and
             keep their origin.
         deadline: ends the searches and the scoring; None for no end.
@@ -79,26 +81,28 @@ def follow(
     known = dict(judged)
     best: dict[str, Candidate] = {}
     duplicates = {d.candidate.id for d in unscored if d.reason.startswith(DUPLICATE_OF)}
-    late: dict[str, Dropped] = {}
+    skipped: dict[str, Dropped] = {}
     origins = {d.candidate.id: d.candidate.origin for d in unscored}
     for piece in evidence:
         if deadline and not deadline.has_time_for(1):
             break
         extended = embed(Query(text=extend_query(query.text, [piece.passage.content], words), where=query.where))
         candidates = [c for c in retrieve(extended, sources, k) if c.id not in accepted_ids and c.id not in duplicates]
-        again = [replace(known[c.id], keyword_share=c.keyword_share) for c in candidates if c.id in known]
-        fresh = [replace(c, origin=origins.get(c.id, FOLLOWED)) for c in candidates if c.id not in known]
-        wanted = [*again, *fresh]
-        if deadline:
-            order = [c.id for c in sorted(candidates, key=lambda c: c.source_rank)]
-            wanted.sort(key=lambda c: order.index(c.id))
-        scored, missed = score_in_time(extended, wanted, scorer, deadline=deadline)
-        late |= {d.candidate.id: d for d in missed}
+        fresh = [c.id for c in candidates if c.id not in known]
+        found = [
+            replace(known[c.id], keyword_share=c.keyword_share, source_rank=c.source_rank)
+            if c.id in known
+            else replace(c, origin=origins.get(c.id, FOLLOWED))
+            for c in candidates
+        ]
+        likely, unlikely = split_unlikely(extended, found, prior)
+        scored, late = score_in_time(extended, likely, scorer, deadline=deadline)
+        skipped |= {d.candidate.id: d for d in (*unlikely, *late)}
         for candidate in scored:
             rated = _with_evidence_score(candidate, piece, known.get(candidate.id), scorer.name)
             if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
                 best[candidate.id] = rated
-        known |= {c.id: best[c.id] for c in fresh if c.id in best}
+        known |= {i: best[i] for i in fresh if i in best}
     verdicts = [replace(c, verified=reaches(c, threshold)) for c in best.values()]
     rejected = [c for c in sort_best_first(verdicts) if not c.verified]
     return FollowResult(
@@ -106,7 +110,7 @@ def follow(
             kept=sort_best_first([*accepted, *(c for c in verdicts if c.verified)]),
             dropped=[
                 *(Dropped(candidate=c, reason="below_threshold") for c in rejected),
-                *(d for i, d in late.items() if i not in known),
+                *(d for i, d in skipped.items() if i not in known),
             ],
         ),
         judged={**judged, **{c.id: c for c in verdicts}},
