@@ -247,8 +247,9 @@ class LexicalIndex(Protocol):
 class Source(Protocol):
     """A source of candidates: an index, a framework's store, a window of a dialogue.
 
-    A keyword source may have a method `score_ids(query, ids)`, which returns the scores of passages by id; ids without
-    a word of the query are left out. It scores what other sources found.
+    A source that searches by keywords may have a method `score_ids(query, ids)`. For passages that other sources found
+    it returns the scores, at least 0, that its own search would give, by id: 0 without a word of the query. Ids that it
+    doesn't know are left out.
     """
 
     @property
@@ -294,7 +295,7 @@ class EvidenceCombiner(Protocol):
         """Return the probabilities that passages are relevant, shape (n,), from inputs of shape (n,).
 
         Args:
-            inputs: `logit`, `cosine` and, if keywords were searched, `keywords`.
+            inputs: `logit`, any finite number; `cosine`, in [-1, 1]; `keywords`, in [0, 1], NaN where unknown.
         """
 
 
@@ -310,7 +311,7 @@ class Prior(Protocol):
         """The probability in [0, 1] below which a candidate is dropped unscored."""
 
     def chances(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return the probability that each would be verified, shape (n,), in the order given."""
+        """Return the probability that each would be verified, shape (n,), in the order given; 1 if it can't tell."""
 
 
 class Estimator(Protocol):

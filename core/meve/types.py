@@ -94,8 +94,11 @@ class Candidate:
     """The position among given passages; breaks ties between equal scores before the id does."""
     source_rank: int = 0
     """The best position among the results of the sources that found it, from 0; always 0 if there is one source."""
-    keyword_share: float = 0.0
-    """The keyword score divided by the best of this search, in [0, 1]; 0 without a word of the query."""
+    keyword_share: float | None = None
+    """The keyword score divided by the best of this search, in [0, 1]; 0 without a word of the query, None if it is
+    unknown."""
+    read_with: tuple[str, ...] = ()
+    """The ids of the passages that a verifier has read beside the question for this candidate (further hops)."""
 
     @property
     def id(self) -> str:
@@ -116,6 +119,7 @@ class Candidate:
             place=self.place,
             source_rank=self.source_rank,
             keyword_share=self.keyword_share,
+            read_with=self.read_with,
         )
 
 

@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from meve import Passage, Retriever
 from meve.components._shipped_models import EVIDENCE
 from meve.components.embedders import resolve_embedder
-from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.components.evidence import FITS, INPUTS, INTERCEPT, EvidenceModel
 from meve.components.verifiers import load_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
@@ -70,7 +70,7 @@ def main() -> None:
         chosen = read_set(name, given.data)
         asked = [(q.text, set(q.gold)) for q in sample_questions(chosen.questions, MOST, SEED) if q.gold]
         x, relevant = list_candidates(f"{name}, measured", chosen.passages, asked, given.cache)
-        estimated = model.estimate(dict(zip(FITS[0], x.T, strict=True)))
+        estimated = model.estimate(dict(zip(INPUTS, x.T, strict=True)))
         ours, alone = roc_auc_score(relevant, estimated), roc_auc_score(relevant, x[:, 0])
         print(f"AUC {name}: {ours:.3f}, logit alone {alone:.3f}", flush=True)
 
@@ -98,7 +98,7 @@ def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:
 
 
 def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
-    """Return the inputs of all candidates, shape (n, 3), and which are relevant, shape (n,)."""
+    """Return the inputs of all candidates, shape (n, 3), NaN where unknown, and which are relevant, shape (n,)."""
     embedder = DiskCachedEmbedder(resolve_embedder("minilm"), cache / CACHE)
     verifier = CachedVerifier(load_verifier(), cache)
     retriever = Retriever.from_passages(list(passages), embedder=embedder, verifier=verifier)
@@ -106,9 +106,9 @@ def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache:
     retriever.engine = replace(retriever.engine, evidence=start)
     x, relevant = [], []
     for question, gold in asked:
-        trace = retriever.retrieve(question, redundancy=1.0, mode="no_fallback").trace
+        trace = retriever.retrieve(question, exact=True, redundancy=1.0, mode="no_fallback").trace
         for candidate in trace.candidates:
-            x.append([candidate.scores.get(entry, 0.0) for entry in FITS[0]])
+            x.append([candidate.scores["logit"], candidate.scores["cosine"], candidate.scores.get("keywords", np.nan)])
             relevant.append(candidate.id in gold)
     print(f"{name}: {len(asked)} questions, {len(x):,} candidates, {sum(relevant)} relevant", flush=True)
     return np.array(x, dtype=np.float32), np.array(relevant)
@@ -120,10 +120,11 @@ def fit(sets: Sequence[tuple[FloatArray, np.ndarray]]) -> EvidenceModel:
     weights = np.concatenate([np.where(each, WEIGHT, 1.0) / len(each) for _, each in sets])
     fits: dict[str, Mapping[str, float]] = {}
     for names in FITS:
-        columns = x[:, [FITS[0].index(name) for name in names]]
-        scale = columns.std(axis=0)
+        columns = x[:, [INPUTS.index(name) for name in names]]
+        known = np.isfinite(columns).all(axis=1)
+        scale = columns[known].std(axis=0)
         regression = LogisticRegression(C=100.0, max_iter=2000).fit(
-            columns / scale, relevant, sample_weight=weights / weights.mean()
+            columns[known] / scale, relevant[known], sample_weight=weights[known] / weights[known].mean()
         )
         values = dict(zip(names, map(float, np.maximum(regression.coef_[0] / scale, 0.0)), strict=True))
         fits["+".join(names)] = {**values, INTERCEPT: float(regression.intercept_[0])}

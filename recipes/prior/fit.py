@@ -28,6 +28,7 @@ from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
+from meve.pipeline.phases.cascade import LEAST_SCORED
 from meve.types import Candidate, FloatArray, Passage, Query
 from recipes.cached_scores import CachedVerifier
 from recipes.evidence.fit import QUESTIONS, SECTIONS, read_sections
@@ -76,8 +77,8 @@ def main() -> None:
     model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)
     prior = FittedPrior(
         name=NAMES[given.embedder],
-        embedder=fitted_sets[0][2],
-        verifier=fitted_sets[0][3],
+        embedder=fitted_sets[0][3],
+        verifier=fitted_sets[0][4],
         weights=dict(zip(FEATURES, map(float, model.coef_[0]), strict=True)),
         intercept=float(model.intercept_[0]),
         least=0.0,
@@ -87,8 +88,8 @@ def main() -> None:
     lost, saved = [], []
     for name in MEASURED:
         questions = [q.text for q in sample_questions(sets[name].questions, ASKED, SEED) if q.gold]
-        x, y, *_ = score_candidates(sets[name].passages, questions, given.embedder, given.cache)
-        skipped = chances(prior, x) < prior.least
+        x, y, asked_by, *_ = score_candidates(sets[name].passages, questions, given.embedder, given.cache)
+        skipped = skip(prior, x, asked_by)
         lost.append(skipped[y])
         saved.append(skipped)
         share = f"{skipped.mean():.3f} of {len(skipped)}"
@@ -102,21 +103,35 @@ def main() -> None:
 
 def score_candidates(
     passages: Sequence[Passage], questions: Sequence[str], embedder: str, cache: Path
-) -> tuple[FloatArray, np.ndarray, str, str]:
-    """Return the features of candidates, shape (n, 4), which were verified, and the names of embedder and verifier."""
+) -> tuple[FloatArray, np.ndarray, np.ndarray, str, str]:
+    """Return the features of candidates, shape (n, 4), which were verified, and the indices of their questions.
+
+    The names of embedder and verifier follow.
+    """
     cached = DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     watcher = Watcher()
     verifier = CachedVerifier(load_verifier(), cache)
     retriever = Retriever.from_passages(passages, embedder=cached, verifier=verifier)
     retriever.engine = replace(retriever.engine, prior=watcher, estimator=NoEstimator())
-    x, y = [], []
+    x, y, asked_by = [], [], []
     names = retriever.embedder.name, retriever.verifier.name
-    for question in questions:
+    for n, question in enumerate(questions):
         trace = retriever.retrieve(question, exact=False, redundancy=1.0, mode="no_fallback").trace
         verdicts = {c.id: c.verified for c in trace.candidates}
         x += [watcher.seen[i] for i in verdicts]
         y += list(verdicts.values())
-    return np.array(x), np.array(y), *names
+        asked_by += [n] * len(verdicts)
+    return np.array(x), np.array(y), np.array(asked_by), *names
+
+
+def skip(prior: FittedPrior, x: FloatArray, asked_by: np.ndarray) -> np.ndarray:
+    """Return which candidates are skipped: those below the least chance, but for the likeliest of each question."""
+    given = chances(prior, x)
+    skipped = given < prior.least
+    for n in np.unique(asked_by):
+        of_question = np.flatnonzero(asked_by == n)
+        skipped[of_question[np.argsort(-given[of_question])[:LEAST_SCORED]]] = False
+    return skipped
 
 
 def chances(prior: FittedPrior, x: FloatArray) -> np.ndarray:

@@ -6,8 +6,8 @@ WORK holds what `mixture` wrote; MODEL is the shipped verifier's weights for tor
 Writes WORK/further.jsonl, WORK/further (the trained model) and WORK/further-mean, the mean of its weights and MODEL's.
 An interrupted training is resumed.
 
-For examples of the mixture the target is the mean of the label and the probability that the shipped verifier gives, so
-that what it has learned stays: with the labels alone the AUC of HotpotQA and 2WikiMultihopQA fell by 0.025 and 0.047.
+For examples of the mixture the target is the mean of the label and the sigmoid of the shipped verifier's logit, so that
+what it has learned stays: with the labels alone the AUC of HotpotQA and 2WikiMultihopQA fell by 0.025 and 0.047.
 Source of such targets: Hinton et al., Distilling the knowledge in a neural network (2015).
 """
 

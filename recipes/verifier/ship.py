@@ -4,8 +4,9 @@
 
 The folder is written only if all checks pass. The graph must rank the passages of held-out questions as the original
 model does (Kendall's tau, mean over questions). The calibration is fitted to the quantised graph's scores on
-`dev.jsonl`. The sufficiency estimate and the prior must be fitted again afterwards:
-recipes.sufficiency.fit, recipes.prior.fit. recipes.sentences.fit adds the logits per token to the graph.
+`dev.jsonl`. Everything that was fitted to its scores must be fitted again afterwards, in this order:
+recipes.sentences.fit and recipes.sentences.threshold, recipes.evidence.fit, and for each of `--embedder minilm` and
+`--embedder static` recipes.prior.fit and recipes.sufficiency.fit.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def main() -> None:
         for file in SHIPPED:
             (given.to / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder / file, given.to / file)
-    print("now run recipes.sentences.fit, recipes.sufficiency.fit and recipes.prior.fit")
+    print("now fit sentences, evidence, prior and sufficiency again, as the docstring of this recipe says")
 
 
 def check_model(folder: Path, tau: float) -> None:

@@ -30,7 +30,8 @@ def retriever() -> Retriever:
 
 @pytest.mark.parametrize("names", FITS, ids="+".join)
 def test_probability_grows_with_each_input(shipped: EvidenceModel, names: tuple[str, ...]) -> None:
-    middle = {name: np.full(5, 0.5, np.float32) for name in names}
+    unknown = np.full(5, np.nan, np.float32)
+    middle = {"keywords": unknown, **{name: np.full(5, 0.5, np.float32) for name in names}}
     for name in names:
         rising = np.linspace(0, 1, 5, dtype=np.float32)
         probabilities = shipped.estimate({**middle, name: rising})
@@ -52,11 +53,16 @@ def test_model_is_read_as_written_and_damaged_file_raises(shipped: EvidenceModel
     file.write_text("{", "utf-8")
     with pytest.raises(ModelError, match=r"evidence\.json"):
         EvidenceModel.load(file)
+    file.write_text('{"name": "a"}', "utf-8")
+    with pytest.raises(ConfigurationError, match=r"evidence\.json is no evidence model: .*'verifier'"):
+        EvidenceModel.load(file)
 
 
 def test_verdict_is_made_of_what_the_trace_shows(retriever: Retriever, shipped: EvidenceModel) -> None:
-    for sources, names in (("hybrid", FITS[0]), ("dense", FITS[1])):
-        for candidate in retriever.retrieve(QUESTION, sources=sources).trace.candidates:
+    many = Retriever.from_texts([*TEXTS, *(f"Water number {n} is wet." for n in range(5))], embedder="minilm")
+    for chosen, sources, names in ((many, "hybrid", FITS[0]), (many, "dense", FITS[1]), (retriever, "hybrid", FITS[1])):
+        for candidate in chosen.retrieve(QUESTION, sources=sources, exact=True).trace.candidates:
+            assert set(names) == set(FITS[0]) & set(candidate.scores)
             weights = shipped.fits["+".join(names)]
             total = weights[INTERCEPT] + sum(weights[name] * candidate.scores[name] for name in names)
             assert candidate.scores["verifier"] == pytest.approx(1 / (1 + np.exp(-total)), abs=1e-5)
@@ -111,6 +117,7 @@ def test_sentences_are_scored_by_the_verifier_alone() -> None:
 def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
     """A passage that shares no word with the question, but with its evidence, is judged with those words too."""
     texts = ["Tomatoes need water from the Ahorn brook.", "The Ahorn brook springs at Kessel.", "Bread needs flour."]
+    texts += [f"Tomatoes of kind {n}." for n in range(4)]
     two = Retriever.from_texts(texts, embedder="minilm")
     judged: list[dict[str, float]] = []
 
@@ -122,10 +129,18 @@ def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
             return np.array([0.9 if k == 1.0 else 0.1 for k in inputs["keywords"]], np.float32)
 
     two.engine = replace(two.engine, evidence=Recorder())
-    two.retrieve("Who grows tomatoes?", hops=2)
+    two.retrieve("Who grows tomatoes?", hops=2, exact=True)
     first, second = judged[0]["keywords"], judged[-1]["keywords"]
     assert first.count(0.0) == 2
     assert max(second) > 0
+
+
+def test_chance_hit_in_a_small_corpus_is_no_keyword_evidence() -> None:
+    """The best keyword score of a few hits is 1 whatever it is; such scores would verify an unrelated passage."""
+    one = Retriever.from_texts(["The parking garage at the north gate opens at six."], embedder="minilm")
+    (candidate,) = one.retrieve("When was the north tower of the cathedral built?").trace.candidates
+    assert "keywords" not in candidate.scores
+    assert not candidate.verified
 
 
 def test_without_keyword_scores_every_candidate_is_scored_by_default(retriever: Retriever) -> None:

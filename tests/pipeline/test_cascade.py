@@ -10,7 +10,7 @@ from meve import Retriever
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.errors import ConfigurationError, ModelError
 from meve.pipeline._deadline import BATCH
-from meve.pipeline.phases.cascade import LIKELY, cascade, split_unlikely
+from meve.pipeline.phases.cascade import LIKELY, cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.verify import verify
 from meve.types import Candidate, Passage, Query
 from tests.fake_components import make_components
@@ -84,7 +84,7 @@ def test_likeliest_candidates_are_scored_below_the_least_chance_too():
     selection = cascade(QUERY, candidates, scorer, 0.5, redundancy=0.85, prior=prior)
     assert scorer.scored_ids == ["f", "e", "d", "c"]
     assert fates(selection)[1] == {"a": "unlikely", "b": "unlikely"}
-    scored, dropped = split_unlikely(QUERY, candidates, None)
+    scored, dropped = split_unlikely(order_by_chance(QUERY, candidates, None), 0.0)
     assert ([c.id for c in scored], dropped) == (list("abcdef"), [])
 
 
@@ -176,13 +176,17 @@ def test_fitted_prior_features_match_hand_computed_values():
     candidates = [
         replace(candidate("a", [1.0, 0.0]), passage=Passage(id="a", text="The blue sky."), keyword_share=1.0),
         replace(candidate("b", [0.6, 0.8]), passage=Passage(id="b", text="A blue car."), keyword_share=0.25),
-        replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread.")),
+        replace(candidate("c", [0.0, 1.0]), passage=Passage(id="c", text="Bread."), keyword_share=0.0),
     ]
     expected = [[1.0, 1.0, 1.0, 1.0], [0.6, 0.6, 0.25, 0.5], [0.0, 0.0, 0.0, 0.0]]
     np.testing.assert_allclose(extract_candidate_features(query, candidates), expected, atol=1e-6)
     chances = PRIOR.chances(query, candidates)
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(2 - np.sum(expected, axis=1))), atol=1e-6)
     assert PRIOR.chances(query, []).shape == (0,)
+    unknown = [replace(candidates[0], keyword_share=None), *candidates[1:]]
+    np.testing.assert_array_equal(PRIOR.chances(query, unknown), [1.0, *chances[1:]])
+    bare = [replace(candidates[0], vector=None), *candidates[1:]]
+    assert PRIOR.chances(query, bare).tolist() == [1.0, 1.0, 1.0], "cosines are relative to the nearest"
     assert FittedPrior.from_dict(PRIOR.to_dict()) == PRIOR
 
 

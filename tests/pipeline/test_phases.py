@@ -63,7 +63,7 @@ class TestRetrieve:
         selection = retrieve(QUERY, [one, two], 5)
         assert ids(selection) == ["a", "b", "c"]
         assert selection[1].scores == {"dense": 0.8, "lexical": 3.0}
-        assert {c.keyword_share for c in selection} == {0.0}, "the source doesn't score what others found"
+        assert {c.keyword_share for c in selection} == {None}, "the source doesn't score what others found"
 
     def test_keyword_source_scores_what_others_found(self):
         class Keywords(ListSource):
@@ -71,15 +71,27 @@ class TestRetrieve:
 
             def score_ids(self, query, ids):
                 self.asked = ids
-                return {"a": 1.5}
+                return {"a": 1.5, "x": 0.0}
 
-        one = ListSource("dense", candidate("a", scores={"dense": 0.9}), candidate("x", scores={"dense": 0.8}))
-        two = Keywords("lexical", candidate("b", scores={"lexical": 3.0}), candidate("c", scores={"lexical": 0.75}))
+        found = {
+            name: candidate(name, scores={"words": score})
+            for name, score in zip("bcde", (3.0, 2.0, 1.0, 0.75), strict=True)
+        }
+        one = ListSource("dense", *(candidate(name, scores={"dense": 0.9}) for name in "axy"))
+        two = Keywords("words", *found.values())
         shares = {c.id: c.keyword_share for c in retrieve(QUERY, [one, two], 5)}
-        assert (shares, two.asked) == ({"a": 0.5, "x": 0.0, "b": 1.0, "c": 0.25}, ["a", "x"])
-        alone = Keywords("lexical", candidate("b", scores={"lexical": 3.0}))
-        assert [c.keyword_share for c in retrieve(QUERY, [alone], 5)] == [1.0]
-        assert alone.asked == (), "nothing is missing"
+        assert shares == {"a": 0.5, "x": 0.0, "y": None, "b": 1.0, "c": 2 / 3, "d": 1 / 3, "e": 0.25}
+        assert two.asked == ["a", "x", "y"]
+
+    def test_keyword_shares_of_a_few_hits_are_unknown(self):
+        class Keywords(ListSource):
+            def score_ids(self, query, ids):
+                return dict.fromkeys(ids, 0.0)
+
+        few = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "abcd"))
+        assert [c.keyword_share for c in retrieve(QUERY, [few], 5)] == [None] * 4
+        enough = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "abcde"))
+        assert [c.keyword_share for c in retrieve(QUERY, [enough], 5)] == [1.0] * 5
 
     def test_each_source_returns_at_most_k(self):
         assert ids(retrieve(QUERY, [ListSource("dense", *map(candidate, "abc"))], 2)) == ["a", "b"]

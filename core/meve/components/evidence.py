@@ -1,7 +1,7 @@
 """A fitted verdict from all evidence for a passage: cross-encoder, embeddings and keywords together."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,9 +14,9 @@ from meve.types import FloatArray
 
 INPUTS = ("logit", "cosine", "keywords")
 """`logit`: the verifier's raw score. `cosine`: of query and passage, in [-1, 1]. `keywords`: the keyword score divided
-by the best of this query, in [0, 1]; 0 for a passage without a word of the query."""
+by the best of this query, in [0, 1]; 0 for a passage without a word of the query, NaN where it is unknown."""
 FITS = (INPUTS, ("logit", "cosine"))
-"""The sets of inputs that an evidence model is fitted for: with keyword search, and without."""
+"""The sets of inputs that an evidence model is fitted for: with the keyword score, and without."""
 INTERCEPT = "intercept"
 
 
@@ -54,12 +54,18 @@ class EvidenceModel:
         """Return the probabilities that passages are relevant, shape (n,).
 
         Args:
-            inputs: `logit`, `cosine` and, if keywords were searched, `keywords`; each of shape (n,).
+            inputs: `logit`, `cosine` and `keywords`, each of shape (n,). Where `keywords` is NaN, the fit without it
+                counts.
         """
-        names = [name for name in INPUTS if name in inputs]
+        unknown = np.isnan(inputs["keywords"])
+        filled = {**inputs, "keywords": np.where(unknown, 0.0, inputs["keywords"])}
+        complete, partial = (sigmoid(self._sum(filled, names)) for names in FITS)
+        return np.asarray(np.where(unknown, partial, complete), dtype=np.float32)
+
+    def _sum(self, inputs: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArray:
         weights = self.fits["+".join(names)]
         columns = np.stack([inputs[name] for name in names], axis=1)
-        return sigmoid(columns @ np.array([weights[name] for name in names]) + weights[INTERCEPT])
+        return np.asarray(columns @ np.array([weights[name] for name in names]) + weights[INTERCEPT])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready."""
@@ -74,4 +80,8 @@ class EvidenceModel:
             ConfigurationError: values are missing, unknown or invalid.
         """
         with wrap_errors(ModelError, f"reading {file}"):
-            return cls(**json.loads(file.read_text("utf-8")))
+            data = json.loads(file.read_text("utf-8"))
+        try:
+            return cls(**data)
+        except (TypeError, AttributeError) as cause:
+            raise ConfigurationError(f"{file} is no evidence model: {cause}") from cause

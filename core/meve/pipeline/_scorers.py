@@ -20,7 +20,6 @@ class VerifierScorer:
         verifier: reads query and passages.
         embedder: the one that made the candidates' vectors; None if that is unknown.
         evidence: combines the verifier's logits with other evidence; None for the verifier alone.
-        searches_keywords: whether the candidates come from a keyword search, among others.
     """
 
     name = "verifier"
@@ -31,7 +30,6 @@ class VerifierScorer:
         embedder: Embedder | None = None,
         *,
         evidence: EvidenceCombiner | None = None,
-        searches_keywords: bool = False,
     ) -> None:
         self.verifier = verifier
         self._vectors = (
@@ -45,7 +43,6 @@ class VerifierScorer:
             and embedder is not None
             and (embedder.name, verifier.name) == (evidence.embedder, evidence.verifier)
         )
-        self._searches_keywords = searches_keywords
 
     @property
     def reads_vectors(self) -> bool:
@@ -73,7 +70,16 @@ class VerifierScorer:
         if not isinstance(self.verifier, SentenceVerifier):
             raise ModelError(f"verifier {self.verifier.name!r} can't score sentences: check `scores_sentences` first")
         with wrap_errors(ModelError, f"scoring sentences with {self.verifier.name!r}"):
-            return self.verifier.score_sentences(query.text, [c.passage.content for c in candidates], sentences)
+            rated = self.verifier.score_sentences(query.text, [c.passage.content for c in candidates], sentences)
+        wanted, given = [len(spans) for spans in sentences], [len(scores) for scores in rated]
+        values = np.concatenate([np.zeros(0), *rated])
+        if wanted != given or not ((values >= 0) & (values <= 1)).all():
+            raise ModelError(
+                f"verifier {self.verifier.name!r} must give each sentence a probability in [0, 1]: expected "
+                f"{wanted!r:.60} sentences, got {given!r:.60} scores, {int((~((values >= 0) & (values <= 1))).sum())} "
+                "of them out of range"
+            )
+        return rated
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return probabilities in [0, 1], shape (n,).
@@ -85,6 +91,8 @@ class VerifierScorer:
 
     def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """Return probabilities in [0, 1], shape (n,), and by name the inputs of these scores, each of shape (n,).
+
+        An input is NaN where it is unknown.
 
         Raises:
             ModelError: the verifier failed, or returned a score outside [0, 1].
@@ -105,14 +113,12 @@ class VerifierScorer:
         return scores, inputs
 
     def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
-        """Return cosines and keyword scores; nothing unless all candidates have vectors, as sentences don't."""
+        """Return cosines and keyword shares; nothing unless all candidates have vectors, as sentences don't."""
         vectors = [c.vector for c in candidates if c.vector is not None]
         if not self._compares or query.vector is None or not vectors or len(vectors) < len(candidates):
             return {}
-        inputs = {"cosine": cosines(query.vector, np.array(vectors))}
-        if self._searches_keywords:
-            inputs["keywords"] = np.array([c.keyword_share for c in candidates], dtype=np.float32)
-        return inputs
+        shares = [np.nan if c.keyword_share is None else c.keyword_share for c in candidates]
+        return {"cosine": cosines(query.vector, np.array(vectors)), "keywords": np.array(shares, dtype=np.float32)}
 
     def _scores(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         stored = [c.vector for c in candidates if c.vector is not None]

@@ -31,8 +31,8 @@ class EngineOptions(TypedDict, total=False):
     config: RetrieverConfig | None
     """The settings; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
-    """An embedder, the name or folder of a sentence-transformers model, or `minilm` for all-MiniLM-L6-v2, which
-    ships and needs no torch; by default the static one that ships."""
+    """An embedder, the name or folder of a sentence-transformers model, or one of those that ship and need no torch:
+    `minilm` (all-MiniLM-L6-v2), the default of `Retriever`, and `static`, the default elsewhere."""
     verifier: Verifier | str | None
     """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
     the cross-encoder that ships and needs no torch."""
@@ -62,8 +62,7 @@ class Engine:
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
     prior: Prior | None = None
-    """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models
-    that ship."""
+    """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
     _counters: TokenCounters = field(init=False, repr=False)
@@ -153,12 +152,7 @@ class Engine:
         fitted = find_fitted_models(self.verifier.name, calibration, self.embedder.name)
         pipeline = Pipeline(
             sources=sources,
-            scorer=VerifierScorer(
-                self.verifier,
-                self.embedder,
-                evidence=self.evidence or fitted.evidence,
-                searches_keywords=any(hasattr(source, "score_ids") for source in sources),
-            ),
+            scorer=VerifierScorer(self.verifier, self.embedder, evidence=self.evidence or fitted.evidence),
             fallback=fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,

@@ -120,12 +120,9 @@ class Pipeline:
             settings["prior"] = self.prior.name if self.prior else ""
         with run.phase("verify", settings) as phase:
             if config.exact is not False:
-                candidates: Sequence[Candidate] = run.candidates
-                unlikely: list[Dropped] = []
-                if self._skips(run):
-                    candidates, unlikely = split_unlikely(run.query, candidates, self.prior)
-                elif run.deadline:
-                    candidates = [c for c, _ in order_by_chance(run.query, candidates, self.prior)]
+                ordered = order_by_chance(run.query, run.candidates, self.prior)
+                least = self.prior.least if self.prior and self._skips(run) else 0.0
+                candidates, unlikely = split_unlikely(ordered, least)
                 chosen = verify(run.query, candidates, self.scorer, config.threshold, deadline=run.deadline)
                 phase.selection = replace(chosen, dropped=[*chosen.dropped, *unlikely])
             else:
@@ -145,13 +142,8 @@ class Pipeline:
         run.unscored = [d for d in dropped if d.candidate.score is None]
 
     def _skips(self, run: Run) -> bool:
-        """Return whether phase 2 leaves some candidates without a score.
-
-        The prior was fitted to searches by vectors and by keywords; without keyword scores it is asked only explicitly.
-        """
-        if run.config.exact is not None:
-            return not run.config.exact
-        return self.prior is not None and any(c.keyword_share > 0 for c in run.candidates)
+        """Return whether phase 2 and further hops leave unlikely candidates without a score."""
+        return run.config.exact is False or (run.config.exact is None and self.prior is not None)
 
     def _is_full(self, config: RetrieverConfig, verified: Sequence[Candidate]) -> bool:
         """Return whether verified candidates fill the context, as far as their tokens tell before they are packed."""

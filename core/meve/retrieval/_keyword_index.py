@@ -10,7 +10,7 @@ from meve._locks import ReadWriteLock
 from meve.components.lexical import make_lexical
 from meve.pipeline._preparation import check_passages
 from meve.ports import LexicalIndex
-from meve.retrieval._corpus import to_row_array
+from meve.retrieval._sources import score_rows
 from meve.types import Passage
 
 
@@ -39,7 +39,7 @@ class KeywordIndex:
             return self._state.search(text, k)
 
     def score_ids(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the scores of passages by id; those that are unknown or share no word with the text are left out."""
+        """Return the scores of known passages by id, 0 for those that share no word with the text."""
         with self._lock.reading():
             return self._state.score_ids(text, ids)
 
@@ -125,9 +125,7 @@ class _State:
         return [(self._ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
     def score_ids(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        rows = to_row_array(sorted({self._rows[i] for i in ids if i in self._rows}))
-        found, scores = self._index.search(text, len(rows), rows)
-        return {self._ids[row]: score for row, score in zip(found.tolist(), scores.tolist(), strict=True)}
+        return score_rows(self._index, text, {self._rows[i]: i for i in ids if i in self._rows})
 
     def contains(self, passage: Passage) -> bool:
         return self.hashes.get(passage.id) == hash(passage.content)

@@ -1,6 +1,6 @@
 """Search a corpus for candidates, by vectors or by keywords."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from meve.errors import ConfigurationError
@@ -48,10 +48,15 @@ class LexicalSource:
         return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
-        """Return the keyword scores of passages by id; those that share no word with the query are left out."""
-        rows = {self.corpus.rows[i]: i for i in ids if i in self.corpus.rows}
-        found, scores = self.index.search(query.text, len(rows), to_row_array(sorted(rows)))
-        return {rows[row]: score for row, score in zip(found.tolist(), scores.tolist(), strict=True)}
+        """Return the keyword scores of known passages by id, 0 for those that share no word with the query."""
+        return score_rows(self.index, query.text, {self.corpus.rows[i]: i for i in ids if i in self.corpus.rows})
+
+
+def score_rows(index: LexicalIndex, text: str, rows: Mapping[int, str]) -> dict[str, float]:
+    """Return the keyword scores of rows by their ids, 0 for those that share no word with the text."""
+    found, scores = index.search(text, len(rows), to_row_array(sorted(rows)))
+    by_row = dict.fromkeys(rows, 0.0) | dict(zip(found.tolist(), scores.tolist(), strict=True))
+    return {rows[row]: score for row, score in by_row.items()}
 
 
 def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:

@@ -240,7 +240,7 @@ class _ByKeywords:
             limit *= GROWTH
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
-        """Return the keyword scores of passages by id; those that share no word with the query are left out."""
+        """Return the keyword scores of indexed passages by id, 0 for those that share no word with the query."""
         return self.keywords.score_ids(query.text, ids)
 
 

@@ -80,7 +80,7 @@ class CrossEncoderVerifier:
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
         self._cache = TextCache[float](cache_size)
-        self._readings = TextCache[list[TokenReading]](min(READINGS, cache_size))
+        self._readings = TextCache[list[TokenReading]](READINGS)
 
     @classmethod
     def from_name(
@@ -176,7 +176,9 @@ class CrossEncoderVerifier:
         return bool(getattr(self._runtime, "rates_tokens", False))
 
     def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
-        """Return the probability of each sentence to be evidence; passages that were just scored aren't read again.
+        """Return the probability of each sentence to be evidence.
+
+        The last 512 passages that were scored aren't read again.
 
         Args:
             query: the question.
@@ -236,7 +238,7 @@ class CrossEncoderVerifier:
     def with_cache(self, size: int) -> Self:
         """Return a verifier with the same loaded model and a new cache of `size` raw scores; 0 for none."""
         other = copy.copy(self)
-        other._cache = TextCache(size)
+        other._cache, other._readings = TextCache(size), TextCache(READINGS)
         return other
 
     def _room(self, query: str) -> int:

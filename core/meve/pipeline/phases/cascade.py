@@ -44,16 +44,8 @@ def order_by_chance(
     return [(ranked[n], float(chances[n])) for n in np.argsort(-chances, kind="stable")]
 
 
-def split_unlikely(
-    query: Query, candidates: Sequence[Candidate], prior: Prior | None
-) -> tuple[list[Candidate], list[Dropped]]:
-    """Return the candidates to score, the likeliest first, and those below the prior's least chance.
-
-    Raises:
-        ModelError: the prior didn't return one finite number each.
-    """
-    ordered = order_by_chance(query, candidates, prior)
-    least = prior.least if prior else 0.0
+def split_unlikely(ordered: Sequence[tuple[Candidate, float]], least: float) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the candidates to score and those below the least chance; the first four are scored in any case."""
     scored = [c for n, (c, chance) in enumerate(ordered) if chance >= least or n < LEAST_SCORED]
     return scored, [Dropped(candidate=c, reason=UNLIKELY) for c, _ in ordered[len(scored) :]]
 
@@ -88,8 +80,9 @@ def cascade(
     Raises:
         ModelError: the scorer or the prior didn't return one finite number each.
     """
-    chances = {c.id: chance for c, chance in order_by_chance(query, candidates, prior)}
-    waiting, dropped = split_unlikely(query, candidates, prior)
+    ordered = order_by_chance(query, candidates, prior)
+    chances = {c.id: chance for c, chance in ordered}
+    waiting, dropped = split_unlikely(ordered, prior.least if prior else 0.0)
     verified: list[Candidate] = []
     while waiting:
         judged = score_batch(query, waiting, scorer, threshold, deadline=deadline)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from meve.pipeline.phases.follow import FOLLOWED
 from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query, TextSpans
@@ -30,9 +29,8 @@ def condense(
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
             query doesn't score the sentences of its own passage. The best score of a sentence counts.
         candidates: the candidates to pack.
-        scorer: the scorer of phase 2. One that rates the sentences of the passages it reads is asked for these ratings;
-            with evidence, only for passages that a further hop has read with evidence. Others read each sentence below
-            the title of its passage.
+        scorer: the scorer of phase 2. One that rates the sentences of the passages it reads is asked for the ratings of
+            these readings. Others read each sentence below the title of its passage.
         split: splits a text into sentences.
         threshold: the least score in [0, 1] of a sentence.
     """
@@ -44,7 +42,7 @@ def condense(
     for query, evidence in queries:
         chosen = [c for c in candidates if len(parts[c.id]) > 1 and c.id != evidence]
         if rate is not None:
-            read = [c for c in chosen if not evidence or FOLLOWED in c.scores]
+            read = [c for c in chosen if (evidence in c.read_with if evidence else scorer.name in c.scores)]
             scores = _rate(query, read, [parts[c.id] for c in read], rate)
         else:
             scores = _read_again(query, chosen, [parts[c.id] for c in chosen], scorer)
@@ -87,7 +85,7 @@ def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, in
 def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float], threshold: float) -> Candidate:
     if len(sentences) < 2:
         return candidate
-    own = [scores[_key(candidate, n)] for n in range(len(sentences))]
+    own = [scores.get(_key(candidate, n), 0.0) for n in range(len(sentences))]
     best = own.index(max(own))
     kept = [n for n, score in enumerate(own) if n == best or score >= threshold]
     if len(kept) == len(sentences):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from meve.pipeline._deadline import Deadline
-from meve.pipeline.phases.cascade import DUPLICATE_OF, split_unlikely
+from meve.pipeline.phases.cascade import DUPLICATE_OF, order_by_chance, split_unlikely
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import reaches, score_in_time
 from meve.ports import Prior, Scorer, Source
@@ -95,13 +95,15 @@ def follow(
             else replace(c, origin=origins.get(c.id, FOLLOWED))
             for c in candidates
         ]
-        likely, unlikely = split_unlikely(extended, found, prior)
+        ordered = order_by_chance(extended, found, prior)
+        likely, unlikely = split_unlikely(ordered, prior.least if prior else 0.0)
         scored, late = score_in_time(extended, likely, scorer, deadline=deadline)
         skipped |= {d.candidate.id: d for d in (*unlikely, *late)}
         for candidate in scored:
             rated = _with_evidence_score(candidate, piece, known.get(candidate.id), scorer.name)
-            if candidate.id not in best or (rated.score or 0.0) > (best[candidate.id].score or 0.0):
-                best[candidate.id] = rated
+            before = best.get(candidate.id, rated)
+            better = rated if (rated.score or 0.0) > (before.score or 0.0) else before
+            best[candidate.id] = replace(better, read_with=tuple(dict.fromkeys((*before.read_with, *rated.read_with))))
         known |= {i: best[i] for i in fresh if i in best}
     verdicts = [replace(c, verified=reaches(c, threshold)) for c in best.values()]
     rejected = [c for c in sort_best_first(verdicts) if not c.verified]
@@ -121,8 +123,9 @@ def _with_evidence_score(judged: Candidate, piece: Candidate, before: Candidate 
     """Return the candidate with its score given the evidence; the better of all its scores decides its rank."""
     scores = dict(judged.scores)
     followed = scores.pop(name) * (piece.score or 0.0)
+    read_with = (*judged.read_with, piece.id)
     if before is None:
-        return replace(judged, scores={**scores, FOLLOWED: followed}, score=followed)
+        return replace(judged, scores={**scores, FOLLOWED: followed}, score=followed, read_with=read_with)
     followed = max(followed, before.scores.get(FOLLOWED, 0.0))  # an earlier hop may have said more
     scores = {**scores, **before.scores, FOLLOWED: followed}
-    return replace(judged, scores=scores, score=max(before.score or 0.0, followed))
+    return replace(judged, scores=scores, score=max(before.score or 0.0, followed), read_with=read_with)

@@ -7,15 +7,15 @@ from typing import Any
 from meve.ports import Source
 from meve.types import Candidate, Query
 
-KEYWORD_SOURCE = "lexical"
-"""The name of a source that searches by keywords."""
+FEWEST_HITS = 5
+"""Keyword shares need at least this many candidates with a word of the query: the best of fewer may be a chance hit."""
 
 
 def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]:
     """Return at most k candidates from each source; duplicates are merged, with all their scores.
 
-    The candidates of the first source come first, then what the next adds. If keywords are searched, each gets its
-    `keyword_share`, whichever source found it.
+    The candidates of the first source come first, then what the next adds. If one of the sources has a method
+    `score_ids`, every candidate that it knows gets a `keyword_share`, whichever source found it.
 
     Source: MeVe (Ottem 2025), section 3.2.
     """
@@ -25,18 +25,18 @@ def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]
             candidate = replace(hit, source_rank=rank) if len(sources) > 1 else hit  # one source is in order already
             known = merged.get(candidate.id)
             merged[candidate.id] = candidate if known is None else _merge(known, candidate)
-    keywords = next((s for s in sources if s.name == KEYWORD_SOURCE and getattr(s, "score_ids", None)), None)
+    keywords = next((s for s in sources if getattr(s, "score_ids", None)), None)
     return list(merged.values()) if keywords is None else _add_keyword_shares(query, list(merged.values()), keywords)
 
 
 def _add_keyword_shares(query: Query, candidates: Sequence[Candidate], source: Any) -> list[Candidate]:  # noqa: ANN401
-    scores = {c.id: c.scores[KEYWORD_SOURCE] for c in candidates if KEYWORD_SOURCE in c.scores}
-    best = max(scores.values(), default=0.0)
-    if best <= 0:
-        return list(candidates)
+    scores = {c.id: c.scores[source.name] for c in candidates if source.name in c.scores}
     if missing := [c.id for c in candidates if c.id not in scores]:
         scores |= source.score_ids(query, missing)
-    return [replace(c, keyword_share=min(max(scores.get(c.id, 0.0), 0.0) / best, 1.0)) for c in candidates]
+    if sum(score > 0 for score in scores.values()) < FEWEST_HITS:
+        return list(candidates)
+    best = max(scores.values())
+    return [replace(c, keyword_share=scores[c.id] / best) if c.id in scores else c for c in candidates]
 
 
 def _merge(first: Candidate, second: Candidate) -> Candidate:

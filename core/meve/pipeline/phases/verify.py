@@ -33,7 +33,7 @@ def score_candidates(
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
     known = [
-        replace(c, scores={**c.scores, **{name: float(values[n]) for name, values in inputs.items()}})
+        replace(c, scores={**c.scores, **{by: float(v[n]) for by, v in inputs.items() if np.isfinite(v[n])}})
         for n, c in enumerate(candidates)
     ]
     name = scorer.name
