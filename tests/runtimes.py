@@ -1,4 +1,4 @@
-"""Define a fake model runtime that counts words."""
+"""Define a fake model runtime that counts words, and a wrapper that records what a runtime reads."""
 
 
 class WordCountingRuntime:
@@ -20,3 +20,21 @@ class WordCountingRuntime:
 
     def split_all(self, texts, limit, overlap=0):
         return list(texts), self.count_many(texts), list(range(len(texts)))
+
+
+class CountingRuntime:
+    """A runtime that counts the pairs which another one reads."""
+
+    def __init__(self, inner):
+        self._inner, self.pairs = inner, []
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def logits(self, batches):
+        self.pairs += [pair for batch in batches for pair in batch]
+        return self._inner.logits(batches)
+
+    def read(self, batches):
+        self.pairs += [pair for batch in batches for pair in batch]
+        return self._inner.read(batches)

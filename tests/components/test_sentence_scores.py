@@ -10,29 +10,11 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ModelError, QueryError
 from meve.evaluation._model_caches import SharedVerifier
 from meve.testing.fakes import WordEmbedder
-from tests.runtimes import WordCountingRuntime
+from tests.runtimes import CountingRuntime, WordCountingRuntime
 
 QUESTION = "When was the Eiffel Tower opened?"
 TOWER = "Paris is the capital of France. The Eiffel Tower was opened on 31 March 1889. It is painted every seven years."
 MOON = "The Moon orbits the Earth. Its far side was first photographed in 1959."
-
-
-class CountingRuntime:
-    """A runtime that counts the pairs which another one reads."""
-
-    def __init__(self, inner):
-        self._inner, self.pairs = inner, []
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def logits(self, batches):
-        self.pairs += [pair for batch in batches for pair in batch]
-        return self._inner.logits(batches)
-
-    def read(self, batches):
-        self.pairs += [pair for batch in batches for pair in batch]
-        return self._inner.read(batches)
 
 
 @pytest.fixture

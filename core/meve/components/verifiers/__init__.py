@@ -10,6 +10,8 @@ from meve.ports import Embedder, Verifier
 
 SHIPPED_VERIFIER = "meve-verifier-1"
 """The name of the verifier that ships."""
+MAX_PIECES = 4
+"""Default number of pieces of a long passage that a cross-encoder reads."""
 
 
 def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Verifier:
@@ -37,7 +39,9 @@ def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Ver
     return _load_cross_encoder(verifier)
 
 
-def load_verifier(verifier: str | None = None, *, device: str | None = None) -> Verifier:
+def load_verifier(
+    verifier: str | None = None, *, device: str | None = None, max_pieces: int | None = MAX_PIECES
+) -> Verifier:
     """Load a verifier by itself, or for a GPU: `load_verifier(device="cuda").score("query", ["passage", "another"])`.
 
     Args:
@@ -46,15 +50,17 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
         device: such as `cpu`, `cuda` or `cuda:1`. The bundled cross-encoder runs on ONNX Runtime for None and `cpu`,
             and on torch for others, which needs `pip install 'meve[onnx]'` and rounds less (docs/retrieval.md).
             For another cross-encoder, None lets torch choose. `cosine` takes None only.
+        max_pieces: the most pieces of a passage that a cross-encoder reads, those that fit the query best; None for
+            all. `cosine` compares whole passages.
 
     Raises:
-        ConfigurationError: the device can't be used.
+        ConfigurationError: the device can't be used, or `max_pieces` is below 1.
         MissingExtraError: the model's packages aren't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
     if verifier != "cosine":
-        return _load_cross_encoder(verifier, device)
+        return _load_cross_encoder(verifier, device, max_pieces)
     if device is not None:
         raise ConfigurationError(f"device must be left out for 'cosine', whose embedder is on the CPU, got {device!r}")
     from meve.components.embedders import resolve_embedder
@@ -62,15 +68,17 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
     return resolve_verifier("cosine", resolve_embedder("minilm"))
 
 
-def _load_cross_encoder(name: str | None, device: str | None = None) -> Verifier:
+def _load_cross_encoder(name: str | None, device: str | None = None, max_pieces: int | None = MAX_PIECES) -> Verifier:
     if name not in (None, SHIPPED_VERIFIER):
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 
         backend: Literal["onnx", "torch"] = "onnx" if _only_onnx(Path(name)) else "torch"
-        return CrossEncoderVerifier.from_name(name, backend=backend, device=device)
+        return CrossEncoderVerifier.from_name(name, backend=backend, device=device, max_pieces=max_pieces)
     from meve.components.verifiers._shipped import load_shipped_verifier, load_shipped_verifier_in_torch
 
-    return load_shipped_verifier() if device in (None, "cpu") else load_shipped_verifier_in_torch(device)
+    if device in (None, "cpu"):
+        return load_shipped_verifier(max_pieces=max_pieces)
+    return load_shipped_verifier_in_torch(device, max_pieces=max_pieces)
 
 
 def verifier_needs(name: str | None) -> Needs:

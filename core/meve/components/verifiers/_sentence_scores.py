@@ -20,22 +20,23 @@ class TokenReading:
 
 
 def place_readings(
-    passages: Sequence[str], pieces: Sequence[str], starts: Sequence[int], readings: Sequence[TokenReading]
+    passages: Sequence[str], pieces: Sequence[str], starts: Sequence[int], readings: Sequence[TokenReading | None]
 ) -> list[list[TokenReading]]:
-    """Return for each passage the readings of its pieces, with spans in the passage.
+    """Return for each passage the readings of its read pieces, with spans in the passage.
 
     Args:
         passages: whole texts.
         pieces: the pieces of all passages, in order.
         starts: the index of the first piece of each passage.
-        readings: of each piece, with spans in the piece.
+        readings: of each piece, with spans in the piece; None for an unread piece.
     """
     placed: list[list[TokenReading]] = []
     for text, first, last in zip(passages, starts, [*starts[1:], len(pieces)], strict=True):
         own, at = [], -1
         for piece, reading in zip(pieces[first:last], readings[first:last], strict=True):
             at = text.index(piece, at + 1)
-            own.append(TokenReading(reading.spans + at, reading.logits))
+            if reading is not None:
+                own.append(TokenReading(reading.spans + at, reading.logits))
         placed.append(own)
     return placed
 
@@ -47,7 +48,7 @@ def rate_sentences(readings: Sequence[TokenReading], sentences: TextSpans) -> Fl
     sentence without tokens gets the lowest number.
 
     Args:
-        readings: of each piece of the passage, with spans in the whole passage.
+        readings: of each read piece of the passage, with spans in the whole passage.
         sentences: the start and end of each sentence in the passage, in characters.
     """
     least = float(np.finfo(np.float32).min)

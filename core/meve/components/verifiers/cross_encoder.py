@@ -11,6 +11,8 @@ from meve._formulas import sigmoid
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
 from meve.components._text_cache import TextCache, Texts
 from meve.components._text_splitter import TextSplitter, read_json
+from meve.components.verifiers import MAX_PIECES
+from meve.components.verifiers._best_pieces import choose_pieces
 from meve.components.verifiers._sentence_scores import TokenReading, place_readings, rate_sentences
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
@@ -50,8 +52,10 @@ class Runtime(Protocol):
 class CrossEncoderVerifier:
     """Scores (query, passage) with a cross-encoder; raw scores are its logits, whatever activation its config names.
 
-    A passage that doesn't fit beside the query is read in overlapping pieces, and the highest score counts; nothing is
-    truncated. Pairs are batched by length, which saves padding; scores come in the order of the passages.
+    A passage that doesn't fit beside the query is split into overlapping pieces, and the highest score counts. Of more
+    than `max_pieces` pieces, only those whose words fit the query best are read (BM25 within the passage), or all if
+    none shares a word with the query. Sentences in unread pieces have probability 0. Pairs are batched by length, which
+    saves padding; scores come in the order of the passages.
 
     Args:
         runtime: a loaded model: `TorchRuntime` or `OnnxRuntime`.
@@ -59,9 +63,10 @@ class CrossEncoderVerifier:
         calibration: maps logits to probabilities; None for the plain sigmoid.
         batch_size: how many pairs the model reads at once.
         cache_size: how many raw scores are cached; 0 for none.
+        max_pieces: the most pieces of a passage to read; None for all.
 
     Raises:
-        ConfigurationError: `batch_size` is below 1, or `cache_size` below 0.
+        ConfigurationError: `batch_size` or `max_pieces` is below 1, or `cache_size` below 0.
     """
 
     def __init__(
@@ -72,13 +77,17 @@ class CrossEncoderVerifier:
         calibration: Calibration | None = None,
         batch_size: int = 16,
         cache_size: int = CACHE_SIZE,
+        max_pieces: int | None = MAX_PIECES,
     ) -> None:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
+        if max_pieces is not None and max_pieces < 1:
+            raise ConfigurationError(f"max_pieces must be at least 1, or None for all, got {max_pieces}")
         self._runtime = runtime
         self.name = name
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
+        self._max_pieces = max_pieces
         self._cache = TextCache[float](cache_size)
         self._readings = TextCache[list[TokenReading]](min(READINGS, cache_size))
 
@@ -92,6 +101,7 @@ class CrossEncoderVerifier:
         max_length: int | None = None,
         batch_size: int | None = None,
         cache_size: int = CACHE_SIZE,
+        max_pieces: int | None = MAX_PIECES,
         device: str | None = None,
         threads: int | None = None,
         local_files_only: bool = False,
@@ -108,6 +118,7 @@ class CrossEncoderVerifier:
                 CUDA (at most 256), and 16 elsewhere; on ONNX for 32 on CUDA, and 4 on the processor, which runs several
                 batches in parallel. On torch, a batch that exceeds the memory of the GPU is halved.
             cache_size: how many raw scores are cached; 0 for none.
+            max_pieces: the most pieces of a passage to read; None for all.
             device: such as `cpu`, `cuda` or `cuda:1`. None lets torch choose, and means the processor for ONNX. ONNX
                 on CUDA needs onnxruntime-gpu in place of onnxruntime, and a graph without 8-bit weights.
             threads: for ONNX, how many batches run at once; None for all cores, or for 1 on a GPU. Torch's are set for
@@ -146,7 +157,14 @@ class CrossEncoderVerifier:
         if calibration is None:
             calibration = load_calibration_file(folder)
         size = runtime.batch_size if batch_size is None else batch_size
-        return cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
+        return cls(
+            runtime,
+            name=name,
+            calibration=calibration,
+            batch_size=size,
+            cache_size=cache_size,
+            max_pieces=max_pieces,
+        )
 
     @property
     def window(self) -> int:
@@ -154,7 +172,7 @@ class CrossEncoderVerifier:
         return self._runtime.window
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return the model's logits, shape (n,), in the order given; for a long passage, the highest of its pieces.
+        """Return the model's logits, shape (n,), in the order given; for a long passage, the highest of read pieces.
 
         Raises:
             QueryError: the query isn't text, or leaves less than half of the window for the passage.
@@ -184,7 +202,8 @@ class CrossEncoderVerifier:
             sentences: for each passage, the start and end of its sentences, in characters.
 
         Returns:
-            For each passage, one probability in [0, 1] per sentence; 0 for a sentence without tokens.
+            For each passage, one probability in [0, 1] per sentence; 0 for a sentence without tokens, or in unread
+            pieces.
 
         Raises:
             QueryError: as `raw_scores`.
@@ -201,18 +220,21 @@ class CrossEncoderVerifier:
         """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
         query, passages = pairs[0][0], [text for _, text in pairs]
         pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
-        order = np.argsort(-np.asarray(lengths), kind="stable")
+        read = choose_pieces(query, pieces, starts, self._max_pieces)
+        order = read[np.argsort(-np.asarray(lengths)[read], kind="stable")]
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        logits, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
-        logits[order] = logits.copy()
-        if not np.isfinite(logits).all():
-            broken = int((~np.isfinite(logits)).sum())
+        computed, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
+        if not np.isfinite(computed).all():
+            broken = int((~np.isfinite(computed)).sum())
             raise ModelError(
-                f"{self.name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(read)} pairs: check the model's files"
             )
+        logits = np.full(len(pieces), -np.inf, dtype=np.float32)
+        logits[order] = computed
         readings: list[list[TokenReading]] = []
         if tokens:
-            readings = place_readings(passages, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
+            of_piece = dict(zip(order.tolist(), tokens, strict=True))
+            readings = place_readings(passages, pieces, starts, [of_piece.get(n) for n in range(len(pieces))])
             self._readings.put(dict(zip(pairs, readings, strict=True)))
         return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
 
