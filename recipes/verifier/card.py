@@ -81,9 +81,10 @@ sets held out entirely: `meve calibrate` fits the probabilities to your data.
 
 ## Intended use
 
-Scoring retrieved passages, or sentences with their title. Longer passages are read in overlapping pieces, of which the
-best counts. English only. It estimates whether a text answers, not whether its statements are true. Questions that need
-several passages are scored better with the first passage beside them (`hops=2`).
+Scoring retrieved passages, or sentences with their title. Longer passages are split into overlapping pieces; those that
+fit the query best are read, and the highest score counts. English only. It estimates whether a text answers, not
+whether its statements are true. Questions that need several passages are scored better with the first passage beside
+them (`hops=2`).
 """
 
 
