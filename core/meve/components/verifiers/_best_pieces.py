@@ -3,35 +3,37 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.types import RowArray
 
 
-def choose_pieces(query: str, pieces: Sequence[str], starts: Sequence[int], limit: int | None) -> RowArray:
-    """Return the indices of the pieces to read, at most `limit` of each passage, in order.
+def choose_pieces(query: str, pieces: Sequence[str], starts: Sequence[int], floor: float) -> RowArray:
+    """Return the indices of the pieces to read, in order; all of a passage that shares no word with the query.
 
-    The pieces of a passage are ranked by BM25 with statistics of that passage, so the choice doesn't depend on other
-    passages. Pieces without a word of the query follow in their order. If no piece has one, all are chosen.
+    The statistics of BM25 are those of one passage, so the choice doesn't depend on other passages.
 
     Args:
         query: the question.
         pieces: the pieces of all passages, in order.
         starts: the index of the first piece of each passage.
-        limit: the most pieces of a passage; None for all.
+        floor: the least BM25 score of a piece to read, as a share of the best score in its passage; 0 for all pieces.
     """
-    chosen: list[int] = []
+    chosen = np.ones(len(pieces), dtype=np.bool_)
     for first, last in zip(starts, [*starts[1:], len(pieces)], strict=True):
-        every = list(range(first, last))
-        best = _find_best(query, pieces[first:last], limit) if limit is not None and last - first > limit else []
-        ranked = dict.fromkeys([*(first + n for n in best), *every])
-        chosen += sorted(list(ranked)[:limit]) if best else every
-    return np.array(chosen, dtype=np.int64)
+        if floor > 0 and last - first > 1:
+            scores = _score_pieces(query, pieces[first:last])
+            chosen[first:last] = scores >= floor * scores.max()
+    return np.flatnonzero(chosen)
 
 
-def _find_best(query: str, pieces: Sequence[str], limit: int) -> list[int]:
-    """Return the places of at most `limit` pieces that share a word with the query, best first."""
-    index = Bm25Index()
+def _score_pieces(query: str, pieces: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return the BM25 score of each piece among these, shape (n,)."""
+    index = Bm25Index(analyzer=stemmed_words)
     index.add(np.arange(len(pieces)), pieces)
-    places: list[int] = index.search(query, limit)[0].tolist()
-    return places
+    rows, found = index.search(query, len(pieces))
+    scores = np.zeros(len(pieces), dtype=np.float32)
+    scores[rows] = found
+    return scores

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from meve._extras import require_imports
 from meve.components._torch_device import check_torch_device
-from meve.components.verifiers import MAX_PIECES, SHIPPED_VERIFIER
+from meve.components.verifiers import PIECE_FLOOR, SHIPPED_VERIFIER
 from meve.components.verifiers._onnx_dequantize import dequantize_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import TorchRuntime
@@ -21,7 +21,7 @@ VERIFIER_FOLDER = Path(__file__).parent / SHIPPED_VERIFIER
 """The folder of the bundled verifier: graph, tokenizer, configuration, calibration and model card."""
 
 
-def load_shipped_verifier(*, threads: int | None = None, max_pieces: int | None = MAX_PIECES) -> CrossEncoderVerifier:
+def load_shipped_verifier(*, threads: int | None = None, piece_floor: float = PIECE_FLOOR) -> CrossEncoderVerifier:
     """Load the bundled verifier: English, 384 tokens at once, calibrated.
 
     It reads one pair at a time. Activations are quantised by the range of a batch, so a larger batch would make a
@@ -29,21 +29,21 @@ def load_shipped_verifier(*, threads: int | None = None, max_pieces: int | None 
 
     Args:
         threads: how many pairs are read at once, each on one core; None for all cores.
-        max_pieces: the most pieces of a passage to read; None for all.
+        piece_floor: as in `CrossEncoderVerifier`.
 
     Raises:
         ModelError: its files are damaged or missing.
         CalibrationError: the calibration is missing.
-        ConfigurationError: `threads` or `max_pieces` is below 1.
+        ConfigurationError: `threads` is below 1, or `piece_floor` out of range.
     """
     calibration = _load_calibration()
     runtime = _load_runtime(VERIFIER_FOLDER, threads)
     return CrossEncoderVerifier(
-        runtime, name=SHIPPED_VERIFIER, calibration=calibration, batch_size=1, max_pieces=max_pieces
+        runtime, name=SHIPPED_VERIFIER, calibration=calibration, batch_size=1, piece_floor=piece_floor
     )
 
 
-def load_shipped_verifier_in_torch(device: str, *, max_pieces: int | None = MAX_PIECES) -> CrossEncoderVerifier:
+def load_shipped_verifier_in_torch(device: str, *, piece_floor: float = PIECE_FLOOR) -> CrossEncoderVerifier:
     """Load the bundled verifier's weights in torch, in fp32, under the same name and calibration.
 
     The 8-bit graph rounds activations, torch doesn't: in 400 difficult pairs (`benchmarks/documentation`), the
@@ -52,11 +52,11 @@ def load_shipped_verifier_in_torch(device: str, *, max_pieces: int | None = MAX_
 
     Args:
         device: a torch device, such as `cuda` or `cuda:1`.
-        max_pieces: the most pieces of a passage to read; None for all.
+        piece_floor: as in `CrossEncoderVerifier`.
 
     Raises:
         MissingExtraError: onnx or sentence-transformers isn't installed.
-        ConfigurationError: torch can't use `device`, or `max_pieces` is below 1.
+        ConfigurationError: torch can't use `device`, or `piece_floor` is out of range.
         ModelError: its files are damaged or missing.
         CalibrationError: the calibration is missing.
     """
@@ -64,7 +64,7 @@ def load_shipped_verifier_in_torch(device: str, *, max_pieces: int | None = MAX_
     runtime = _load_torch_runtime(VERIFIER_FOLDER, device)
     size = runtime.batch_size
     return CrossEncoderVerifier(
-        runtime, name=SHIPPED_VERIFIER, calibration=calibration, batch_size=size, max_pieces=max_pieces
+        runtime, name=SHIPPED_VERIFIER, calibration=calibration, batch_size=size, piece_floor=piece_floor
     )
 
 

@@ -11,7 +11,7 @@ from meve._formulas import sigmoid
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
 from meve.components._text_cache import TextCache, Texts
 from meve.components._text_splitter import TextSplitter, read_json
-from meve.components.verifiers import MAX_PIECES
+from meve.components.verifiers import PIECE_FLOOR
 from meve.components.verifiers._best_pieces import choose_pieces
 from meve.components.verifiers._sentence_scores import TokenReading, place_readings, rate_sentences
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
@@ -52,10 +52,10 @@ class Runtime(Protocol):
 class CrossEncoderVerifier:
     """Scores (query, passage) with a cross-encoder; raw scores are its logits, whatever activation its config names.
 
-    A passage that doesn't fit beside the query is split into overlapping pieces, and the highest score counts. Of more
-    than `max_pieces` pieces, only those whose words fit the query best are read (BM25 within the passage), or all if
-    none shares a word with the query. Sentences in unread pieces have probability 0. Pairs are batched by length, which
-    saves padding; scores come in the order of the passages.
+    A passage that doesn't fit beside the query is split into overlapping pieces, and the highest score counts. Pieces
+    with few of the query's words are not read: those whose BM25 score among the pieces is below `piece_floor` of the
+    best. Sentences in unread pieces have probability 0. Pairs are batched by length, which saves padding; scores come
+    in the order of the passages.
 
     Args:
         runtime: a loaded model: `TorchRuntime` or `OnnxRuntime`.
@@ -63,10 +63,10 @@ class CrossEncoderVerifier:
         calibration: maps logits to probabilities; None for the plain sigmoid.
         batch_size: how many pairs the model reads at once.
         cache_size: how many raw scores are cached; 0 for none.
-        max_pieces: the most pieces of a passage to read; None for all.
+        piece_floor: the least BM25 score of a piece to read, as a share of the best in its passage; 0 reads all.
 
     Raises:
-        ConfigurationError: `batch_size` or `max_pieces` is below 1, or `cache_size` below 0.
+        ConfigurationError: `batch_size` is below 1, `cache_size` below 0, or `piece_floor` outside [0, 1].
     """
 
     def __init__(
@@ -77,17 +77,17 @@ class CrossEncoderVerifier:
         calibration: Calibration | None = None,
         batch_size: int = 16,
         cache_size: int = CACHE_SIZE,
-        max_pieces: int | None = MAX_PIECES,
+        piece_floor: float = PIECE_FLOOR,
     ) -> None:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
-        if max_pieces is not None and max_pieces < 1:
-            raise ConfigurationError(f"max_pieces must be at least 1, or None for all, got {max_pieces}")
+        if not 0 <= piece_floor <= 1:
+            raise ConfigurationError(f"piece_floor must be between 0 and 1, got {piece_floor}")
         self._runtime = runtime
         self.name = name
         self.calibration: Calibration = PlattCalibration() if calibration is None else calibration
         self._batch_size = batch_size
-        self._max_pieces = max_pieces
+        self._piece_floor = piece_floor
         self._cache = TextCache[float](cache_size)
         self._readings = TextCache[list[TokenReading]](min(READINGS, cache_size))
 
@@ -101,7 +101,7 @@ class CrossEncoderVerifier:
         max_length: int | None = None,
         batch_size: int | None = None,
         cache_size: int = CACHE_SIZE,
-        max_pieces: int | None = MAX_PIECES,
+        piece_floor: float = PIECE_FLOOR,
         device: str | None = None,
         threads: int | None = None,
         local_files_only: bool = False,
@@ -118,7 +118,7 @@ class CrossEncoderVerifier:
                 CUDA (at most 256), and 16 elsewhere; on ONNX for 32 on CUDA, and 4 on the processor, which runs several
                 batches in parallel. On torch, a batch that exceeds the memory of the GPU is halved.
             cache_size: how many raw scores are cached; 0 for none.
-            max_pieces: the most pieces of a passage to read; None for all.
+            piece_floor: the least BM25 score of a piece to read, as a share of the best; 0 reads all.
             device: such as `cpu`, `cuda` or `cuda:1`. None lets torch choose, and means the processor for ONNX. ONNX
                 on CUDA needs onnxruntime-gpu in place of onnxruntime, and a graph without 8-bit weights.
             threads: for ONNX, how many batches run at once; None for all cores, or for 1 on a GPU. Torch's are set for
@@ -163,7 +163,7 @@ class CrossEncoderVerifier:
             calibration=calibration,
             batch_size=size,
             cache_size=cache_size,
-            max_pieces=max_pieces,
+            piece_floor=piece_floor,
         )
 
     @property
@@ -220,7 +220,7 @@ class CrossEncoderVerifier:
         """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
         query, passages = pairs[0][0], [text for _, text in pairs]
         pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
-        read = choose_pieces(query, pieces, starts, self._max_pieces)
+        read = choose_pieces(query, pieces, starts, self._piece_floor)
         order = read[np.argsort(-np.asarray(lengths)[read], kind="stable")]
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
         computed, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
