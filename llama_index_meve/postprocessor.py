@@ -84,7 +84,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
         Args:
             config: the settings.
-            embedder: as for `meve.Retriever`; None for the shipped one.
+            embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
             fields: of this class, by name.

@@ -93,7 +93,7 @@ class MeVeRetriever(BaseRetriever):
         Args:
             nodes: the nodes to retrieve from.
             config: the settings.
-            embedder: as for `meve.Retriever`; None for the shipped one.
+            embedder: as for `meve.Retriever`; None for MiniLM, which ships.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
             options: of this class.
@@ -132,7 +132,7 @@ class MeVeRetriever(BaseRetriever):
             index: any VectorStoreIndex.
             nodes: the index's nodes, if it can't list them; without them there is no keyword search.
             config: the settings.
-            embedder: only detects duplicates; None for the shipped one. The index keeps its own.
+            embedder: only detects duplicates; None for the static one that ships. The index keeps its own.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
             options: of this class.

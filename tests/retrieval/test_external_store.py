@@ -3,7 +3,9 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from meve import Passage, Retriever
@@ -342,13 +344,41 @@ class TestSelect:
 
 
 def test_verdicts_from_keywords_are_those_of_an_index():
-    texts = ["Tomatoes need water in the morning.", "Bread needs flour and water.", "The tower is 330 metres tall."]
-    own = Retriever.from_texts(texts, embedder="minilm")
+    texts = ["Tomatoes need water in the morning.", "The tower is 330 metres tall."]
+    own = Retriever.from_texts([*texts, *(f"Bread number {n} needs water." for n in range(6))], embedder="minilm")
     other = StoreRetriever.from_store(FakeStore(own.passages()), embedder="minilm")
     question = "When do tomatoes need water?"
-    verdicts, others = (
-        {c.id: c.scores["verifier"] for c in each.retrieve(question, sources="lexical").trace.candidates}
-        for each in (own, other)
-    )
-    assert verdicts
-    assert others == pytest.approx(verdicts)
+    for sources in ("lexical", "hybrid"):
+        verdicts, others = (
+            {c.id: c.scores["verifier"] for c in each.retrieve(question, sources=sources, exact=True).trace.candidates}
+            for each in (own, other)
+        )
+        assert others == pytest.approx(verdicts), sources
+
+
+def test_passage_unknown_to_a_stale_index_is_read_whatever_the_prior_expects():
+    """Its keyword score is unknown, which is no sign against it."""
+    store = FakeStore([Passage(id=str(n), text=f"Bread number {n} needs water.") for n in range(12)])
+    retriever = StoreRetriever.from_store(store, embedder="minilm")
+    store.passages_by_id = {"new": passage("new", "Tomatoes want water in the morning."), **store.passages_by_id}
+    with pytest.warns(StaleWarning):
+        trace = retriever.retrieve("When do tomatoes need water?").trace
+    (new,) = [c for c in trace.candidates if c.id == "new"]
+    assert ("logit" in new.scores, "keywords" in new.scores, new.verified) == (True, False, True)
+
+
+def test_prior_gets_the_vectors_of_a_store_s_passages_by_default():
+    seen = []
+
+    class Watcher:
+        name, least = "watcher", 0.5
+
+        def chances(self, query, candidates):
+            seen.extend(c.vector is not None for c in candidates)
+            return np.ones(len(candidates))
+
+    retriever = make_retriever(FakeStore(TEXTS))
+    retriever.engine = replace(retriever.engine, prior=Watcher())
+    retriever.retrieve("blue zebra")
+    assert seen
+    assert all(seen)

@@ -41,7 +41,7 @@ def ask(
         bool | None,
         typer.Option(
             "--exact/--no-exact",
-            help="Phase 2: score all, or skip duplicates too; by default only those likely to fail.",
+            help="Phase 2: score all, or skip unlikely ones and duplicates; by default, skip unlikely ones.",
         ),
     ] = None,
     deadline: Annotated[

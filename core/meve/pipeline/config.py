@@ -79,9 +79,9 @@ class RetrieverConfig:
     threshold: float = 0.5
     """Phase 2: the least probability of a verified candidate (τ), in [0, 1]."""
     exact: bool | None = None
-    """Phase 2: True scores every candidate. None skips those that a prior predicts to fail, if one fits the models in
-    use. False also skips duplicates of verified candidates and, once verified ones fill the context, all but likely
-    ones. The trace names what was skipped."""
+    """Phase 2 and further hops: True scores every candidate. None skips those that a prior predicts to fail, if one
+    fits the models in use. False also skips duplicates of verified candidates in phase 2 and, once verified ones fill
+    the context, all but likely ones. The trace names what was skipped."""
     deadline: float | None = None
     """Phases 2 and 3, further hops and sentence packing: score the likeliest candidates first, and none once this many
     seconds have passed since the beginning of the retrieval. The first four are always scored. Above 0; None for no
