@@ -45,7 +45,8 @@ def calibrate_command(
 ) -> None:
     """Fit a verifier's probabilities to labelled pairs.
 
-    Also chooses a threshold, and saves both in the index or a file.
+    Also chooses a threshold, and saves both in the index or a file. From then on the verifier decides alone, without
+    the cosine and the keyword score.
     """
     if (index is None) == (verifier is None and to is None):
         raise typer.BadParameter("give either --index DIR or --verifier NAME")
