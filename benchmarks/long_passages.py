@@ -89,7 +89,7 @@ def score_by_floor(texts: Sequence[tuple[str, str]], verifier: CrossEncoderVerif
 
 
 def report_verdicts(gold: tuple[FloatArray, FloatArray], plain: tuple[FloatArray, FloatArray]) -> None:
-    """Print for each floor the share of pieces read, the AUC, and the verdicts that differ from those on whole texts."""
+    """Print for each floor the share of pieces read, the AUC, and the verdicts that differ from whole reading."""
     (scores, sizes), (others, other_sizes) = gold, plain
     verified, wrong = scores >= THRESHOLD, others >= THRESHOLD
     print(f"{len(scores) + len(others)} texts; read whole, {verified[:, -1].sum()} verified with gold, "

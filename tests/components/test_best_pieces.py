@@ -50,14 +50,14 @@ def test_choice_does_not_depend_on_other_passages():
 
 def test_sentences_in_unread_pieces_have_probability_zero():
     verifier = make_verifier()
-    sentences = [*FILLER[:150], ANSWER, *FILLER[150:]]
+    sentences = [*FILLER[:100], ANSWER, *FILLER[100:]]
     text = " ".join(sentences)
     starts = [text.index(sentence) for sentence in sentences]
     (scores,) = verifier.score_sentences(
         QUESTION, [text], [[(at, at + len(sentence)) for at, sentence in zip(starts, sentences, strict=True)]]
     )
     ((_, piece),) = verifier._runtime.pairs
-    assert np.argmax(scores) == 150
+    assert np.argmax(scores) == 100
     assert scores[[n for n, start in enumerate(starts) if start > text.index(piece) + len(piece)]].max() == 0
     assert scores[0] == 0
 
