@@ -11,8 +11,7 @@ from meve.ports import Embedder, Verifier
 SHIPPED_VERIFIER = "meve-verifier-1"
 """The name of the verifier that ships."""
 PIECE_FLOOR = 0.15
-"""Default least score of a piece to read, as a share of the best: it loses 0.4 % of the verdicts on long passages and
-saves a quarter of the time (`benchmarks/long_passages.py`)."""
+"""Default least keyword score of a piece to read, as a share of the best (docs/architecture.md)."""
 
 
 def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Verifier:
