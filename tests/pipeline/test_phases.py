@@ -88,10 +88,10 @@ class TestRetrieve:
             def score_ids(self, query, ids):
                 return dict.fromkeys(ids, 0.0)
 
-        few = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "abcd"))
-        assert [c.keyword_share for c in retrieve(QUERY, [few], 5)] == [None] * 4
-        enough = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "abcde"))
-        assert [c.keyword_share for c in retrieve(QUERY, [enough], 5)] == [1.0] * 5
+        few = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "ab"))
+        assert [c.keyword_share for c in retrieve(QUERY, [few], 5)] == [None] * 2
+        enough = Keywords("words", *(candidate(name, scores={"words": 2.0}) for name in "abc"))
+        assert [c.keyword_share for c in retrieve(QUERY, [enough], 5)] == [1.0] * 3
 
     def test_each_source_returns_at_most_k(self):
         assert ids(retrieve(QUERY, [ListSource("dense", *map(candidate, "abc"))], 2)) == ["a", "b"]

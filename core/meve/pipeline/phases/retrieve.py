@@ -7,7 +7,7 @@ from typing import Any
 from meve.ports import Source
 from meve.types import Candidate, Query
 
-FEWEST_HITS = 5
+FEWEST_HITS = 3
 """Keyword shares need at least this many candidates with a word of the query: the best of fewer may be a chance hit."""
 
 
