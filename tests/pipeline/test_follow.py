@@ -9,6 +9,7 @@ from meve import Passage, Retriever
 from meve.calibration.probability_maps import PlattCalibration
 from meve.errors import QueryError
 from meve.pipeline._deadline import BATCH
+from meve.pipeline.phases.cascade import LEAST_SCORED
 from meve.pipeline.phases.follow import extend_query, follow
 from meve.testing.fakes import OverlapVerifier
 from meve.types import Candidate, Query
@@ -207,6 +208,21 @@ def test_two_hops_complete_the_evidence_and_trace_it(retriever):
     fates = {c.id: c for c in two.trace.candidates}
     assert fates["austen"].scores["follow"] == pytest.approx(two.passages[0].score ** 2)
     assert (fates["zinc"].phase, fates["zinc"].reason) == ("follow", "below_threshold")
+
+
+def test_prior_decides_what_further_hops_score_unless_exact(retriever):
+    class OnlyFirstHop:
+        name, least = "first", 0.5
+
+        def chances(self, query, candidates):
+            return np.full(len(candidates), 0.0 if "\n" in query.text else 1.0)
+
+    retriever.add([Passage(id=f"more{n}", text=f"austen lady number {n}") for n in range(9)])
+    retriever.engine = replace(retriever.engine, prior=OnlyFirstHop())
+    for exact in (None, True):
+        trace = retriever.retrieve("emma book home", fallback_k=0, hops=2, exact=exact, redundancy=1.0).trace
+        followed = [c for c in trace.candidates if "follow" in c.scores]
+        assert (len(followed) == LEAST_SCORED) == (exact is None)
 
 
 def test_further_hops_use_new_evidence_and_stop_without_it(retriever):

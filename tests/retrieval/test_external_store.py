@@ -11,6 +11,7 @@ import pytest
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError, QueryError, RetrievalError, StaleWarning
 from meve.pipeline.engine import Engine
+from meve.retrieval._keyword_index import KeywordIndex
 from meve.retrieval.external_store import StoreRetriever
 from meve.testing.external_store_contract import AttachedStore, StoreContract
 from meve.testing.fakes import CountingEmbedder, WordEmbedder
@@ -354,6 +355,15 @@ def test_verdicts_from_keywords_are_those_of_an_index():
             for each in (own, other)
         )
         assert others == pytest.approx(verdicts), sources
+
+
+def test_index_scores_known_passages_and_leaves_out_others():
+    index = KeywordIndex()
+    index.add([*TEXTS, passage("gone", "The sky is grey.")])
+    index.remove(["gone"])
+    scores = index.score_ids("sky", ["sky", "zebra", "gone", "unheard"])
+    assert scores == {"sky": index.search("sky", 1)[0][1], "zebra": 0.0}
+    assert scores["sky"] > 0
 
 
 def test_passage_unknown_to_a_stale_index_is_read_whatever_the_prior_expects():
