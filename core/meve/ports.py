@@ -97,7 +97,7 @@ class SentenceVerifier(Protocol):
 
     @property
     def scores_sentences(self) -> bool:
-        """Whether its model can; else `score_sentences` must not be called."""
+        """Whether its model can rate sentences; if not, `score_sentences` raises an error."""
 
     def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
         """Return for each passage a probability per sentence, given by its start and end in characters.

@@ -23,7 +23,7 @@ _read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModels:
-    """What was fitted to the verdicts of a verifier, alone or with an embedder's vectors as evidence."""
+    """The models that ship for one verifier and embedder, fitted to the verdicts of both; None where none ships."""
 
     evidence: EvidenceModel | None = None
     estimator: SufficiencyEstimator | None = None

@@ -15,7 +15,7 @@ MAX_BATCH = 256
 _SHARE = 0.5
 """The share of the free memory that a batch may take. The rest is for other models, and since this is an estimate."""
 _HIDDEN_ARRAYS, _INNER_ARRAYS = 8, 2
-"""How many arrays of each size a transformer layer holds at once.
+"""The number of arrays of hidden and of inner size that a transformer layer holds at once.
 
 Input, query, key, value, context, projection, residual and norm; and the inner layer before and after its activation.
 Attention weights aren't counted: torch's fused attention doesn't store them.

@@ -163,7 +163,7 @@ class SharedVerifier:
 
     @property
     def scores_sentences(self) -> bool:
-        """Whether the verifier rates sentences in the reading that scores their passage."""
+        """Whether the verifier can rate the sentences of a passage that it has scored, without reading it again."""
         return isinstance(self._inner, SentenceVerifier) and self._inner.scores_sentences
 
     def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:

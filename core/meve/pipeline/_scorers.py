@@ -56,7 +56,7 @@ class VerifierScorer:
 
     @property
     def scores_sentences(self) -> bool:
-        """Whether the verifier rates sentences in the reading that scores their passage."""
+        """Whether the verifier can rate the sentences of a passage that it has scored, without reading it again."""
         return isinstance(self.verifier, SentenceVerifier) and self.verifier.scores_sentences
 
     def score_sentences(

@@ -291,8 +291,7 @@ class Retriever:
     ) -> CalibrationReport:
         """Fit the verifier's probabilities and the threshold to labelled pairs, and use them from now on.
 
-        The models that were fitted to the verifier that ships (evidence, sufficiency and prior) hold for its own
-        calibration only. From now on the verifier decides alone and scores every candidate.
+        From now on the verifier decides alone: evidence, sufficiency and prior hold for the shipped calibration only.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.

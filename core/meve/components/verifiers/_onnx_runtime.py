@@ -72,7 +72,7 @@ class OnnxRuntime:
         self.window = window
         self.batch_size = batch_size
         self.rates_tokens = TOKEN_LOGITS in [entry.name for entry in session.get_outputs()]
-        """Whether the graph has a logit per token, so that `read` works."""
+        """Whether the graph has a logit per token, which `read` needs."""
         self._inputs = [entry.name for entry in session.get_inputs()]
         strange = [entry for entry in self._inputs if entry not in _KNOWN]
         if strange or "input_ids" not in self._inputs:

@@ -172,7 +172,7 @@ class CrossEncoderVerifier:
 
     @property
     def scores_sentences(self) -> bool:
-        """Whether the model has a logit per token, so that `score_sentences` works."""
+        """Whether the model has a logit per token, which `score_sentences` needs."""
         return bool(getattr(self._runtime, "rates_tokens", False))
 
     def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
