@@ -35,11 +35,13 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert "line 72: 'passage' must be text, got None" in result.stderr
     assert "calibration on 70 pairs" in result.stdout
     after = read_manifest(folder)
-    assert after["verifier"]["calibration"] != before["verifier"]["calibration"]
-    assert after["verifier"]["calibration"]["pairs"] == 70
+    assert after["verifier"] == before["verifier"]
+    assert before["evidence"] is None
+    assert after["evidence"]["calibration"]["pairs"] == 70
     assert after["config"]["threshold"] != before["config"]["threshold"]
     assert after["passages"] == before["passages"]
-    assert "calibration" in meve("info", folder).stdout
+    assert "evidence.calibration" in meve("info", folder).stdout
+    assert json.loads(meve("info", folder, "--json").stdout)["sufficiency"]["estimator"] is None
 
 
 def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever
-from meve.calibration.probability_maps import PlattCalibration
-from meve.components._shipped_models import EVIDENCE, WITH_MINILM, find_fitted_models
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, summarize_calibration
+from meve.components._shipped_models import EVIDENCE, PRIOR, WITH_MINILM, find_fitted_models
 from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.components.verification_prior import FittedPrior
+from meve.components.verifiers import load_verifier
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
+from meve.retrieval._evidence_scores import EvidenceScores
+from meve.testing.evidence_contract import EvidenceContract, PriorContract
+from meve.testing.tiny_models import save_tiny_model
+from meve.types import LabelledPair
 
 TEXTS = ["Tomatoes need water in the morning.", "Bread needs flour and water.", "The tower is 330 metres tall."]
 QUESTION = "When do tomatoes need water?"
@@ -28,15 +34,28 @@ def retriever() -> Retriever:
     return Retriever.from_texts(TEXTS, embedder="minilm")
 
 
-@pytest.mark.parametrize("names", FITS, ids="+".join)
-def test_probability_grows_with_each_input(shipped: EvidenceModel, names: tuple[str, ...]) -> None:
-    unknown = np.full(5, np.nan, np.float32)
-    middle = {"keywords": unknown, **{name: np.full(5, 0.5, np.float32) for name in names}}
-    for name in names:
-        rising = np.linspace(0, 1, 5, dtype=np.float32)
-        probabilities = shipped.estimate({**middle, name: rising})
-        assert (np.diff(probabilities) > 0).all()
-        assert 0 <= probabilities.min() <= probabilities.max() <= 1
+class TestShipped(EvidenceContract):
+    @pytest.fixture
+    def evidence(self, shipped: EvidenceModel) -> EvidenceModel:
+        return shipped
+
+
+class TestIsotonic(EvidenceContract):
+    @pytest.fixture
+    def evidence(self, shipped: EvidenceModel) -> EvidenceModel:
+        return shipped.with_calibration(IsotonicCalibration(raw=(-3.0, 3.0), probability=(0.1, 0.8)))
+
+
+class TestShippedPrior(PriorContract):
+    @pytest.fixture
+    def prior(self) -> FittedPrior:
+        return FittedPrior.load(VERIFIER_FOLDER / WITH_MINILM / PRIOR)
+
+
+class TestStaticPrior(PriorContract):
+    @pytest.fixture
+    def prior(self) -> FittedPrior:
+        return FittedPrior.load(VERIFIER_FOLDER / PRIOR)
 
 
 @pytest.mark.parametrize("change", [{"cosine": -1.0}, {"cosine": float("nan")}, {"more": 1.0}])
@@ -48,13 +67,14 @@ def test_invalid_weights_raise(shipped: EvidenceModel, change: dict[str, float])
 
 def test_model_is_read_as_written_and_damaged_file_raises(shipped: EvidenceModel, tmp_path: Path) -> None:
     file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(shipped.to_dict()), "utf-8")
-    assert EvidenceModel.load(file) == shipped
+    for model in (shipped, shipped.with_calibration(IsotonicCalibration(raw=(0.0, 1.0), probability=(0.1, 0.9)))):
+        file.write_text(json.dumps(model.to_dict()), "utf-8")
+        assert EvidenceModel.load(file) == model
     file.write_text("{", "utf-8")
     with pytest.raises(ModelError, match=r"evidence\.json"):
         EvidenceModel.load(file)
     file.write_text('{"name": "a"}', "utf-8")
-    with pytest.raises(ConfigurationError, match=r"evidence\.json is no evidence model: .*'verifier'"):
+    with pytest.raises(ConfigurationError, match=r"evidence model with \['name'\] can't be read: .*'verifier'"):
         EvidenceModel.load(file)
 
 
@@ -123,6 +143,7 @@ def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
 
     class Recorder:
         name, verifier, embedder = "recorder", two.verifier.name, two.embedder.name
+        calibration = PlattCalibration()
 
         def estimate(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
             judged.append({name: values.tolist() for name, values in inputs.items()})
@@ -161,3 +182,101 @@ def test_fallback_hits_have_keyword_scores_too() -> None:
     found = [c for c in context.trace.candidates if c.origin == "fallback"]
     assert found
     assert min(c.scores["keywords"] for c in found) > 0.5
+
+
+PLACES = ["Oslo", "Rome", "Bern", "Riga", "Kyiv", "Baku", "Lima", "Doha", "Cork", "Pune", "Bari", "Metz"]
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> tuple[Retriever, Retriever, list[LabelledPair]]:
+    """Return a retriever, the same after calibration, and the pairs."""
+    texts = [f"The office in {place} opens at {n + 6} in the morning." for n, place in enumerate(PLACES)]
+    titles = [f"Office {n}" for n in range(len(texts))]
+    before, after = (Retriever.from_texts(texts, titles=titles, embedder="minilm") for _ in range(2))
+    pairs = [
+        LabelledPair(query=f"When does the office in {place} open?", passage=text, relevant=place in text)
+        for n, place in enumerate(PLACES)
+        for text in (texts[n], texts[n - 1], "Closed on Sundays.")
+    ]
+    after.calibrate(pairs)
+    return before, after, pairs
+
+
+def test_calibration_maps_the_evidence_that_retrieval_has(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]],
+) -> None:
+    before, after, pairs = calibrated
+    fitted = after.engine.make_scorer().calibration
+    assert fitted.to_dict()["pairs"] == len(pairs)
+    assert after.verifier.calibration.to_dict() == before.verifier.calibration.to_dict()
+    verify = after.retrieve(pairs[0].query).trace.phases[1].settings
+    assert verify["calibration"] == summarize_calibration(fitted.to_dict())
+    for query in dict.fromkeys(pair.query for pair in pairs[:6]):
+        old, new = (r.retrieve(query, exact=True).trace.candidates for r in (before, after))
+        shipped = {c.id: c.scores["verifier"] for c in old}
+        for candidate in new:
+            total = np.log(shipped[candidate.id]) - np.log1p(-shipped[candidate.id])
+            expected = fitted.apply(np.array([total], np.float32))[0]
+            assert candidate.scores["verifier"] == pytest.approx(expected, abs=1e-4)
+            assert "keywords" in candidate.scores
+
+
+def test_labelled_text_counts_as_retrieval_finds_it(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]],
+) -> None:
+    """A text of the corpus has its title and keyword share; another one has none."""
+    before, _, pairs = calibrated
+    combiner = before.engine.make_scorer().combiner
+    assert isinstance(combiner, EvidenceModel)
+    scores = EvidenceScores(before.engine, combiner, before._corpus, before._make_sources(before.config, counted=False))
+    sums = scores.raw_scores(pairs[0].query, [pairs[0].passage, pairs[2].passage])
+    trace = before.retrieve(pairs[0].query, exact=True).trace
+    (found,) = (c.scores for c in trace.candidates if before.get(c.id).text == pairs[0].passage)
+    assert combiner.calibration.apply(sums)[0] == pytest.approx(found["verifier"], abs=1e-4)
+    logit = before.verifier.raw_scores(pairs[0].query, [pairs[2].passage])[0]
+    near = before.embedder.embed_query(pairs[0].query) @ before.embedder.embed_passages([pairs[2].passage])[0]
+    weights = combiner.fits["+".join(FITS[1])]
+    expected = weights["logit"] * logit + weights["cosine"] * near + weights[INTERCEPT]
+    assert sums[1] == pytest.approx(expected, abs=1e-3)
+
+
+def test_calibrated_evidence_is_saved_with_the_index(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]], tmp_path: Path
+) -> None:
+    _, after, pairs = calibrated
+    after.save(tmp_path / "index")
+    loaded = Retriever.load(tmp_path / "index")
+    assert loaded.info()["calibration"] == after.info()["calibration"]
+    assert loaded.engine.evidence == after.engine.evidence
+    context, again = (r.retrieve(pairs[0].query) for r in (after, loaded))
+    assert [(p.passage.id, p.score) for p in context.passages] == [(p.passage.id, p.score) for p in again.passages]
+
+
+def test_calibrated_evidence_has_no_shipped_estimator(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]],
+) -> None:
+    """The estimator was fitted to the shipped probabilities."""
+    before, after, pairs = calibrated
+    old, new = (r.retrieve(pairs[0].query).sufficiency for r in (before, after))
+    assert old is not None
+    assert new is None
+
+
+def test_index_takes_the_newer_calibration_of_its_model(tmp_path: Path) -> None:
+    """An index that wasn't calibrated holds the calibration that its model had when it was saved."""
+    own = load_shipped_verifier()
+    assert isinstance(own.calibration, PlattCalibration)
+    former = own.with_calibration(replace(own.calibration, slope=9.0))
+    Retriever.from_texts(TEXTS, verifier=former, embedder="static").save(tmp_path / "former")
+    assert Retriever.load(tmp_path / "former").verifier.calibration == own.calibration
+    fitted = own.with_calibration(PlattCalibration(slope=9.0, pairs=30))
+    Retriever.from_texts(TEXTS, verifier=fitted, embedder="static").save(tmp_path / "fitted")
+    assert Retriever.load(tmp_path / "fitted").verifier.calibration == fitted.calibration
+
+
+def test_index_keeps_a_calibration_of_unknown_origin(tmp_path: Path) -> None:
+    """A model without a calibration of its own and a calibration by `calibrate` both name no origin."""
+    model = save_tiny_model(tmp_path / "model")
+    fitted = load_verifier(str(model)).with_calibration(PlattCalibration(slope=9.0, pairs=30))
+    Retriever.from_texts(TEXTS, verifier=fitted, embedder="static").save(tmp_path / "index")
+    assert Retriever.load(tmp_path / "index").verifier.calibration == fitted.calibration

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from meve._formulas import expected_calibration_error
 from meve.calibration.probability_maps import AnyCalibration, IsotonicCalibration, PlattCalibration
 from meve.calibration.thresholds import LabelsLike, ScoresLike, area_under_curve, check_scores, choose_threshold
 from meve.errors import CalibrationError, missing_extra
-from meve.ports import Calibration, Verifier
+from meve.ports import Calibration
 from meve.types import FloatArray, LabelledPair
 
 Method = Literal["platt", "isotonic"]
@@ -25,6 +25,17 @@ HELD_OUT = 0.3
 """The share of pairs held out of a first fit, to measure its error."""
 
 _Bools = npt.NDArray[np.bool_]
+
+
+class RawScorer(Protocol):
+    """What can be calibrated, for example a verifier."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """The present map from raw scores to probabilities."""
+
+    def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Return uncalibrated scores, shape (n,), in the order given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +90,7 @@ def fit_calibration(
 
 
 def calibrate(
-    verifier: Verifier,
+    verifier: RawScorer,
     pairs: Sequence[LabelledPair],
     *,
     method: Method = "platt",
@@ -133,7 +144,7 @@ def calibrate(
 
 
 def raw_scores(
-    verifier: Verifier, pairs: Sequence[LabelledPair], progress: Callable[[int, int], None] | None = None
+    verifier: RawScorer, pairs: Sequence[LabelledPair], progress: Callable[[int, int], None] | None = None
 ) -> FloatArray:
     """Return a verifier's raw scores of pairs, shape (n,), in the order given; pairs of one query are scored together.
 

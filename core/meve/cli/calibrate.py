@@ -21,7 +21,7 @@ CALIBRATION_FILE = "calibration.json"
 
 def calibrate_command(
     pairs: PairsFile,
-    index: Annotated[Path | None, typer.Option(help="Calibrate the verifier of this index.", metavar="DIR")] = None,
+    index: Annotated[Path | None, typer.Option(help="Calibrate the verdicts of this index.", metavar="DIR")] = None,
     verifier: Annotated[
         str | None, typer.Option(help="Without an index: a cross-encoder, or 'cosine'.", metavar="NAME")
     ] = None,
@@ -43,10 +43,10 @@ def calibrate_command(
         float | None, typer.Option(help="Choose the threshold at which this share of the kept passages is relevant.")
     ] = None,
 ) -> None:
-    """Fit a verifier's probabilities to labelled pairs.
+    """Fit probabilities to labelled pairs.
 
-    Also chooses a threshold, and saves both in the index or a file. From then on the verifier decides alone, without
-    the cosine and the keyword score.
+    Also chooses a threshold, and saves both in the index or a file. In an index with the default models, the verdict of
+    verifier, cosine and keyword score together is calibrated.
     """
     if (index is None) == (verifier is None and to is None):
         raise typer.BadParameter("give either --index DIR or --verifier NAME")

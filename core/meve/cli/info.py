@@ -44,6 +44,7 @@ def describe(path: Path) -> dict[str, Any]:
         **_read_source_record(path / manifest["generation"] / "extra.json"),
         "embedder": manifest.get("embedder"),
         "verifier": manifest.get("verifier"),
+        "evidence": manifest.get("evidence"),
         "sufficiency": _sufficiency(manifest),
         "tokens": manifest.get("tokens"),
         "dense": manifest.get("dense"),
@@ -74,7 +75,7 @@ def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
     name, calibration = str(verifier.get("name")), verifier.get("calibration") or {}
     embedder = str((manifest.get("embedder") or {}).get("name"))
     estimator = find_fitted_models(name, calibration, embedder).estimator
-    if estimator is None:
+    if estimator is None or manifest.get("evidence"):
         return {"estimator": None, "threshold": None}
     chosen = config.get("sufficiency_threshold")
     return {"estimator": estimator.name, "threshold": estimator.threshold if chosen is None else chosen}

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from meve._formulas import sigmoid
+from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
 from meve.errors import ConfigurationError, ModelError, wrap_errors
+from meve.ports import Calibration
 from meve.types import FloatArray
 
 INPUTS = ("logit", "cosine", "keywords")
@@ -18,6 +19,7 @@ by the best of this query, in [0, 1]; 0 for a passage without a word of the quer
 FITS = (INPUTS, ("logit", "cosine"))
 """The sets of inputs that an evidence model is fitted for: with the keyword score, and without."""
 INTERCEPT = "intercept"
+PLAIN_SIGMOID = PlattCalibration()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class EvidenceModel:
     fits: Mapping[str, Mapping[str, float]]
     """Weights and intercept by the inputs' names, joined by `+`."""
     fitted_on: str = ""
+    calibration: Calibration = PLAIN_SIGMOID
+    """The map from the weighted sum of the inputs to a probability; by default the plain sigmoid."""
 
     def __post_init__(self) -> None:
         for inputs in FITS:
@@ -54,12 +58,20 @@ class EvidenceModel:
         """Return the probabilities that passages are relevant, shape (n,).
 
         Args:
+            inputs: as for `sums`.
+        """
+        return self.calibration.apply(self.sums(inputs))
+
+    def sums(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the weighted sums of the inputs, shape (n,); `calibration` maps them to probabilities.
+
+        Args:
             inputs: `logit`, `cosine` and `keywords`, each of shape (n,). Where `keywords` is NaN, the fit without it
                 counts.
         """
         unknown = np.isnan(inputs["keywords"])
         filled = {**inputs, "keywords": np.where(unknown, 0.0, inputs["keywords"])}
-        complete, partial = (sigmoid(self._sum(filled, names)) for names in FITS)
+        complete, partial = (self._sum(filled, names) for names in FITS)
         return np.asarray(np.where(unknown, partial, complete), dtype=np.float32)
 
     def _sum(self, inputs: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArray:
@@ -67,9 +79,29 @@ class EvidenceModel:
         columns = np.stack([inputs[name] for name in names], axis=1)
         return np.asarray(columns @ np.array([weights[name] for name in names]) + weights[INTERCEPT])
 
+    def with_calibration(self, calibration: Calibration) -> Self:
+        """Return the same weights with another calibration of their sums."""
+        return replace(self, calibration=calibration)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready."""
-        return asdict(self)
+        data = {each.name: getattr(self, each.name) for each in fields(self)}
+        fits = {inputs: dict(weights) for inputs, weights in self.fits.items()}
+        return {**data, "fits": fits, "calibration": self.calibration.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned.
+
+        Raises:
+            ConfigurationError: values are missing, unknown or invalid.
+        """
+        try:
+            calibration = data.get("calibration")
+            read = {} if calibration is None else {"calibration": calibration_from_dict(calibration)}
+            return cls(**{**data, **read})
+        except (TypeError, AttributeError) as cause:
+            raise ConfigurationError(f"an evidence model with {sorted(data)} can't be read: {cause}") from cause
 
     @classmethod
     def load(cls, file: Path) -> Self:
@@ -80,8 +112,4 @@ class EvidenceModel:
             ConfigurationError: values are missing, unknown or invalid.
         """
         with wrap_errors(ModelError, f"reading {file}"):
-            data = json.loads(file.read_text("utf-8"))
-        try:
-            return cls(**data)
-        except (TypeError, AttributeError) as cause:
-            raise ConfigurationError(f"{file} is no evidence model: {cause}") from cause
+            return cls.from_dict(json.loads(file.read_text("utf-8")))

@@ -6,7 +6,7 @@ import numpy as np
 
 from meve._formulas import cosines
 from meve.errors import ModelError, wrap_errors
-from meve.ports import Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
+from meve.ports import Calibration, Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
 
@@ -37,22 +37,27 @@ class VerifierScorer:
             if embedder is not None and isinstance(verifier, VectorVerifier) and _is_same(verifier.embedder, embedder)
             else None
         )
-        self._evidence = evidence
-        self._compares = (
+        matches = (
             evidence is not None
             and embedder is not None
             and (embedder.name, verifier.name) == (evidence.embedder, evidence.verifier)
         )
+        self.combiner = evidence if matches else None
 
     @property
     def reads_vectors(self) -> bool:
         """Whether scores are computed from the candidates' vectors."""
-        return self._vectors is not None or self._compares
+        return self._vectors is not None or self.combiner is not None
 
     @property
     def evidence(self) -> str:
         """The name of the evidence model in use; empty for none."""
-        return self._evidence.name if self._evidence is not None and self._compares else ""
+        return "" if self.combiner is None else self.combiner.name
+
+    @property
+    def calibration(self) -> Calibration:
+        """The calibration of the evidence model in use, else that of the verifier."""
+        return self.verifier.calibration if self.combiner is None else self.combiner.calibration
 
     @property
     def scores_sentences(self) -> bool:
@@ -99,10 +104,10 @@ class VerifierScorer:
         """
         inputs = self._find_evidence(query, candidates)
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
-            if self._evidence is not None and inputs:
+            if self.combiner is not None and inputs:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
                 inputs["logit"] = np.asarray(logits, dtype=np.float32)
-                scores = self._evidence.estimate(inputs)
+                scores = self.combiner.estimate(inputs)
             else:
                 scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
@@ -115,7 +120,7 @@ class VerifierScorer:
     def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
         """Return cosines and keyword shares; nothing unless all candidates have vectors, as sentences don't."""
         vectors = [c.vector for c in candidates if c.vector is not None]
-        if not self._compares or query.vector is None or not vectors or len(vectors) < len(candidates):
+        if self.combiner is None or query.vector is None or not vectors or len(vectors) < len(candidates):
             return {}
         shares = [np.nan if c.keyword_share is None else c.keyword_share for c in candidates]
         return {"cosine": cosines(query.vector, np.array(vectors)), "keywords": np.array(shares, dtype=np.float32)}

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._sentence_splitter import split_sentences
-from meve.components._shipped_models import find_fitted_models
+from meve.components._shipped_models import FittedModels, find_fitted_models
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
@@ -60,7 +60,7 @@ class Engine:
     """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
     ship."""
     estimator: Estimator | None = None
-    """Estimates whether a context suffices; by default the one fitted to the verifier that ships."""
+    """Estimates whether a context suffices; by default the one fitted to the verifier and the evidence that ship."""
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
@@ -123,6 +123,11 @@ class Engine:
         """
         return self._counters.get(settings.tokens)
 
+    def make_scorer(self) -> VerifierScorer:
+        """Return the scorer of phase 2."""
+        evidence = self.evidence or self._find_fitted().evidence
+        return VerifierScorer(self.verifier, self.embedder, evidence=evidence)
+
     def run(
         self,
         query: Query,
@@ -148,24 +153,26 @@ class Engine:
             ModelError: a model failed.
         """
         needs_prior = settings.exact is not True or settings.deadline is not None
-        calibration = self.verifier.calibration.to_dict()
-        fitted = find_fitted_models(self.verifier.name, calibration, self.embedder.name)
+        fitted, scorer = self._find_fitted(), self.make_scorer()
         pipeline = Pipeline(
             sources=sources,
-            scorer=VerifierScorer(self.verifier, self.embedder, evidence=self.evidence or fitted.evidence),
+            scorer=scorer,
             fallback=fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
-            estimator=self.estimator or fitted.estimator,
+            estimator=self.estimator or (fitted.estimator if self.evidence is None else None),
             prior=(self.prior or fitted.prior) if needs_prior else None,
             split=split_sentences,
             verifier_name=self.verifier.name,
-            calibration=summarize_calibration(calibration),
+            calibration=summarize_calibration(scorer.calibration.to_dict()),
             clock=self.clock,
             notes=notes or {},
             observer=observer,
         )
         return pipeline.run(query, settings)
+
+    def _find_fitted(self) -> FittedModels:
+        return find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)
 
 
 def make_engine(

@@ -14,6 +14,7 @@ from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.probability_maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
+from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.errors import (
@@ -49,6 +50,8 @@ class SavedIndex:
     calibration: Calibration
     tokens: str
     generation: str
+    evidence: EvidenceModel | None = None
+    """The evidence model that was calibrated for this index."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -60,7 +63,7 @@ def save_corpus(
     Raises:
         StorageError: as `write_snapshot`; what was there before is kept.
     """
-    embedder, verifier = engine.embedder, engine.verifier
+    embedder, verifier, evidence = engine.embedder, engine.verifier, engine.evidence
     kind = corpus.lexical_kinds[0]
     about = {
         "meve": __version__,
@@ -70,6 +73,7 @@ def save_corpus(
         "next_id": corpus.next_id,
         "embedder": {"name": embedder.name, "dimension": embedder.dimension, "similarity": embedder.similarity},
         "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
+        "evidence": evidence.to_dict() if isinstance(evidence, EvidenceModel) else None,
         "tokens": {"name": engine.tokens.name},
         "dense": {"kind": corpus.dense.kind},
         "lexical": {"kind": kind},
@@ -134,6 +138,7 @@ def _read(
         calibration=calibration_from_dict(about["verifier"]["calibration"]),
         tokens=about["tokens"]["name"],
         generation=about["generation"],
+        evidence=EvidenceModel.from_dict(about["evidence"]) if about.get("evidence") else None,
         extra=json.loads((folder / EXTRA).read_text(encoding="utf-8")),
     )
 
@@ -157,14 +162,17 @@ def load_engine(
     check_embedder(path, saved, own_embedder)
     judge = resolve_verifier(saved.verifier if verifier is None else verifier, own_embedder)
     if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
-        judge = judge.with_calibration(saved.calibration)
+        was, now = (calibration.to_dict().get("fitted_on") for calibration in (saved.calibration, judge.calibration))
+        if not was or was != now:  # the model's own calibration may be newer than the index
+            judge = judge.with_calibration(saved.calibration)
     counter = resolve_tokens(saved.tokens if tokens is None else tokens)
     if counter.name != saved.tokens:
         raise IndexMismatchError(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=validate_config(config or saved.config))
+    settings = validate_config(config or saved.config)
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=settings, evidence=saved.evidence)
 
 
 def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:

@@ -22,6 +22,7 @@ from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus
+from meve.retrieval._evidence_scores import EvidenceScores
 from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
@@ -207,12 +208,14 @@ class Retriever:
             settings = engine.resolve_config(config, overrides)
             if not len(self._corpus):
                 raise EmptyCorpusError("the corpus is empty: add passages first")
-            has_counts = engine.counter(settings) is engine.tokens
-            dense = DenseSource(self._corpus, counted=has_counts)
-            lexical = LexicalSource(self._corpus, self._lexical_index(settings), counted=has_counts)
+            dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
             sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
             question = Query(text=query, vector=vector, where=where)
             return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
+
+    def _make_sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[Source, Source]:
+        dense = DenseSource(self._corpus, counted=counted)
+        return dense, LexicalSource(self._corpus, self._lexical_index(settings), counted=counted)
 
     def _lexical_index(self, settings: RetrieverConfig) -> LexicalIndex:
         kind = settings.lexical
@@ -289,19 +292,27 @@ class Retriever:
         recall: float | None = None,
         progress: Progress | None = None,
     ) -> CalibrationReport:
-        """Fit the verifier's probabilities and the threshold to labelled pairs, and use them from now on.
+        """Fit the probabilities and the threshold to labelled pairs, and use them from now on.
 
-        From now on the verifier decides alone: evidence, sufficiency and prior hold for the shipped calibration only.
+        Where evidence decides, as by default, its sums are calibrated, and its weights stay; a text that isn't among
+        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The shipped estimator
+        of sufficiency is off from now on: any verified passage makes a context sufficient.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
         """
-        report = calibrate(self.verifier, pairs, method=method, precision=precision, recall=recall, progress=progress)
+        engine = self.engine
+        combiner, sources = engine.make_scorer().combiner, self._make_sources(engine.config, counted=False)
+        judge = self.verifier if combiner is None else EvidenceScores(engine, combiner, self._corpus, sources)
+        report = calibrate(judge, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
-            verifier = self.verifier.with_calibration(report.calibration)
-            self.engine = replace(
-                self.engine, verifier=verifier, config=self.config.override(threshold=report.threshold)
-            )
+            config = self.config.override(threshold=report.threshold)
+            if combiner is None:
+                verifier = self.verifier.with_calibration(report.calibration)
+                self.engine = replace(self.engine, verifier=verifier, config=config)
+            else:
+                evidence = combiner.with_calibration(report.calibration)
+                self.engine = replace(self.engine, evidence=evidence, config=config)
         return report
 
     def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -376,7 +387,7 @@ class Retriever:
             "embedder": self.embedder.name,
             "dimension": self.embedder.dimension,
             "verifier": self.verifier.name,
-            "calibration": self.verifier.calibration.to_dict(),
+            "calibration": self.engine.make_scorer().calibration.to_dict(),
             "tokens": self.tokens.name,
             "dense": self._corpus.dense.kind,
             "lexical": self._corpus.lexical_kinds,
