@@ -1,4 +1,4 @@
-"""Measures verdicts on near misses, and retrieval from manuals: see README.md beside this file."""
+"""Measures verdicts on near misses and on answers among other texts, and retrieval from manuals: see README.md beside this file."""
 
 import argparse
 import json
@@ -11,35 +11,64 @@ from sklearn.metrics import roc_auc_score
 from meve import Passage, Retriever
 from meve.components.verifiers import load_verifier
 from meve.ingest import ingest
+from meve.pipeline.engine import make_engine
 
 HERE = Path(__file__).parent
 THRESHOLD = 0.5
+UNRELATED_WORDS = 80
 
 
 def main() -> None:
     """Measure what is asked for, each half apart."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["near-misses", "manuals"])
+    parser.add_argument("what", choices=["near-misses", "surroundings", "manuals"])
     parser.add_argument("--manuals", type=Path, help="the folder of the manuals")
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
     given = parser.parse_args()
     if given.what == "near-misses":
-        measure_near_misses(given.verifier)
+        measure_near_misses(given.verifier, given.embedder)
+    elif given.what == "surroundings":
+        measure_surroundings(given.verifier)
     else:
         measure_manuals(given.manuals, given.embedder, given.verifier)
 
 
-def measure_near_misses(name: str | None) -> None:
-    """Print the area under the curve, and which shares of near misses and answers reach the threshold."""
-    verifier, rows = load_verifier(name), read_rows("near_misses.jsonl")
-    scores = np.array([verifier.score(row["question"], [row["passage"]])[0] for row in rows])
+def measure_near_misses(name: str | None, embedder: str | None) -> None:
+    """Print the area under the curve, and which shares of near misses and answers reach the threshold.
+
+    With an embedder, the verdict weighs its vectors too, as in a retriever; else the verifier decides alone.
+    """
+    rows = read_rows("near_misses.jsonl")
+    if embedder is None:
+        verifier = load_verifier(name)
+        scores = np.array([verifier.score(row["question"], [row["passage"]])[0] for row in rows])
+    else:
+        engine = make_engine(verifier=name, embedder=embedder)
+        given = [(row["question"], [Passage(id="p", text=row["passage"])]) for row in rows]
+        traces = [engine.select(*each, exact=True).trace for each in given]
+        scores = np.array([trace.candidates[0].scores["verifier"] for trace in traces])
     labels = np.array([row["label"] == 1 for row in rows])
     for half in ("dev", "test"):
         chosen = np.array([row["half"] == half for row in rows])
         s, y = scores[chosen], labels[chosen]
         print(f"{half}: AUC {roc_auc_score(y, s):.3f}, near misses verified {(s[~y] >= THRESHOLD).mean():.2f}, "
               f"answers verified {(s[y] >= THRESHOLD).mean():.2f}")  # fmt: skip
+
+
+def measure_surroundings(name: str | None) -> None:
+    """Print how far the probability of an answer falls when 80 words of other texts stand before it."""
+    verifier, rows = load_verifier(name), [row for row in read_rows("near_misses.jsonl") if row["label"] == 1]
+    falls = []
+    for n, row in enumerate(rows):
+        others = " ".join(other["passage"] for other in rows[n + 1 :] + rows[:n])
+        before = " ".join(others.split()[:UNRELATED_WORDS])
+        alone, among = verifier.score(row["question"], [row["passage"], f"{before} {row['passage']}"])
+        falls.append(float(alone - among))
+    low, median, high = np.quantile(falls, [0.25, 0.5, 0.75])
+    print(
+        f"{len(falls)} answers: the probability falls by {median:.3f} in the median, quartiles {low:.3f} and {high:.3f}"
+    )
 
 
 def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) -> None:
