@@ -1,4 +1,4 @@
-"""Measures verdicts on near misses and on answers among other texts, and retrieval from manuals: see README.md beside this file."""
+"""Measures verdicts on near misses, answers among other texts, and retrieval from manuals: see README.md beside it."""
 
 import argparse
 import json
