@@ -1,10 +1,10 @@
 """Continues the training of the verifier on near misses, documentation, and a sample of the mixture.
 
-    python -m recipes.verifier.further --data DATA --work WORK --base MODEL [--faq FOLDER]
+    python -m recipes.verifier.further --data DATA --work WORK --base MODEL [--faq FOLDER] [--seed SEED]
 
 WORK holds what `mixture` wrote; MODEL is the shipped verifier's weights for torch (`meve.training.onnx_dequantize`).
 Writes WORK/further.jsonl, WORK/further (the trained model) and WORK/further-mean, the mean of its weights and MODEL's.
-An interrupted training is resumed.
+An interrupted training is resumed. A second run with another seed and a folder of its own makes other examples.
 
 For examples of the mixture the target is the mean of the label and the sigmoid of the shipped verifier's logit, so that
 what it has learned stays: with the labels alone the AUC of HotpotQA and 2WikiMultihopQA fell by 0.025 and 0.047.
@@ -50,10 +50,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
+    parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
     file = given.work / "further.jsonl"
     if not file.is_file():
-        write(make_examples(given.data, given.work, given.faq), file)
+        write(make_examples(given.data, given.work, given.faq, given.seed), file)
     examples = list(Example.read(file))
     for (name, kind), count in sorted(Counter((e.set, e.kind) for e in examples).items()):
         print(f"  {name:24} {kind:14} {count:7,}")
@@ -69,22 +70,22 @@ def main() -> None:
     average([given.base, trained], given.work / "further-mean")
 
 
-def make_examples(data: Path, work: Path, faq: Path | None) -> list[Example]:
+def make_examples(data: Path, work: Path, faq: Path | None, seed: int) -> list[Example]:
     """Return all examples in random order, a share of the passages amid other text."""
-    folder, rng = data / "train", random.Random(f"{SEED}/further")
-    pages = list(documentation.examples(folder, SEED, faq))
+    folder, rng = data / "train", random.Random(f"{seed}/further")
+    pages = list(documentation.examples(folder, seed, faq))
     new = [
-        *near_misses.invented(INVENTED, SEED),
-        *near_misses.spans(SPANS, SEED),
-        *exchanged_details.exchanged(folder, SEED),
-        *exchanged_details.unanswerable(folder, UNANSWERABLE, SEED),
+        *near_misses.invented(INVENTED, seed),
+        *near_misses.spans(SPANS, seed),
+        *exchanged_details.exchanged(folder, seed),
+        *exchanged_details.unanswerable(folder, UNANSWERABLE, seed),
         *rng.sample(pages, min(DOCUMENTATION, len(pages))),
     ]
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]
     replayed = with_targets(replay(mixed, tested, rng))
     sentences = context.filler([*(e.passage for e in pages), *(e.passage for e in replayed)])
-    examples = list(context.wrapped([*new, *replayed], sentences, SEED))
+    examples = list(context.wrapped([*new, *replayed], sentences, seed))
     rng.shuffle(examples)
     return examples
 
