@@ -54,7 +54,7 @@ def retrieve_from_pools(
     by_id = {p.id: p for p in chosen.passages}
     for question in questions:
         retriever = _retriever([by_id[i] for i in question.pool or ()], models)
-        yield question.text, retriever.retrieve(question.text), question.answerable
+        yield question.text, retriever.retrieve(question.text, fill=False), question.answerable
 
 
 def _open(embedder: str | None, verifier: str | None, cache: Path) -> tuple[Embedder, Verifier]:
@@ -71,5 +71,5 @@ def _retriever(passages: Sequence[Passage], models: tuple[Embedder, Verifier]) -
 
 
 def _retrieve_labelled(retriever: Retriever, question: str, gold: Set[str]) -> LabelledContext:
-    context = retriever.retrieve(question)
+    context = retriever.retrieve(question, fill=False)
     return question, context, gold <= {p.passage.id for p in context.passages}

@@ -33,7 +33,7 @@ def test_unverified_text_gets_a_warning_on_stderr(meve, index):
     loose = ("--fallback-floor", 0)
     result = meve("ask", "What is told of the Moon by bridges and bees at the world cup?", "--index", index, *loose,
                   "--threshold", 1)  # fmt: skip
-    assert "no passage below was verified: all come from the fallback" in result.stderr
+    assert "no passage below was verified: all have too low a probability" in result.stderr
     assert "below" not in result.stdout
     assert result.stdout.split("\n\n")[0]
     assert "no passage below was verified (mode standard_rag)" in meve(

@@ -314,7 +314,7 @@ class TestSelect:
 
     def test_select_verifies_orders_and_packs(self):
         context = self.engine.select("blue sky", TEXTS, threshold=0.5)
-        assert [p.passage.id for p in context.passages if p.verified] == ["sky"]
+        assert [p.passage.id for p in context.passages if p.verified] == ["sky", "sea"]
         assert [phase.name for phase in context.trace.phases] == [
             "retrieve", "verify", "fallback", "prioritize", "budget"
         ]  # fmt: skip

@@ -59,7 +59,7 @@ class TestModes:
         assert fates(context)["grass"] == ("dropped", "verify", "below_threshold")
 
     def test_fallback_alone_is_unverified_and_not_sufficient(self, retriever):
-        context = retriever.retrieve("blue cheese recipe")
+        context = retriever.retrieve("blue cheese recipe", fill=False)
         assert passage_ids(context) == ["sea", "sky"]
         assert {p.origin for p in context.passages} == {"fallback"}
         assert not any(p.verified for p in context.passages)
@@ -283,7 +283,7 @@ class TestSources:
 
     def test_fallback_after_keyword_search_reconsiders_rejected_candidates(self):
         retriever = Retriever.from_texts(self.TEXTS, **make_components())
-        options = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1}
+        options = {"candidates": 1, "threshold": 1.0, "fallback_floor": 0.0, "fallback_k": 1, "fill": False}
         both = retriever.retrieve("blue sky zebra", sources="hybrid", **options)
         assert both.trace.phases[2].settings["source"] == "rejected"
         assert {c.id for c in both.trace.candidates} == {"p0000000", "p0000002"}

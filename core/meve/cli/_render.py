@@ -183,8 +183,8 @@ def explain_unverified(context: "Context") -> str:
     """Return what the text of an insufficient context is, in one line."""
     if any(each.verified for each in context.passages):
         return "the verified passages may not suffice for an answer"
-    if all(each.origin == "fallback" for each in context.passages):
-        return "no passage below was verified: all come from the fallback, with too low a probability"
+    if all(each.origin in ("fallback", "fill") for each in context.passages):
+        return "no passage below was verified: all have too low a probability, or none"
     return f"no passage below was verified (mode {context.trace.mode})"
 
 

@@ -9,7 +9,7 @@ import typer
 
 from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
 from meve.errors import ConfigurationError
-from meve.pipeline.config import Mode, Overrides, Packing, RetrieverConfig, Sources
+from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources
 from meve.types import LexicalKind
 
 
@@ -64,7 +64,16 @@ def ask(
     lexical: Annotated[
         str | None, typer.Option(help="Phases 1 and 3: keyword index.", metavar=_one_of(LexicalKind))
     ] = None,
-    redundancy: Annotated[float | None, typer.Option(help="Phase 4: maximum cosine with a better passage.")] = None,
+    redundancy: Annotated[
+        float | None, typer.Option(help="Phase 4: cosine above which a passage is similar to a better one.")
+    ] = None,
+    duplicates: Annotated[
+        str | None,
+        typer.Option(
+            help="Phase 4: drop similar passages that only repeat the better one, or all similar ones.",
+            metavar=_one_of(Duplicates),
+        ),
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Phase 5: maximum number of tokens of the context.")] = None,
     packing: Annotated[
         str | None,
@@ -77,6 +86,12 @@ def ask(
         float | None, typer.Option(help="Minimum estimate of a sufficient context.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Phase 5: maximum number of passages.")] = None,
+    fill: Annotated[
+        bool | None,
+        typer.Option(
+            "--fill/--no-fill", help="Phase 5: fill the budget of an insufficient context with unverified passages."
+        ),
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Phase 5: text between passages; \\n is a new line.")] = None,
     citations: Annotated[
         bool | None, typer.Option("--citations/--no-citations", help="Phase 5: number the passages.")

@@ -72,6 +72,7 @@ class SmallContextOptions:
             min_verified=0,
             fallback_k=0,
             redundancy=_REDUNDANCY,
+            fill=False,
             max_tokens=max_tokens,
             separator="\n",
         )

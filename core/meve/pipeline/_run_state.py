@@ -22,6 +22,8 @@ class Run:
     """The end of the time for verification; None for no end."""
     candidates: list[Candidate] = field(default_factory=list)
     """The candidates that the last phase kept, in its order."""
+    retrieved: list[Candidate] = field(default_factory=list)
+    """The candidates of phase 1, in its order."""
     judged: dict[str, Candidate] = field(default_factory=dict)
     """Every candidate with a score, by id, whether it was accepted or not."""
     evidence: list[Candidate] = field(default_factory=list)

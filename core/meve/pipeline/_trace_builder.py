@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from meve.clock import Clock
 from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
+from meve.pipeline.phases.fill import FILL
 from meve.types import Candidate, Dropped, Selection
 
 
@@ -98,7 +99,7 @@ class TraceBuilder:
 
 
 def _kept(candidate: Candidate, rank: int) -> CandidateTrace:
-    reason = "verified" if candidate.verified else candidate.origin if candidate.origin == "fallback" else "unverified"
+    reason = "verified" if candidate.verified else candidate.origin if candidate.origin in ("fallback", FILL) else "unverified"
     return _fate(candidate, "kept", "budget", reason, rank)
 
 

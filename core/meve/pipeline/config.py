@@ -27,6 +27,9 @@ Sources = Literal["dense", "lexical", "hybrid"]
 Packing = Literal["passages", "sentences"]
 """The unit of packing: whole passages, or the title and the evidence sentences of each."""
 
+Duplicates = Literal["repeated", "similar"]
+"""Which similar passages are duplicates: those that repeat the other's text, or all of them, as in the paper."""
+
 
 class Overrides(TypedDict, total=False):
     """The keyword arguments of `retrieve` that override the configuration for one call."""
@@ -45,6 +48,8 @@ class Overrides(TypedDict, total=False):
     fallback_k: int
     fallback_floor: float
     redundancy: float
+    duplicates: Duplicates
+    fill: bool
     max_tokens: int
     packing: Packing
     sentence_threshold: float | None
@@ -104,7 +109,14 @@ class RetrieverConfig:
     fallback_floor: float = 0.1
     """Phase 3: the least probability of a fallback candidate, in [0, 1]; 0 admits all."""
     redundancy: float = 0.85
-    """Phase 4: drop a candidate whose cosine with a better one exceeds this (θ), in [0, 1]; 1 drops none."""
+    """Phase 4: a candidate whose cosine with a better one exceeds this (θ), in [0, 1], is similar; 1 drops none."""
+    duplicates: Duplicates = "repeated"
+    """Phase 4: drop a similar candidate if it only repeats the text of the better one (`repeated`), or in any case
+    (`similar`). A passage that differs in a number, a name or a negation is none that repeats."""
+    fill: bool = True
+    """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
+    its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
+    return. An empty context stays empty: nothing reached `fallback_floor`. Only in mode `full` with whole passages."""
     max_tokens: int = 512
     """Phase 5: the most tokens of the context's text (T_max)."""
     packing: Packing = "passages"
@@ -135,7 +147,8 @@ class RetrieverConfig:
             value = getattr(self, name)
             _check(name, value, value in choices, f"one of {', '.join(map(str, choices))}")
         _check("separator", self.separator, isinstance(self.separator, str), "a string")
-        _check("citations", self.citations, isinstance(self.citations, bool), "True or False")
+        for name in ("citations", "fill"):
+            _check(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         _check("exact", self.exact, isinstance(self.exact, bool | None), "True, False or None")
         if self.deadline is not None:
             object.__setattr__(self, "deadline", _check_seconds("deadline", self.deadline))
@@ -163,6 +176,8 @@ class RetrieverConfig:
             fallback_k=5,
             fallback_floor=0.0,
             redundancy=0.85,
+            duplicates="similar",
+            fill=False,
             max_tokens=512,
             packing="passages",
             mode="full",
@@ -255,6 +270,7 @@ _CHOICES = {
     "mode": get_args(Mode),
     "sources": get_args(Sources),
     "packing": get_args(Packing),
+    "duplicates": get_args(Duplicates),
     "lexical": (*get_args(LexicalKind), None),
 }
 

@@ -9,6 +9,7 @@ from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline._duplicates import RepeatedText
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
@@ -18,6 +19,7 @@ from meve.pipeline.phases.budget import Composed, budget, fills_budget
 from meve.pipeline.phases.cascade import cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.condense import SplitSentences, condense
 from meve.pipeline.phases.fallback import fallback, reconsider
+from meve.pipeline.phases.fill import fill
 from meve.pipeline.phases.follow import extend_query, follow
 from meve.pipeline.phases.prioritize import Relate, prioritize
 from meve.pipeline.phases.retrieve import retrieve
@@ -53,7 +55,7 @@ class Pipeline:
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`."""
     relate: Relate | None = None
-    """Relates two similar passages in phase 4; None to treat similar passages as the same."""
+    """Relates two similar passages in phase 4; None for the rule that `RetrieverConfig.duplicates` names."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
     split: SplitSentences | None = None
@@ -85,7 +87,10 @@ class Pipeline:
         self._prioritize(run)
         self._condense(run)
         composed = self._budget(run)
-        return self._context(run, composed)
+        sufficient, account = self._sufficiency(run, _passages(run))
+        if not sufficient and self._fills(run):
+            composed = self._fill(run)
+        return self._context(run, composed, sufficient, account)
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
@@ -101,6 +106,7 @@ class Pipeline:
             phase.selection = self._without_shown(retrieve(run.query, self.sources, run.config.candidates))
             if self._compares_vectors(run):
                 phase.selection = replace(phase.selection, kept=with_vectors(phase.selection.kept, self.embedder))
+        run.retrieved = run.candidates
 
     def _verify(self, run: Run) -> None:
         if not run.includes("verify"):
@@ -132,6 +138,7 @@ class Pipeline:
                     self.scorer,
                     config.threshold,
                     redundancy=config.redundancy,
+                    relate=self._relate(config),
                     prior=self.prior,
                     is_full=partial(self._is_full, config),
                     deadline=run.deadline,
@@ -147,7 +154,7 @@ class Pipeline:
 
     def _is_full(self, config: RetrieverConfig, verified: Sequence[Candidate]) -> bool:
         """Return whether verified candidates fill the context, as far as their tokens tell before they are packed."""
-        distinct = prioritize(verified, stack_vectors(verified), config.redundancy, self.relate).kept
+        distinct = prioritize(verified, stack_vectors(verified), config.redundancy, self._relate(config)).kept
         max_tokens = config.max_tokens if config.packing == "passages" else None
         with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
             return fills_budget(distinct, self.tokens, max_tokens=max_tokens, limit=config.limit)
@@ -245,10 +252,14 @@ class Pipeline:
         if not run.includes("prioritize"):
             run.skip("prioritize")
             return
-        redundancy = run.config.redundancy
-        with run.phase("prioritize", {"redundancy": redundancy}) as phase:
+        config = run.config
+        with run.phase("prioritize", {"redundancy": config.redundancy, "duplicates": config.duplicates}) as phase:
             candidates = with_vectors(run.candidates, self.embedder)
-            phase.selection = prioritize(candidates, stack_vectors(candidates), redundancy, self.relate)
+            vectors = stack_vectors(candidates)
+            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config))
+
+    def _relate(self, config: RetrieverConfig) -> Relate | None:
+        return self.relate or (RepeatedText() if config.duplicates == "repeated" else None)
 
     def _condense(self, run: Run) -> None:
         config = run.config
@@ -274,34 +285,35 @@ class Pipeline:
     def _budget(self, run: Run) -> Composed:
         config = run.config
         settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
-        with (
-            run.phase("budget", settings) as phase,
-            wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"),
-        ):
-            composed = budget(
-                run.candidates,
+        with run.phase("budget", settings) as phase:
+            composed = self._pack(run.candidates, config)
+            phase.selection = composed.selection
+        return composed
+
+    def _pack(self, candidates: Sequence[Candidate], config: RetrieverConfig) -> Composed:
+        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
+            return budget(
+                candidates,
                 self.tokens,
                 max_tokens=config.max_tokens,
                 limit=config.limit,
                 separator=config.separator,
                 citations=config.citations,
             )
-            phase.selection = composed.selection
+
+    def _fills(self, run: Run) -> bool:
+        """Return whether a context that isn't sufficient is filled; an empty one stays empty, since nothing is likely."""
+        config = run.config
+        return bool(run.candidates) and config.fill and config.mode == "full" and config.packing == "passages"
+
+    def _fill(self, run: Run) -> Composed:
+        """Pack the remaining candidates of phase 1 after those of the context."""
+        with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
+            composed = self._pack(fill(run.candidates, run.retrieved, run.judged), run.config)
+            phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
         return composed
 
-    def _context(self, run: Run, composed: Composed) -> Context:
-        passages = tuple(
-            ContextPassage(
-                passage=c.passage,
-                score=c.score,
-                verified=c.verified,
-                origin=c.origin,
-                tokens=c.tokens or 0,
-                logit=c.scores.get("logit"),
-            )
-            for c in run.candidates
-        )
-        sufficient, account = self._sufficiency(run, passages)
+    def _context(self, run: Run, composed: Composed, sufficient: bool, account: Mapping[str, Any]) -> Context:
         trace = run.trace.finish(
             run.candidates,
             mode=run.config.mode,
@@ -317,7 +329,7 @@ class Pipeline:
             max_tokens=run.config.max_tokens,
             sufficient=sufficient,
             sufficiency=account.get("estimate"),
-            passages=passages,
+            passages=_passages(run),
             trace=trace,
         )
 
@@ -350,6 +362,21 @@ class Pipeline:
 
     def _source(self, run: Run, source: Source) -> Source:
         return SourceWithVectors(source, self.embedder) if self._compares_vectors(run) else source
+
+
+def _passages(run: Run) -> tuple[ContextPassage, ...]:
+    """Return the candidates as passages of a context."""
+    return tuple(
+        ContextPassage(
+            passage=c.passage,
+            score=c.score,
+            verified=c.verified,
+            origin=c.origin,
+            tokens=c.tokens or 0,
+            logit=c.scores.get("logit"),
+        )
+        for c in run.candidates
+    )
 
 
 def check_query(text: object) -> None:

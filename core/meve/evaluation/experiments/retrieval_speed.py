@@ -24,6 +24,7 @@ from meve.evaluation._journal import write_atomically
 from meve.evaluation._synthetic_corpus import DirectionEmbedder, SyntheticLanguage
 from meve.evaluation.results import collect_versions
 from meve.evaluation.types import parse_dataclass
+from meve.pipeline.config import Overrides
 from meve.pipeline.trace import Trace
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage, StageProgress
@@ -134,7 +135,8 @@ def measure(kind: MeasuredIndex, size: int) -> SpeedResult:
     retriever = Retriever.empty(embedder=embedder, verifier=verifier, tokens=_count_words, dense=kind)
     seconds = _timed_build(retriever, language.texts(drawn))
     questions = language.queries(drawn, QUERIES, QUERY_WORDS, seed=2)
-    passes = [[retriever.retrieve(q, min_verified=ALWAYS_FALL_BACK).trace for q in questions] for _ in range(PASSES)]
+    options: Overrides = {"min_verified": ALWAYS_FALL_BACK, "fill": False}
+    passes = [[retriever.retrieve(q, **options).trace for q in questions] for _ in range(PASSES)]
     traces = sorted(passes, key=lambda traces: statistics.median(t.ms for t in traces))[PASSES // 2]
     return SpeedResult(
         kind=kind,

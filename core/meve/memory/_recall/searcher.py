@@ -149,6 +149,7 @@ class Searcher:
             min_verified=0,
             fallback_k=0,
             redundancy=self.runtime.policy.merging.similarity,
+            fill=False,
             max_tokens=query.max_tokens,
             separator="\n",
             citations=True,

@@ -7,6 +7,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.errors import ModelError
 from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline.phases.prioritize import Relate
 from meve.pipeline.phases.verify import score_batch
 from meve.ports import Prior, Scorer
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
@@ -57,6 +58,7 @@ def cascade(
     threshold: float,
     *,
     redundancy: float,
+    relate: Relate | None = None,
     prior: Prior | None,
     is_full: Callable[[Sequence[Candidate]], bool] | None = None,
     deadline: Deadline | None = None,
@@ -72,7 +74,8 @@ def cascade(
         candidates: the result of phase 1.
         scorer: gives the probabilities.
         threshold: τ in [0, 1].
-        redundancy: θ in [0, 1]; two candidates with a cosine above it are duplicates.
+        redundancy: θ in [0, 1]; candidates with a cosine above it are similar.
+        relate: relates two similar passages, as in phase 4; None to treat them as duplicates.
         prior: predicts the chances; None to skip duplicates only.
         is_full: returns whether the verified candidates fill the context; None if nothing does.
         deadline: ends the scoring; None to score all that isn't skipped.
@@ -92,7 +95,7 @@ def cascade(
         fresh = [c for c in judged if c.verified]
         verified += fresh
         dropped += [Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(judged) if not c.verified]
-        waiting, duplicates = _split_duplicates(waiting[len(judged) :], fresh, redundancy)
+        waiting, duplicates = _split_duplicates(waiting[len(judged) :], fresh, redundancy, relate)
         dropped += duplicates
         if fresh and is_full and is_full(verified):
             dropped += [Dropped(candidate=c, reason=BUDGET_FULL) for c in waiting if chances[c.id] < LIKELY]
@@ -101,19 +104,22 @@ def cascade(
 
 
 def _split_duplicates(
-    waiting: Sequence[Candidate], verified: Sequence[Candidate], redundancy: float
+    waiting: Sequence[Candidate], verified: Sequence[Candidate], redundancy: float, relate: Relate | None
 ) -> tuple[list[Candidate], list[Dropped]]:
     """Return the candidates that duplicate no verified one, and those that do, with the nearest as the reason."""
-    known = [(c.id, c.vector) for c in verified if c.vector is not None]
+    known = [c for c in verified if c.vector is not None]
     if not known:
         return list(waiting), []
-    vectors = normalize(np.array([vector for _, vector in known]))
+    vectors = normalize(np.array([c.vector for c in known]))
     fresh: list[Candidate] = []
     duplicates: list[Dropped] = []
     for candidate in waiting:
-        near = np.minimum(vectors @ normalize(candidate.vector), 1.0) if candidate.vector is not None else np.zeros(1)
-        if near.max() > redundancy:
-            duplicates.append(Dropped(candidate=candidate, reason=f"{DUPLICATE_OF}{known[int(near.argmax())][0]}"))
+        near = np.zeros(len(known))
+        if candidate.vector is not None:
+            near = np.minimum(vectors @ normalize(candidate.vector), 1.0)
+        similar = [known[n] for n in np.argsort(-near, kind="stable") if near[n] > redundancy]
+        if same := [c for c in similar if relate is None or relate(candidate.passage, c.passage) == "same"]:
+            duplicates.append(Dropped(candidate=candidate, reason=f"{DUPLICATE_OF}{same[0].id}"))
         else:
             fresh.append(candidate)
     return fresh, duplicates

@@ -1,0 +1,32 @@
+"""Fill the budget of a context that isn't sufficient with the next candidates of phase 1."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from meve.pipeline._duplicates import RepeatedText
+from meve.types import Candidate
+
+FILL = "fill"
+"""The origin of a passage that was added because the context wasn't sufficient without it."""
+
+
+def fill(
+    packed: Sequence[Candidate], retrieved: Sequence[Candidate], judged: Mapping[str, Candidate]
+) -> list[Candidate]:
+    """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
+
+    A candidate that only repeats the text of one before it is left out. Scores stay where phase 2 gave some.
+
+    Args:
+        packed: the context so far, in its order.
+        retrieved: the candidates of phase 1, in its order.
+        judged: every scored candidate, by id.
+    """
+    relate = RepeatedText()
+    chosen = list(packed)
+    ids = {c.id for c in packed}
+    for candidate in retrieved:
+        if candidate.id not in ids and not any(relate(candidate.passage, c.passage) for c in chosen):
+            known = judged.get(candidate.id, candidate)
+            chosen.append(replace(known, origin=FILL, verified=False))
+    return chosen

@@ -1,0 +1,78 @@
+"""Makes examples from pages that were written for the verifier's training (`pages/*.jsonl`).
+
+A page has a title, sections, the questions that each section answers (`yes`), and near misses (`no`): questions that no
+section answers, each with the section that seems to answer it (`near`). A question is paired with the section that
+answers it, alone or amid its neighbours, with other sections of its page, and with a similar section of another page.
+Pages are of eight fields: `cli`, `api` and `trouble` (software), `policy`, `home`, `town`, `talk` (conversations) and
+`facts`. All were written for this project.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from meve.training.mining import Miner
+from recipes.verifier.examples import Example
+from recipes.verifier.splits import part_of
+
+FOLDER = Path(__file__).parent / "pages"
+TITLED = 0.5
+"""The share of passages that begin with the page's title."""
+AMID = 0.3
+"""The share of passages that hold the section amid its neighbours, where they are short enough."""
+LONGEST = 900
+"""The most characters of a passage of several sections."""
+
+Page = Mapping[str, Any]
+
+
+def read_pages(folder: Path = FOLDER) -> Iterator[tuple[str, Page]]:
+    """Yield the field and the content of every page."""
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text("utf-8").splitlines():
+            yield file.stem, json.loads(line)
+
+
+def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
+    """Yield the examples of all pages; their `part` is `train`, `dev` or `test`, by the page's title."""
+    rng = random.Random(f"{seed}/pages")
+    pages = list(read_pages(folder))
+    texts = [section["text"] for _, page in pages for section in page["sections"]]
+    page_of = [n for n, (_, page) in enumerate(pages) for _ in page["sections"]]
+    miner = Miner(texts, rng)
+    for n, (field, page) in enumerate(pages):
+        part = part_of("pages", page["title"])
+
+        def example(query: str, passage: str, relevant: bool, field: str = field, part: str = part) -> Example:
+            kind = "statement" if field == "talk" else "paragraph"
+            return Example(
+                query=query, passage=passage, relevant=relevant, set=f"pages_{field}", kind=kind, part=part
+            )
+
+        sections = page["sections"]
+        for at, section in enumerate(sections):
+            others = [i for i in range(len(sections)) if i != at]
+            for query in section["yes"]:
+                yield example(query, _passage(page, at, rng, amid=True), True)
+                yield example(query, _passage(page, rng.choice(others), rng), False)
+                if rng.random() < 0.4:
+                    row = miner.draw(query, 1, lambda i, n=n: page_of[i] != n)
+                    yield from (example(query, texts[i], False) for i in row)
+        for miss in page["no"]:
+            yield example(miss["q"], _passage(page, miss["near"], rng, amid=True), False)
+
+
+def _passage(page: Page, at: int, rng: random.Random, *, amid: bool = False) -> str:
+    """Return a section as a passage, perhaps under the page's title, or if `amid` between its neighbours."""
+    sections: Sequence[Mapping[str, Any]] = page["sections"]
+    chosen = [at]
+    if amid and rng.random() < AMID:
+        first, last = rng.randint(max(0, at - 1), at), rng.randint(at, min(len(sections) - 1, at + 1))
+        chosen = list(range(first, last + 1))
+    texts = [sections[i]["text"] for i in chosen]
+    text = rng.choice(("\n\n", "\n", " ")).join(texts)
+    if len(text) > LONGEST:
+        text = sections[at]["text"]
+    return f"{page['title']}\n{text}" if rng.random() < TITLED else text

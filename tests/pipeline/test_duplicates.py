@@ -1,0 +1,69 @@
+"""Test which similar passages count as duplicates."""
+
+import pytest
+
+from meve import Passage, Retriever
+from meve.pipeline._duplicates import LONGEST_ADDITION, RepeatedText
+from tests.fake_components import make_components
+
+GUIDE = (
+    "Set the timeout before you open the connection, since the driver reads it only once. A value that is too small "
+    "makes slow queries fail, and the log then shows a warning with the name of the table that was being read."
+)
+
+
+def relate(one, other):
+    return RepeatedText()(Passage(id="one", text=one), Passage(id="other", text=other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Revenue in 2022 was 5 million euros.", "Revenue in 2021 was 5 million euros."),
+        ("Floor 2 seats eight.", "Floor 1 seats eight."),
+        ("The switch may not be turned on.", "The switch may be turned on."),
+        ("The heating is switched off.", "The heating is switched on."),
+        ("Bob manages Alice.", "Alice manages Bob."),
+        ("The bag weighs 5 lb.", "The bag weighs 5 kg."),
+        ("Anna runs the shop in Turin.", "Marco runs the shop in Turin."),
+        ("Don't close the valve.", "Close the valve."),
+        (GUIDE.replace("too small", "too large"), GUIDE),
+        (f"{GUIDE} Restart every client afterwards.", GUIDE),
+    ],
+)
+def test_passage_with_another_fact_is_no_duplicate(one, other):
+    assert relate(one, other) == ""
+    assert relate(other, one) in ("", "same"), "the shorter of two may repeat the longer one"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (GUIDE, GUIDE),
+        (GUIDE.upper(), GUIDE),
+        (GUIDE.replace(", ", " \u2014 "), GUIDE),
+        (GUIDE.split(". ")[0], GUIDE),
+        (f"Print this page. {GUIDE}", GUIDE),
+        (GUIDE.replace("connection", "conection"), GUIDE),
+        ("The colour of the car is red.", "The color of the car is red."),
+    ],
+)
+def test_passage_that_only_repeats_is_a_duplicate(one, other):
+    assert relate(one, other) == "same"
+
+
+def test_addition_of_more_content_words_than_the_limit_is_kept():
+    added = "walnut basket violin lantern".split()
+    assert relate(f"{' '.join(added[:LONGEST_ADDITION])}. {GUIDE}", GUIDE) == "same"
+    assert relate(f"{' '.join(added[: LONGEST_ADDITION + 1])}. {GUIDE}", GUIDE) == ""
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_retrieval_drops_repeated_text_and_keeps_another_fact(exact):
+    texts = ["room 1 seats eight people", "room 1 seats eight people", "room 2 seats eight people"]
+    retriever = Retriever.from_texts(texts, ids=["a", "copy", "other"], **make_components())
+    options = {"exact": exact, "redundancy": 0.5, "threshold": 0.3}
+    context = retriever.retrieve("how many people fit into room", **options)
+    assert {p.passage.id for p in context.passages} == {"a", "other"}
+    similar = retriever.retrieve("how many people fit into room", duplicates="similar", fill=False, **options)
+    assert {p.passage.id for p in similar.passages} == {"a"}

@@ -1,0 +1,99 @@
+"""Test that the budget of a context that isn't sufficient is filled with unverified candidates."""
+
+from dataclasses import replace
+
+import pytest
+
+from meve import Passage, Retriever, RetrieverConfig
+from meve.pipeline.phases.fill import FILL, fill
+from meve.types import Candidate
+from tests.fake_components import make_components
+
+TEXTS = {
+    "sky": "blue sky over hills",
+    "sea": "deep blue water",
+    "grass": "green grass",
+    "again": "green grass",
+    "stone": "grey stone",
+}
+QUESTION = "blue sky zebra today"
+"""Shares half of its words with `sky`, one with `sea`, none with the others."""
+
+
+class Never:
+    """An estimator that calls no context sufficient."""
+
+    name, threshold = "never", 0.5
+
+    def __init__(self):
+        self.seen = []
+
+    def estimate(self, query, passages):
+        self.seen.append([p.passage.id for p in passages])
+        return 0.1
+
+
+@pytest.fixture
+def retriever():
+    made = Retriever.from_texts(list(TEXTS.values()), ids=list(TEXTS), **make_components())
+    made.engine = replace(made.engine, estimator=Never())
+    return made
+
+
+def test_insufficient_context_is_filled_in_the_order_of_phase_1(retriever):
+    context = retriever.retrieve(QUESTION)
+    first = retriever.retrieve(QUESTION, fill=False)
+    kept = [p.passage.id for p in first.passages]
+    added = context.passages[len(kept) :]
+    assert [p.passage.id for p in context.passages[: len(kept)]] == kept
+    assert {p.passage.text for p in added} == {*TEXTS.values()} - {TEXTS[i] for i in kept}
+    assert len(added) == len({p.passage.text for p in added}), "no text is added twice"
+    assert {(p.origin, p.verified) for p in added} == {(FILL, False)}
+    assert not context.sufficient
+    reasons = {c.id: c.reason for c in context.trace.candidates}
+    assert {reasons[p.passage.id] for p in added} == {FILL}
+    assert [phase.name for phase in context.trace.phases][-1] == "fill"
+
+
+def test_estimate_is_that_of_the_context_before_it_is_filled(retriever):
+    filled, plain = retriever.retrieve(QUESTION), retriever.retrieve(QUESTION, fill=False)
+    assert len(filled.passages) > len(plain.passages)
+    assert filled.sufficiency == plain.sufficiency
+    assert retriever.engine.estimator.seen[0] == retriever.engine.estimator.seen[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fill": False}, {"mode": "no_fallback"}, {"packing": "sentences"}, {"limit": 2}, {"max_tokens": 8}],
+)
+def test_fill_stays_within_settings(retriever, options):
+    context = retriever.retrieve(QUESTION, **options)
+    plain = retriever.retrieve(QUESTION, **{**options, "fill": False})
+    assert [p.passage.id for p in context.passages] == [p.passage.id for p in plain.passages]
+
+
+def test_sufficient_context_is_not_filled(retriever):
+    retriever.engine = replace(retriever.engine, estimator=None)
+    context = retriever.retrieve("blue sky")
+    assert context.sufficient
+    assert FILL not in {p.origin for p in context.passages}
+
+
+def test_empty_context_stays_empty(retriever):
+    context = retriever.retrieve("zebra", fallback_floor=0.5)
+    assert (context.text, context.passages, context.sufficient) == ("", (), False)
+
+
+def test_filled_candidates_keep_their_scores():
+    low = Candidate(passage=Passage(id="low", text="low"), origin="dense")
+    unscored = Candidate(passage=Passage(id="unscored", text="unscored"), origin="dense")
+    judged = {"low": low.with_score("verifier", 0.2)}
+    chosen = fill([], [low, unscored], judged)
+    assert [(c.id, c.score, c.origin, c.verified) for c in chosen] == [
+        ("low", 0.2, FILL, False), ("unscored", None, FILL, False)
+    ]  # fmt: skip
+
+
+def test_paper_neither_fills_nor_compares_texts():
+    paper = RetrieverConfig.paper()
+    assert (paper.fill, paper.duplicates) == (False, "similar")
