@@ -3,7 +3,8 @@
     python -m recipes.evidence.fit --data DATA --cache WORK --to FOLDER
 
 Candidates of questions outside the verifier's training are its examples: questions of HotpotQA, 2WikiMultihopQA and
-NQ-open, and headings of manuals and public pages over the sections of their set. A relevant candidate counts eight
+NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages
+(`recipes.verifier.pages`). A relevant candidate counts eight
 times, so a candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage
 too many. Each set has the same weight. Then the areas under the curve are printed for the questions of `meve bench`.
 """
@@ -32,11 +33,13 @@ from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
 from meve.types import FloatArray
 from recipes.cached_scores import CachedVerifier
+from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, part_of, unseen
 
 NAME = "meve-evidence-1"
 QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
 SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
+PAGES = "pages"
 MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open")
 MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
@@ -62,6 +65,8 @@ def main() -> None:
         fitted.append(list_candidates(name, chosen.passages, asked, given.cache))
     for name in SECTIONS:
         fitted.append(list_candidates(name, *read_sections(name, given.data), given.cache))
+    passages, asked = read_corpus()
+    fitted.append(list_candidates(PAGES, passages, sample_asked(asked, answered=True), given.cache))
     model = fit(fitted)
     text = json.dumps(model.to_dict(), indent=2) + "\n"
     (given.to / EVIDENCE).write_text(text, "utf-8")
@@ -95,6 +100,12 @@ def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:
         [Passage(id=i, text=text) for text, i in ids.items()],
         [(row["query"], relevant[row["query"].casefold()]) for row in asked],
     )
+
+
+def sample_asked(asked: Asked, *, answered: bool) -> Asked:
+    """Return a sample of the questions that have a passage, or of those that have none."""
+    chosen = [(question, gold) for question, gold in asked if bool(gold) is answered]
+    return random.Random(SEED).sample(chosen, min(2 * MOST, len(chosen)))
 
 
 def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
@@ -133,7 +144,7 @@ def fit(sets: Sequence[tuple[FloatArray, np.ndarray]]) -> EvidenceModel:
         verifier="meve-verifier-1",
         embedder=resolve_embedder("minilm").name,
         fits=fits,
-        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS))}",
+        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES))}",
     )
 
 

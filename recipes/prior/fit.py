@@ -31,8 +31,9 @@ from meve.evaluation.experiments._experiment import CACHE
 from meve.pipeline.phases.cascade import LEAST_SCORED
 from meve.types import Candidate, FloatArray, Passage, Query
 from recipes.cached_scores import CachedVerifier
-from recipes.evidence.fit import QUESTIONS, SECTIONS, read_sections
+from recipes.evidence.fit import PAGES, QUESTIONS, SECTIONS, read_sections, sample_asked
 from recipes.sufficiency.contexts import NoEstimator
+from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, unseen
 
 NAMES = {"static": "meve-prior-1", "minilm": "meve-prior-2"}
@@ -73,6 +74,9 @@ def main() -> None:
     for name in SECTIONS:
         passages, headings = read_sections(name, given.data)
         fitted_sets.append(score_candidates(passages, [text for text, _ in headings], given.embedder, given.cache))
+    passages, asked_of_pages = read_corpus()
+    answered = [text for text, _ in sample_asked(asked_of_pages, answered=True)]
+    fitted_sets.append(score_candidates(passages, answered, given.embedder, given.cache))
     x, y = np.concatenate([t[0] for t in fitted_sets]), np.concatenate([t[1] for t in fitted_sets])
     model = LogisticRegression(C=10.0, max_iter=1000).fit(x, y)
     prior = FittedPrior(
@@ -82,7 +86,7 @@ def main() -> None:
         weights=dict(zip(FEATURES, map(float, model.coef_[0]), strict=True)),
         intercept=float(model.intercept_[0]),
         least=0.0,
-        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS))} that the verifier wasn't trained on",
+        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES))} that the verifier wasn't trained on",
     )
     prior = replace(prior, least=float(chances(prior, x)[y].min()) / 2)
     lost, saved = [], []

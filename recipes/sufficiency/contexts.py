@@ -46,6 +46,15 @@ def retrieve_with_and_without_gold(
         retriever.update(add=removed)
 
 
+def retrieve_answered_or_not(
+    passages: Sequence[Passage], asked: Asked, *, embedder: str | None, verifier: str | None, cache: Path
+) -> Iterator[LabelledContext]:
+    """Yield each question over all passages; a context carries the answer if the question has a gold passage."""
+    retriever = _retriever(passages, _open(embedder, verifier, cache))
+    for question, gold in asked:
+        yield question, retriever.retrieve(question, fill=False), bool(gold)
+
+
 def retrieve_from_pools(
     chosen: EvaluationSet, questions: Sequence[Question], *, embedder: str | None, verifier: str | None, cache: Path
 ) -> Iterator[LabelledContext]:

@@ -4,7 +4,8 @@
 
 Questions of HotpotQA, 2WikiMultihopQA and NQ-open that neither training nor `meve bench` uses by default, and held-out
 headings of manuals and public pages (`recipes.evidence`), are asked over the corpus, and over the corpus without their
-gold passages. The estimate learns to separate the two; labels by whether the context holds all gold passages gave a
+gold passages. Questions of held-out pages (`recipes.verifier.pages`) are asked over all pages, those with an answer and
+near misses. The estimate learns to separate the two; labels by whether the context holds all gold passages gave a
 weaker estimate. It is then measured in the same way on the questions of `meve bench`, and on HotpotQA's fullwiki
 contexts, of which some are complete.
 
@@ -25,8 +26,15 @@ from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import QUESTIONS as ASKED
 from meve.evaluation.types import Question
-from recipes.evidence.fit import QUESTIONS, SECTIONS, read_sections
-from recipes.sufficiency.contexts import Asked, LabelledContext, retrieve_from_pools, retrieve_with_and_without_gold
+from recipes.evidence.fit import PAGES, QUESTIONS, SECTIONS, read_sections, sample_asked
+from recipes.sufficiency.contexts import (
+    Asked,
+    LabelledContext,
+    retrieve_answered_or_not,
+    retrieve_from_pools,
+    retrieve_with_and_without_gold,
+)
+from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, unseen
 
 NAMES = {"static": "meve-sufficiency-1", "minilm": "meve-sufficiency-2"}
@@ -48,18 +56,22 @@ def main() -> None:
     models = {"embedder": given.embedder, "verifier": given.verifier, "cache": given.cache}
     for name in (*QUESTIONS, *SECTIONS):
         if name in QUESTIONS:
-            chosen = read_set(name, given.data)
-            passages, asked = chosen.passages, gold_of(unseen(chosen, given.data)[:MOST])
+            known = read_set(name, given.data)
+            passages, asked = known.passages, gold_of(unseen(known, given.data)[:MOST])
         else:
             passages, asked = read_sections(name, given.data)
         contexts += retrieve_with_and_without_gold(passages, asked, **models)
         print(f"{name}: {len(asked)} questions to fit on", flush=True)
+    labels = label_by_corpus(contexts)
+    passages, asked = read_corpus()
+    chosen = [*sample_asked(asked, answered=True), *sample_asked(asked, answered=False)]
+    of_pages = list(retrieve_answered_or_not(passages, chosen, **models))
     estimator = fit_sufficiency(
-        [(question, context.passages) for question, context, _ in contexts],
-        label_by_corpus(contexts),
+        [(question, context.passages) for question, context, _ in (*contexts, *of_pages)],
+        [*labels, *(answered for *_, answered in of_pages)],
         name=NAMES[given.embedder],
         verifier=contexts[0][1].trace.verifier,
-        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS))}, with and without their gold passages",
+        fitted_on=f"questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES))}, with and without their gold passages",
     )
     measured: dict[str, float] = {}
     for name in ("nq_open", "hotpotqa", "hotpotqa_fullwiki"):

@@ -7,8 +7,8 @@ Writes WORK/further.jsonl, WORK/further (the trained model) and WORK/further-mea
 An interrupted training is resumed. A second run with another seed and a folder of its own makes other examples.
 
 For examples of the mixture the target is the mean of the label and of the probability that the models that ship
-estimate from logit and cosine. So what the verifier has learned stays, and it learns again what its parent knew: with the
-labels alone the AUC of HotpotQA and 2WikiMultihopQA fell by 0.025 and 0.047.
+estimate from logit and cosine. So what the verifier has learned stays, and it learns again what its parent knew: with
+the labels alone the AUC of HotpotQA and 2WikiMultihopQA fell by 0.025 and 0.047.
 Source of such targets: Hinton et al., Distilling the knowledge in a neural network (2015).
 """
 
@@ -16,8 +16,8 @@ import argparse
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,24 +27,44 @@ from meve.components._shipped_models import find_fitted_models
 from meve.components.embedders import resolve_embedder
 from meve.components.verifiers import load_verifier
 from meve.training import TrainingConfig, fine_tune
-from recipes.verifier import context, documentation, exchanged_details, near_misses
+from recipes.verifier import context, documentation, exchanged_details, near_misses, pages
 from recipes.verifier.examples import Example, pair_of, write
 from recipes.verifier.splits import SEED
 from recipes.verifier.train import average
 
 CONFIG = TrainingConfig(
-    epochs=1, batch_size=32, learning_rate=5e-5, warmup=0.05, max_length=192, dropout=0.0, frozen_layers=1, bf16=True
+    epochs=1, batch_size=32, learning_rate=5e-5, warmup=0.05, max_length=256, dropout=0.0, frozen_layers=1, bf16=True
 )
-INVENTED = 4_000
-"""The number of questions about invented subjects."""
-SPANS = 600
-UNANSWERABLE = 1_500
-DOCUMENTATION = 16_000
-"""The number of pairs about documentation."""
-KNOWN = {"hotpotqa": 6_000, "2wiki": 4_000, "2wiki_made": 3_000, "nq_open": 4_000}
-"""Examples of questions with known evidence, at most."""
-REST = 9_000
-"""Examples of the other sets of the mixture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The numbers of examples of a round, at most."""
+
+    invented: int
+    """Questions about invented subjects."""
+    spans: int
+    unanswerable: int
+    documentation: int
+    """Pairs about documentation."""
+    known: Mapping[str, int]
+    """Examples of questions with known evidence, by set."""
+    rest: int
+    """Examples of the other sets of the mixture."""
+    pages: bool
+    """Whether all examples of the pages are used."""
+
+
+ROUNDS = {
+    "documentation": Sizes(
+        invented=4_000, spans=600, unanswerable=1_500, documentation=16_000, rest=9_000, pages=False,
+        known={"hotpotqa": 6_000, "2wiki": 4_000, "2wiki_made": 3_000, "nq_open": 4_000},
+    ),
+    "pages": Sizes(
+        invented=1_500, spans=300, unanswerable=1_000, documentation=6_000, rest=6_000, pages=True,
+        known={"hotpotqa": 4_000, "2wiki": 3_000, "2wiki_made": 2_000, "nq_open": 3_000},
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -54,11 +74,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
+    parser.add_argument("--round", choices=ROUNDS, default="pages")
     parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
     file = given.work / "further.jsonl"
     if not file.is_file():
-        write(make_examples(given.data, given.work, given.faq, given.seed), file)
+        write(make_examples(given.data, given.work, given.faq, ROUNDS[given.round], given.seed), file)
     examples = list(Example.read(file))
     for (name, kind), count in sorted(Counter((e.set, e.kind) for e in examples).items()):
         print(f"  {name:24} {kind:14} {count:7,}")
@@ -75,34 +96,35 @@ def main() -> None:
     average([given.base, trained], given.work / "further-mean")
 
 
-def make_examples(data: Path, work: Path, faq: Path | None, seed: int) -> list[Example]:
+def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: int) -> list[Example]:
     """Return all examples in random order, a share of the passages amid other text."""
     folder, rng = data / "train", random.Random(f"{seed}/further")
-    pages = list(documentation.examples(folder, seed, faq))
+    manuals = list(documentation.examples(folder, seed, faq))
     new = [
-        *near_misses.invented(INVENTED, seed),
-        *near_misses.spans(SPANS, seed),
+        *near_misses.invented(sizes.invented, seed),
+        *near_misses.spans(sizes.spans, seed),
         *exchanged_details.exchanged(folder, seed),
-        *exchanged_details.unanswerable(folder, UNANSWERABLE, seed),
-        *rng.sample(pages, min(DOCUMENTATION, len(pages))),
+        *exchanged_details.unanswerable(folder, sizes.unanswerable, seed),
+        *rng.sample(manuals, min(sizes.documentation, len(manuals))),
+        *(e for e in (pages.examples(seed) if sizes.pages else ()) if e.part == "train"),
     ]
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]
-    replayed = with_targets(replay(mixed, tested, rng))
-    sentences = context.filler([*(e.passage for e in pages), *(e.passage for e in replayed)])
+    replayed = with_targets(replay(mixed, tested, sizes, rng))
+    sentences = context.filler([*(e.passage for e in manuals), *(e.passage for e in replayed)])
     examples = list(context.wrapped([*new, *replayed], sentences, seed))
     rng.shuffle(examples)
     return examples
 
 
-def replay(examples: Iterable[Example], tested: set[str], rng: random.Random) -> list[Example]:
+def replay(examples: Iterable[Example], tested: set[str], sizes: Sizes, rng: random.Random) -> list[Example]:
     """Return a sample of the mixture without relevant passages of test questions."""
     once = [e for e in dict.fromkeys(examples) if e.passage not in tested]
     chosen: list[Example] = []
-    for name, count in KNOWN.items():
+    for name, count in sizes.known.items():
         of_set = [e for e in once if e.set == name]
         chosen += rng.sample(of_set, min(count, len(of_set)))
-    chosen += rng.sample([e for e in once if e.set not in (*KNOWN, "squad2_unanswerable")], REST)
+    chosen += rng.sample([e for e in once if e.set not in (*sizes.known, "squad2_unanswerable")], sizes.rest)
     return chosen
 
 

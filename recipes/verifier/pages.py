@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from meve.training.mining import Miner
+from meve.types import Passage
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import part_of
 
 FOLDER = Path(__file__).parent / "pages"
 TITLED = 0.5
 """The share of passages that begin with the page's title."""
-AMID = 0.3
+AMID = 0.5
 """The share of passages that hold the section amid its neighbours, where they are short enough."""
-LONGEST = 900
+LONGEST = 1_100
 """The most characters of a passage of several sections."""
 
 Page = Mapping[str, Any]
@@ -47,9 +48,7 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
 
         def example(query: str, passage: str, relevant: bool, field: str = field, part: str = part) -> Example:
             kind = "statement" if field == "talk" else "paragraph"
-            return Example(
-                query=query, passage=passage, relevant=relevant, set=f"pages_{field}", kind=kind, part=part
-            )
+            return Example(query=query, passage=passage, relevant=relevant, set=f"pages_{field}", kind=kind, part=part)
 
         sections = page["sections"]
         for at, section in enumerate(sections):
@@ -64,12 +63,28 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
             yield example(miss["q"], _passage(page, miss["near"], rng, amid=True), False)
 
 
+def read_corpus(part: str = "dev", folder: Path = FOLDER) -> tuple[list[Passage], list[tuple[str, set[str]]]]:
+    """Return the sections of all pages as passages, and the questions of the pages of a part with their passages' ids.
+
+    Near misses have no passage.
+    """
+    passages, asked = [], []
+    for n, (_, page) in enumerate(read_pages(folder)):
+        for at, section in enumerate(page["sections"]):
+            passages.append(Passage(id=f"{n}-{at}", title=page["title"], text=section["text"]))
+            if part_of("pages", page["title"]) == part:
+                asked += [(query, {f"{n}-{at}"}) for query in section["yes"]]
+        if part_of("pages", page["title"]) == part:
+            asked += [(miss["q"], set[str]()) for miss in page["no"]]
+    return passages, asked
+
+
 def _passage(page: Page, at: int, rng: random.Random, *, amid: bool = False) -> str:
     """Return a section as a passage, perhaps under the page's title, or if `amid` between its neighbours."""
     sections: Sequence[Mapping[str, Any]] = page["sections"]
     chosen = [at]
     if amid and rng.random() < AMID:
-        first, last = rng.randint(max(0, at - 1), at), rng.randint(at, min(len(sections) - 1, at + 1))
+        first, last = rng.randint(max(0, at - 2), at), rng.randint(at, min(len(sections) - 1, at + 2))
         chosen = list(range(first, last + 1))
     texts = [sections[i]["text"] for i in chosen]
     text = rng.choice(("\n\n", "\n", " ")).join(texts)

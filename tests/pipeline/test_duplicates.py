@@ -53,7 +53,7 @@ def test_passage_that_only_repeats_is_a_duplicate(one, other):
 
 
 def test_addition_of_more_content_words_than_the_limit_is_kept():
-    added = "walnut basket violin lantern".split()
+    added = ["walnut", "basket", "violin", "lantern"]
     assert relate(f"{' '.join(added[:LONGEST_ADDITION])}. {GUIDE}", GUIDE) == "same"
     assert relate(f"{' '.join(added[: LONGEST_ADDITION + 1])}. {GUIDE}", GUIDE) == ""
 

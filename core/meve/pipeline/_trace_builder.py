@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from meve.clock import Clock
-from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
 from meve.pipeline.phases.fill import FILL
+from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
 from meve.types import Candidate, Dropped, Selection
 
 
@@ -99,7 +99,8 @@ class TraceBuilder:
 
 
 def _kept(candidate: Candidate, rank: int) -> CandidateTrace:
-    reason = "verified" if candidate.verified else candidate.origin if candidate.origin in ("fallback", FILL) else "unverified"
+    origin = candidate.origin if candidate.origin in ("fallback", FILL) else "unverified"
+    reason = "verified" if candidate.verified else origin
     return _fate(candidate, "kept", "budget", reason, rank)
 
 

@@ -302,7 +302,7 @@ class Pipeline:
             )
 
     def _fills(self, run: Run) -> bool:
-        """Return whether a context that isn't sufficient is filled; an empty one stays empty, since nothing is likely."""
+        """Return whether an insufficient context is filled; an empty one stays empty, since nothing is likely."""
         config = run.config
         return bool(run.candidates) and config.fill and config.mode == "full" and config.packing == "passages"
 
