@@ -1,8 +1,9 @@
 """Writes the model card of the verifier that ships, from what `test` measured.
 
-    python -m recipes.verifier.card --figures FIGURES.json --work WORK --folder FOLDER
+    python -m recipes.verifier.card --figures FIGURES.json --work WORK --folder FOLDER --round WORK-2 --round WORK-3
 
-FIGURES.json is what `test` wrote of two verifiers, FOLDER's and `cosine`.
+FIGURES.json is what `test` wrote of two verifiers, FOLDER's and `cosine`. WORK holds what `mixture` wrote, WORK-2 and
+the next folders what `further` trained.
 """
 
 import argparse
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from meve.calibration.probability_maps import calibration_from_dict
+from recipes.verifier.further import CONFIG
+from recipes.verifier.pages import read_pages
 from recipes.verifier.splits import SEED
-from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND, THIRD
+from recipes.verifier.train import AGAIN, FIRST, OTHERS, SECOND, THIRD, select_examples
 
 CARD = """---
 license: apache-2.0
@@ -44,12 +47,21 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    {second:,} in all, in batches of {second_batch} with {second_rate:g}, without dropout. The third: questions made of
    2WikiMultihopQA's passages by patterns (`recipes/verifier/chains.py`), claims that are sentences of abstracts and
    sections, with the rest of these as evidence (`recipes/verifier/claims.py`), and a sample of all the rest,
-   {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. What ships is the mean of the
+   {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. The result is the mean of the
    weights of stages two and three (Wortsman et al. 2022).
-3. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
+3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair, in
+   batches of {further_batch} with {further_rate:g}, without dropout, the lowest layers frozen. Each round mixes new
+   examples with a sample of the pairs above, whose targets are the mean of the label and of what the models estimated
+   before. The first two rounds (some 45,000 and {second_round:,} pairs): near misses made from templates, questions of
+   SQuAD with a detail exchanged, headings and FAQs of documentation as questions. The last (seeds 44 and 45,
+   {last_rounds} pairs): mostly {pages:,} pages written for this project (`recipes/verifier/pages`), on software,
+   policies, everyday reference, public information, conversations and facts, with questions that each section answers
+   and near misses. A third of the passages stand amid other text. What ships is the mean of the weights of these
+   models.
+4. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).
-4. `python -m recipes.sentences.fit` adds a second output, a logit per token, whose mean over a sentence is the
+5. `python -m recipes.sentences.fit` adds a second output, a logit per token, whose mean over a sentence is the
    calibrated logit that the sentence is evidence. It is fitted to questions of SQuAD outside the training above, and
    calibrated on questions held out of it. The model's weights and scores don't change.
 
@@ -93,11 +105,13 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True, help="the folder that it was trained in")
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--round", type=Path, action="append", required=True, help="folders of `further`, in order")
     given = parser.parse_args()
     figures = json.loads(given.figures.read_text("utf-8"))
     stored = json.loads((given.folder / "calibration.json").read_text("utf-8"))["calibration"]
     calibration = calibration_from_dict(stored)
-    pairs = [json.loads((given.work / f"stage-{n}" / "training.json").read_text("utf-8"))["pairs"] for n in (1, 2, 3)]
+    pairs = [len(stage) for stage in select_examples(given.work)]
+    rounds = [json.loads((folder / "further" / "training.json").read_text("utf-8"))["pairs"] for folder in given.round]
     size = sum(f.stat().st_size for f in given.folder.rglob("*") if f.is_file() and f.name != "README.md")
     card = CARD.format(
         size=size / 1e6,
@@ -112,6 +126,12 @@ def main() -> None:
         second_batch=SECOND.batch_size,
         second_rate=SECOND.learning_rate,
         third=pairs[2],
+        further_length=CONFIG.max_length,
+        further_batch=CONFIG.batch_size,
+        further_rate=CONFIG.learning_rate,
+        second_round=rounds[0],
+        last_rounds=" and ".join(f"{count:,}" for count in rounds[1:]),
+        pages=sum(1 for _ in read_pages()),
         off=sum(select_own(row)["error"] >= 0.1 for row in figures.values()),
         count=len(figures),
         third_rate=THIRD.learning_rate,

@@ -1,6 +1,6 @@
-"""Continues the training of the verifier on near misses, documentation, and a sample of the mixture.
+"""Continues the training of the verifier on near misses, documentation, written pages, and a sample of the mixture.
 
-    python -m recipes.verifier.further --data DATA --work WORK --base MODEL [--faq FOLDER] [--seed SEED]
+    python -m recipes.verifier.further --data DATA --work WORK --base MODEL [--faq FOLDER] [--round ROUND] [--seed SEED]
 
 WORK holds what `mixture` wrote; MODEL is the shipped verifier's weights for torch (`meve.training.onnx_dequantize`).
 Writes WORK/further.jsonl, WORK/further (the trained model) and WORK/further-mean, the mean of its weights and MODEL's.
@@ -61,8 +61,8 @@ ROUNDS = {
         known={"hotpotqa": 6_000, "2wiki": 4_000, "2wiki_made": 3_000, "nq_open": 4_000},
     ),
     "pages": Sizes(
-        invented=1_500, spans=300, unanswerable=1_000, documentation=6_000, rest=6_000, pages=True,
-        known={"hotpotqa": 4_000, "2wiki": 3_000, "2wiki_made": 2_000, "nq_open": 3_000},
+        invented=1_000, spans=200, unanswerable=800, documentation=3_000, rest=3_000, pages=True,
+        known={"hotpotqa": 2_500, "2wiki": 1_500, "2wiki_made": 1_000, "nq_open": 1_500},
     ),
 }  # fmt: skip
 

@@ -23,6 +23,8 @@ TITLED = 0.5
 """The share of passages that begin with the page's title."""
 AMID = 0.5
 """The share of passages that hold the section amid its neighbours, where they are short enough."""
+BESIDE, ELSEWHERE = 0.5, 0.25
+"""The shares of questions that are also paired with another section of their page, and with one of another page."""
 LONGEST = 1_100
 """The most characters of a passage of several sections."""
 
@@ -55,8 +57,9 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
             others = [i for i in range(len(sections)) if i != at]
             for query in section["yes"]:
                 yield example(query, _passage(page, at, rng, amid=True), True)
-                yield example(query, _passage(page, rng.choice(others), rng), False)
-                if rng.random() < 0.4:
+                if rng.random() < BESIDE:
+                    yield example(query, _passage(page, rng.choice(others), rng), False)
+                if rng.random() < ELSEWHERE:
                     row = miner.draw(query, 1, lambda i, n=n: page_of[i] != n)
                     yield from (example(query, texts[i], False) for i in row)
         for miss in page["no"]:
