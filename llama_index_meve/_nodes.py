@@ -39,6 +39,10 @@ class NodePassage(Passage):
         return replace(self, text=text, node=node, embedded=_embedded_text(node))
 
 
+VERIFIED = "meve_verified"
+"""The metadata key of retrieved nodes that weren't verified; its value is False."""
+
+
 def node_to_passage(node: BaseNode) -> NodePassage:
     """Return a copy of a node as a passage. Metadata values that JSON can't represent become strings."""
     node = copy_node(node)
@@ -63,7 +67,10 @@ def nodes_to_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
 
 
 def context_to_nodes(context: Context) -> list[NodeWithScore]:
-    """Return the passages of a context as copies of their nodes, best first, scored by their probability."""
+    """Return the passages of a context as copies of their nodes, best first, scored by their probability.
+
+    A node that wasn't verified has `meve_verified: False` in its metadata, which models don't see; others are unchanged.
+    """
     nodes = []
     for selected in context.passages:
         passage = selected.passage
@@ -72,6 +79,10 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
         else:
             node = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
             node.excluded_llm_metadata_keys = list(passage.metadata)  # tokens were counted without metadata
+        if not selected.verified:
+            node.metadata[VERIFIED] = False
+            node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, VERIFIED]
+            node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, VERIFIED]
         nodes.append(NodeWithScore(node=node, score=None if selected.score is None else float(selected.score)))
     return nodes
 

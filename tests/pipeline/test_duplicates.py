@@ -52,6 +52,15 @@ def test_passage_that_only_repeats_is_a_duplicate(one, other):
     assert relate(one, other) == "same"
 
 
+def test_title_counts_for_short_texts_only():
+    def titled(title, text):
+        return Passage(id=title, title=title, text=text)
+
+    judge = RepeatedText()
+    assert judge(titled("fetch.depth", "Default: 3"), titled("clone.jobs", "Default: 3")) == ""
+    assert judge(titled("Manual, page 7", GUIDE), titled("Handbook", GUIDE)) == "same"
+
+
 def test_addition_of_more_content_words_than_the_limit_is_kept():
     added = ["walnut", "basket", "violin", "lantern"]
     assert relate(f"{' '.join(added[:LONGEST_ADDITION])}. {GUIDE}", GUIDE) == "same"

@@ -13,6 +13,8 @@ LONGEST_ADDITION = 3
 """The most content words in a row that a duplicate may add."""
 SPELLED_ALIKE = 0.75
 """The least similarity of two words that count as spellings of the same, as `difflib` measures it, in [0, 1]."""
+SHORT = 20
+"""Texts of fewer words are compared with their titles, which may name what they are about: "Default: 3"."""
 _DECISIVE = """
 not no never none nobody nothing neither nor cannot without except unless only before after until since more less most
 least over under above below on off in out up down may must first last next all some any each both
@@ -39,7 +41,10 @@ class RepeatedText:
     def _split(self, passage: Passage) -> list[str]:
         known = self._words.get(passage.id)
         if known is None:
-            known = self._words[passage.id] = words(passage.text)
+            known = words(passage.text)
+            if len(known) < SHORT:
+                known = words(passage.content)
+            self._words[passage.id] = known
         return known
 
 
