@@ -69,7 +69,7 @@ def nodes_to_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
 def context_to_nodes(context: Context) -> list[NodeWithScore]:
     """Return the passages of a context as copies of their nodes, best first, scored by their probability.
 
-    A node that wasn't verified has `meve_verified: False` in its metadata, which models don't see; others are unchanged.
+    A node that wasn't verified has `meve_verified: False` in its metadata, which models don't see.
     """
     nodes = []
     for selected in context.passages:
