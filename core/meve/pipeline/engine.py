@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
+from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_sentences
 from meve.components._shipped_models import FittedModels, find_fitted_models
 from meve.components.embedders import FAST, resolve_embedder
@@ -162,6 +163,7 @@ class Engine:
             embedder=self._cached_embedder,
             estimator=self.estimator or (fitted.estimator if self.evidence is None else None),
             prior=(self.prior or fitted.prior) if needs_prior else None,
+            repeats=RepeatedText(),
             split=split_sentences,
             verifier_name=self.verifier.name,
             calibration=summarize_calibration(scorer.calibration.to_dict()),

@@ -9,7 +9,6 @@ from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
-from meve.pipeline._duplicates import RepeatedText
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
@@ -56,6 +55,8 @@ class Pipeline:
     """Predicts which candidates will fail, unless `exact`."""
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None for the rule that `RetrieverConfig.duplicates` names."""
+    repeats: Relate | None = None
+    """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
     split: SplitSentences | None = None
@@ -259,7 +260,7 @@ class Pipeline:
             phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config))
 
     def _relate(self, config: RetrieverConfig) -> Relate | None:
-        return self.relate or (RepeatedText() if config.duplicates == "repeated" else None)
+        return self.relate or (self.repeats if config.duplicates == "repeated" else None)
 
     def _condense(self, run: Run) -> None:
         config = run.config
@@ -309,7 +310,7 @@ class Pipeline:
     def _fill(self, run: Run) -> Composed:
         """Pack the remaining candidates of phase 1 after those of the context."""
         with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            composed = self._pack(fill(run.candidates, run.retrieved, run.judged), run.config)
+            composed = self._pack(fill(run.candidates, run.retrieved, run.judged, self.repeats), run.config)
             phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
         return composed
 

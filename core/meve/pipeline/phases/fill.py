@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from meve.pipeline._duplicates import RepeatedText
+from meve.pipeline.phases.prioritize import Relate
 from meve.types import Candidate
 
 FILL = "fill"
@@ -11,7 +11,10 @@ FILL = "fill"
 
 
 def fill(
-    packed: Sequence[Candidate], retrieved: Sequence[Candidate], judged: Mapping[str, Candidate]
+    packed: Sequence[Candidate],
+    retrieved: Sequence[Candidate],
+    judged: Mapping[str, Candidate],
+    repeats: Relate | None = None,
 ) -> list[Candidate]:
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
@@ -21,12 +24,16 @@ def fill(
         packed: the context so far, in its order.
         retrieved: the candidates of phase 1, in its order.
         judged: every scored candidate, by id.
+        repeats: tells whether a passage repeats another one; None to add all.
     """
-    relate = RepeatedText()
     chosen = list(packed)
     ids = {c.id for c in packed}
     for candidate in retrieved:
-        if candidate.id not in ids and not any(relate(candidate.passage, c.passage) for c in chosen):
+        if candidate.id not in ids and not _is_repeated(candidate, chosen, repeats):
             known = judged.get(candidate.id, candidate)
             chosen.append(replace(known, origin=FILL, verified=False))
     return chosen
+
+
+def _is_repeated(candidate: Candidate, chosen: Sequence[Candidate], repeats: Relate | None) -> bool:
+    return repeats is not None and any(repeats(candidate.passage, c.passage) for c in chosen)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from typing import Literal
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
-from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 MAX_ADDED = 0.1
@@ -34,7 +34,7 @@ class RepeatedText:
     def __init__(self) -> None:
         self._words: dict[str, list[str]] = {}
 
-    def __call__(self, one: Passage, other: Passage) -> Relation:
+    def __call__(self, one: Passage, other: Passage) -> Literal["", "same"]:
         """Return `same` if `one` adds nothing to `other`, else an empty string."""
         return "" if adds_something(self._split(one), self._split(other)) else "same"
 

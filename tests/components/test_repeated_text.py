@@ -3,7 +3,7 @@
 import pytest
 
 from meve import Passage, Retriever
-from meve.pipeline._duplicates import LONGEST_ADDITION, RepeatedText
+from meve.components._repeated_text import LONGEST_ADDITION, RepeatedText
 from tests.fake_components import make_components
 
 GUIDE = (
