@@ -41,9 +41,9 @@ NAMES = {"static": "meve-sufficiency-1", "minilm": "meve-sufficiency-2"}
 """By embedder: with MiniLM the verdicts weigh its vectors too."""
 MOST = 150
 """Questions per set for the fit."""
-THRESHOLDS = {"minilm": 0.42}
+THRESHOLDS = {"minilm": 0.43}
 """The threshold by embedder; where there is none, the one of the best balanced accuracy. With MiniLM the mean balanced
-accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.42 is the least at
+accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.43 is the least at
 which at most a tenth of the unanswerable questions has a context that is called sufficient."""
 
 
