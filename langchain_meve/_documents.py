@@ -64,10 +64,10 @@ def content_id(document: Document) -> str:
 
 
 def context_to_documents(context: Context) -> RetrievedDocuments:
-    """Return the passages of a context, best first, as copies of the documents that they were made from.
+    """Return the passages of a context, in its order, as copies of the documents that they were made from.
 
     Added metadata keys: `relevance_score` (the probability that it answers, in [0, 1]; a cosine in modes without
-    verification), `meve_verified`, `meve_source` (`dense`, `lexical`, `fallback`, `follow`, or `given`), `meve_rank`
+    verification; None if it was not scored), `meve_verified`, `meve_source` (`dense`, `lexical`, `fallback`, `fill`, `follow`, or `given`), `meve_rank`
     (from 1) and `meve_tokens`.
     """
     documents = RetrievedDocuments(context=context)

@@ -73,7 +73,7 @@ class MeVeCompressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Return the documents that answer, best first, as copies with the metadata keys of `MeVeRetriever`.
+        """Return the documents of the context, in its order, as copies with the metadata keys of `MeVeRetriever`.
 
         Args:
             documents: the documents that another retriever found.

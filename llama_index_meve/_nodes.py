@@ -79,6 +79,7 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
         else:
             node = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
             node.excluded_llm_metadata_keys = list(passage.metadata)  # tokens were counted without metadata
+        node.metadata.pop(VERIFIED, None)  # of an earlier retrieval
         if not selected.verified:
             node.metadata[VERIFIED] = False
             node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, VERIFIED]

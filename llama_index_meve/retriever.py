@@ -32,8 +32,8 @@ from meve.retrieval.external_store import StoreRetriever
 class MeVeRetriever(BaseRetriever):
     """Verified retrieval as a LlamaIndex retriever.
 
-    It returns only nodes that the verifier accepts, best first, within the token budget; perhaps none. A node's score
-    is the probability that it answers. The verifier judges the text that embedders see; the budget counts the text that
+    It returns verified nodes, best first, within the token budget; then others if these don't suffice, marked with
+    `meve_verified: False`; perhaps none. A node's score is the probability that it answers. The verifier judges the text that embedders see; the budget counts the text that
     models are sent.
 
     Args:

@@ -27,7 +27,7 @@ StageProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with the stage, the number of its steps done and their total."""
 
 Origin: TypeAlias = str
-"""The source of a candidate: `dense`, `lexical`, `fallback`, or the name of a source of your own."""
+"""The source of a candidate: `dense`, `lexical`, `fallback`, `fill`, or the name of a source of your own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class ContextPassage:
 
     passage: Passage
     score: float | None
-    """The verifier's probability, in [0, 1]; the similarity if nothing was verified."""
+    """The verifier's probability, in [0, 1]; the similarity in modes without verification; None if it wasn't scored."""
     verified: bool
     origin: Origin
     tokens: int

@@ -44,6 +44,7 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
     pages = list(read_pages(folder))
     texts = [section["text"] for _, page in pages for section in page["sections"]]
     page_of = [n for n, (_, page) in enumerate(pages) for _ in page["sections"]]
+    parts = [part_of("pages", page["title"]) for _, page in pages]
     miner = Miner(texts, rng)
     for n, (field, page) in enumerate(pages):
         part = part_of("pages", page["title"])
@@ -60,7 +61,7 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
                 if rng.random() < BESIDE:
                     yield example(query, _passage(page, rng.choice(others), rng), False)
                 if rng.random() < ELSEWHERE:
-                    row = miner.draw(query, 1, lambda i, n=n: page_of[i] != n)
+                    row = miner.draw(query, 1, lambda i, n=n, part=part: page_of[i] != n and parts[page_of[i]] == part)
                     yield from (example(query, texts[i], False) for i in row)
         for miss in page["no"]:
             yield example(miss["q"], _passage(page, miss["near"], rng, amid=True), False)

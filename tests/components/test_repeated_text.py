@@ -3,11 +3,11 @@
 import pytest
 
 from meve import Passage, Retriever
-from meve.components._repeated_text import LONGEST_ADDITION, RepeatedText
+from meve.components._repeated_text import RepeatedText
 from tests.fake_components import make_components
 
 GUIDE = (
-    "Set the timeout before you open the connection, since the driver reads it only once. A value that is too small "
+    "Set the timeout when you open the connection, since the driver reads it only once. A value that is too small "
     "makes slow queries fail, and the log then shows a warning with the name of the table that was being read."
 )
 
@@ -27,13 +27,29 @@ def relate(one, other):
         ("The bag weighs 5 lb.", "The bag weighs 5 kg."),
         ("Anna runs the shop in Turin.", "Marco runs the shop in Turin."),
         ("Don't close the valve.", "Close the valve."),
+        ("We open on Thursday at nine.", "We open on Tuesday at nine."),
+        ("Parking here is illegal.", "Parking here is legal."),
+        ("Johnston signed the contract.", "Johnson signed the contract."),
+        ("Admins may delete projects.", "Only admins may delete projects."),
+        ("You can't export the data. You can't import it.", "You can export the data. You can't import it."),
+        ("It requires Redis <= 7.2.", "It requires Redis >= 7.2."),
+        ("The fee is $5.", "The fee is €5."),
+        ("It falls to -5 degrees.", "It falls to 5 degrees."),
+        ("Man darf hier nicht rauchen.", "Man darf hier rauchen."),
+        ("这里不可以停车", "这里可以停车"),
+        ("👍", "Agreed."),
         (GUIDE.replace("too small", "too large"), GUIDE),
-        (f"{GUIDE} Restart every client afterwards.", GUIDE),
     ],
 )
 def test_passage_with_another_fact_is_no_duplicate(one, other):
     assert relate(one, other) == ""
-    assert relate(other, one) in ("", "same"), "the shorter of two may repeat the longer one"
+    assert relate(other, one) == ""
+
+
+@pytest.mark.parametrize("added", ["This is deprecated.", "Forbidden:", "Applies to Windows.", "Restart the clients."])
+def test_passage_that_says_more_is_no_duplicate(added):
+    assert relate(f"{GUIDE} {added}", GUIDE) == ""
+    assert relate(f"{added} {GUIDE}", GUIDE) == ""
 
 
 @pytest.mark.parametrize(
@@ -43,13 +59,17 @@ def test_passage_with_another_fact_is_no_duplicate(one, other):
         (GUIDE.upper(), GUIDE),
         (GUIDE.replace(", ", " \u2014 "), GUIDE),
         (GUIDE.split(". ")[0], GUIDE),
-        (f"Print this page. {GUIDE}", GUIDE),
-        (GUIDE.replace("connection", "conection"), GUIDE),
-        ("The colour of the car is red.", "The color of the car is red."),
+        (GUIDE, f"Print this page. {GUIDE}"),
+        ("A tomato wants the sun.", "Tomato wants a sun."),
     ],
 )
 def test_passage_that_only_repeats_is_a_duplicate(one, other):
     assert relate(one, other) == "same"
+
+
+def test_words_strewn_over_a_text_are_no_duplicate():
+    text = "Reset your phone. Keep the cable away. A router is part of every flat, the meter hangs near the hall."
+    assert relate("Reset the router near the hall.", text) == ""
 
 
 def test_title_counts_for_short_texts_only():
@@ -61,12 +81,6 @@ def test_title_counts_for_short_texts_only():
     assert judge(titled("Manual, page 7", GUIDE), titled("Handbook", GUIDE)) == "same"
 
 
-def test_addition_of_more_content_words_than_the_limit_is_kept():
-    added = ["walnut", "basket", "violin", "lantern"]
-    assert relate(f"{' '.join(added[:LONGEST_ADDITION])}. {GUIDE}", GUIDE) == "same"
-    assert relate(f"{' '.join(added[: LONGEST_ADDITION + 1])}. {GUIDE}", GUIDE) == ""
-
-
 @pytest.mark.parametrize("exact", [True, False])
 def test_retrieval_drops_repeated_text_and_keeps_another_fact(exact):
     texts = ["room 1 seats eight people", "room 1 seats eight people", "room 2 seats eight people"]
@@ -74,5 +88,5 @@ def test_retrieval_drops_repeated_text_and_keeps_another_fact(exact):
     options = {"exact": exact, "redundancy": 0.5, "threshold": 0.3}
     context = retriever.retrieve("how many people fit into room", **options)
     assert {p.passage.id for p in context.passages} == {"a", "other"}
-    similar = retriever.retrieve("how many people fit into room", duplicates="similar", fill=False, **options)
+    similar = retriever.retrieve("how many people fit into room", duplicates="similar", **options)
     assert {p.passage.id for p in similar.passages} == {"a"}

@@ -94,6 +94,15 @@ def test_filled_candidates_keep_their_scores():
     ]  # fmt: skip
 
 
+def test_dropped_duplicates_do_not_come_back():
+    texts = ["room 1 seats eight people", "room 2 seats eight people", "grey stone"]
+    made = Retriever.from_texts(texts, ids=["a", "b", "stone"], **make_components())
+    made.engine = replace(made.engine, estimator=Never())
+    options = {"redundancy": 0.5, "threshold": 0.3, "duplicates": "similar"}
+    context = made.retrieve("how many people fit into room", **options)
+    assert [p.passage.id for p in context.passages] == ["a", "stone"]
+
+
 def test_paper_neither_fills_nor_compares_texts():
     paper = RetrieverConfig.paper()
     assert (paper.fill, paper.duplicates) == (False, "similar")

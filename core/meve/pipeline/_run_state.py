@@ -28,6 +28,8 @@ class Run:
     """Every candidate with a score, by id, whether it was accepted or not."""
     evidence: list[Candidate] = field(default_factory=list)
     """The passages that extended the query in further hops."""
+    duplicates: set[str] = field(default_factory=set)
+    """The ids of candidates that were dropped as duplicates, or because another contradicts them."""
     unscored: list[Dropped] = field(default_factory=list)
     """The candidates that phase 2 dropped without a score."""
 

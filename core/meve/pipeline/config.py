@@ -112,11 +112,11 @@ class RetrieverConfig:
     """Phase 4: a candidate whose cosine with a better one exceeds this (θ), in [0, 1], is similar; 1 drops none."""
     duplicates: Duplicates = "repeated"
     """Phase 4: drop a similar candidate if it only repeats the text of the better one (`repeated`), or in any case
-    (`similar`). A passage that differs in a number, a name or a negation is none that repeats."""
+    (`similar`). A passage repeats another if all of its content words stand in it in the same order."""
     fill: bool = True
     """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
     its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
-    return. An empty context stays empty: nothing reached `fallback_floor`. Only in mode `full` with whole passages."""
+    return. An empty context stays empty. Only in mode `full` with whole passages."""
     max_tokens: int = 512
     """Phase 5: the most tokens of the context's text (T_max)."""
     packing: Packing = "passages"

@@ -13,7 +13,7 @@ class Context:
 
     query: str
     text: str
-    """The joined passages, best first; empty if none qualified."""
+    """The joined passages: verified ones first, best first; empty if none qualified."""
     tokens: int
     """The tokens of the whole text, separators and citations included; at most `max_tokens`."""
     max_tokens: int

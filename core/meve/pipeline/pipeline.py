@@ -15,7 +15,7 @@ from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import Composed, budget, fills_budget
-from meve.pipeline.phases.cascade import cascade, order_by_chance, split_unlikely
+from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.condense import SplitSentences, condense
 from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.fill import fill
@@ -148,6 +148,7 @@ class Pipeline:
         scored = [*phase.selection.kept, *(d.candidate for d in dropped if d.candidate.score is not None)]
         run.judged = {c.id: c for c in scored}
         run.unscored = [d for d in dropped if d.candidate.score is None]
+        run.duplicates |= {d.candidate.id for d in dropped if d.reason.startswith(DUPLICATE_OF)}
 
     def _skips(self, run: Run) -> bool:
         """Return whether phase 2 and further hops leave unlikely candidates without a score."""
@@ -258,6 +259,7 @@ class Pipeline:
             candidates = with_vectors(run.candidates, self.embedder)
             vectors = stack_vectors(candidates)
             phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config))
+            run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
 
     def _relate(self, config: RetrieverConfig) -> Relate | None:
         return self.relate or (self.repeats if config.duplicates == "repeated" else None)
@@ -303,14 +305,15 @@ class Pipeline:
             )
 
     def _fills(self, run: Run) -> bool:
-        """Return whether an insufficient context is filled; an empty one stays empty, since nothing is likely."""
+        """Return whether an insufficient context is filled; an empty one stays empty."""
         config = run.config
         return bool(run.candidates) and config.fill and config.mode == "full" and config.packing == "passages"
 
     def _fill(self, run: Run) -> Composed:
         """Pack the remaining candidates of phase 1 after those of the context."""
         with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            composed = self._pack(fill(run.candidates, run.retrieved, run.judged, self.repeats), run.config)
+            chosen = fill(run.candidates, run.retrieved, run.judged, duplicates=run.duplicates, repeats=self.repeats)
+            composed = self._pack(chosen, run.config)
             phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
         return composed
 
