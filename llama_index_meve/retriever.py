@@ -33,7 +33,8 @@ class MeVeRetriever(BaseRetriever):
     """Verified retrieval as a LlamaIndex retriever.
 
     It returns verified nodes, best first, within the token budget; then others if these don't suffice, marked with
-    `meve_verified: False`; perhaps none. A node's score is the probability that it answers. The verifier judges the text that embedders see; the budget counts the text that
+    `meve_verified: False`; perhaps none. A node's score is the probability that it answers. The verifier judges the
+    text that embedders see; the budget counts the text that
     models are sent.
 
     Args:

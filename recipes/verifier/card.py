@@ -57,8 +57,9 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    {last_rounds} pairs): mostly {pages:,} pages written for this project (`recipes/verifier/pages`), on software,
    policies, everyday reference, public information, conversations and facts, with questions that each section answers
    and near misses. A third of the passages stand amid other text. Some 250 sections of the pages held out were among
-   the irrelevant passages (the recipe now leaves them out); their questions were not. What ships is a mean of weights: one eighth of the
-   model of step 2, and seven twenty-fourths each of the model of the second round and the two of the last.
+   the irrelevant passages (the recipe now leaves them out); their questions were not. What ships is a mean of weights:
+   one eighth of the model of step 2, and seven twenty-fourths each of the model of the second round and the two of the
+   last.
 4. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).

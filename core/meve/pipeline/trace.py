@@ -12,7 +12,7 @@ class PhaseTrace:
     """The record of one phase."""
 
     name: str
-    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `prioritize`, `condense`, `budget` or `fill`."""
+    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `prioritize`, `condense`, `budget`, `fill`."""
     ms: float
     received: int
     """The number of candidates before the phase."""
