@@ -35,7 +35,8 @@ def test_record_expires_to_the_second_without_maintenance(memory, clock, policy_
         memory.get("code", user_id="alice")
 
 
-def test_canonical_record_stays_and_canonical_turn_expires_after_a_week(memory, clock):
+def test_canonical_record_stays_and_canonical_turn_expires_after_a_week(paper_memory, clock):
+    memory = paper_memory
     memory.add(CODE, user_id="alice", source="doc", policy_class="canonical", id="kept")
     memory.add(CODE, user_id="alice", source="chat_user", policy_class="canonical", id="turn")
     clock.advance(timedelta(days=7))
