@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,8 @@ _SUPPOSITION = re.compile(r"\?\s*$|\b(?:if|unless|whether|would|could|might|supp
 """A sentence that claims nothing: a question or a supposition."""
 _PRONOUN_ONE = re.compile(r"(?<=\w )ones?\b(?!\s+\w)", re.IGNORECASE)
 """As in "the green one", which is no number."""
+_NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|far|big)\b", re.IGNORECASE)
+"""What a question asks for, and its own numbers."""
 _NO_VALUES = parse_values("")
 _DENIAL = re.compile(r"(?:no|nope|nah)\W*", re.IGNORECASE)
 
@@ -99,7 +101,7 @@ class RuleUsageJudge:
                 verdicts.append(self._judge_use(distinctive, answer_words, similarity, is_complete))
         return verdicts
 
-    def _find_contradiction(self, text: str, claims: Sequence[tuple[str, bool]], said: StatementValues) -> str:
+    def _find_contradiction(self, text: str, claims: Sequence["_Claim"], said: StatementValues) -> str:
         """Return in what an answer contradicts a memory: `number`, `day`, `name` and so on; empty if it doesn't.
 
         A missed contradiction does less harm than a false one: an answer that also says the memory's value agrees with
@@ -111,13 +113,13 @@ class RuleUsageJudge:
             "day": own.values.days & said.days,
             "name": {name for name in own.values.names if name in said.names},
         }
-        for claim, has_own_names in claims:
-            kind = self.contradiction.find_difference(text, claim).partition(":")[0]
-            if not kind or agreed.get(kind) or (kind == "name" and not has_own_names):
+        for claim in claims:
+            kind = self.contradiction.find_difference(text, claim.text).partition(":")[0]
+            if not kind or agreed.get(kind) or (kind == "name" and not claim.has_own_names):
                 continue  # another name that is the question's is another subject
-            statement = parse_statement(claim)
-            foreign = statement.subject - own.subject
-            is_elsewhere = kind in ("denial", "name") and foreign
+            statement = parse_statement(claim.text)
+            has_foreign_words = statement.subject - own.subject
+            is_elsewhere = has_foreign_words and (claim.is_joined or kind in ("denial", "name"))
             if is_elsewhere or (kind != "name" and statement.values.names - own.values.names):
                 continue
             return kind
@@ -146,16 +148,26 @@ def _find_claim(sentence: str) -> str:
     return _PRONOUN_ONE.sub("", claim if claim.strip() or not _DENIAL.fullmatch(sentence.strip()) else sentence).strip()
 
 
-def _complete(query: str, sentence: str) -> tuple[str, bool]:
-    """Return a sentence as a statement, joined to the question if it is only a value; and whether it has own names."""
+class _Claim(NamedTuple):
+    """A sentence of an answer as a statement."""
+
+    text: str
+    has_own_names: bool
+    is_joined: bool
+    """Whether it is only a value, to which the question was joined."""
+
+
+def _complete(query: str, sentence: str) -> _Claim:
+    """Return a sentence as a statement, joined to the question if it is only a value."""
     first = sentence.partition(" ")[0]
     is_name = first.lower() not in FUNCTION_WORDS and parse_values(first.lower()) == _NO_VALUES
     suffix = f", {first if is_name else first.lower()}{sentence.removeprefix(first)}"
     statement = parse_statement(suffix)
     is_amount = statement.values.numbers and FUNCTION_WORDS.isdisjoint(words(sentence))  # "900 euros."
     if statement.subject and not is_amount:
-        return sentence, True
-    return f"{NUMBER.sub('', query).rstrip(' ?')}{suffix}", bool(statement.values.names)
+        return _Claim(sentence, has_own_names=True, is_joined=False)
+    joined = f"{_NOT_SUBJECT.sub('', query).rstrip(' ?')}{suffix}"
+    return _Claim(joined, has_own_names=bool(statement.values.names), is_joined=True)
 
 
 def _find_complete(query_words: set[str], new_words: set[str], memory_words: Sequence[set[str]]) -> list[int]:
