@@ -6,8 +6,12 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from meve.memory._contradiction.statements import StatementValues, parse_values
+from meve._formulas import cosines
+from meve.memory._contradiction.claims import have_equal_words, have_shared_topic
+from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.updates import DIFFERENT, SAME, RuleUpdateJudge, UpdateVerdict
 from meve.memory._maintenance.deduplication import precedence
+from meve.memory._maintenance.nomination import find_related_pairs
 from meve.memory.records import MemoryRecord, StoredRecord
 
 if TYPE_CHECKING:
@@ -15,25 +19,43 @@ if TYPE_CHECKING:
 
 
 class DuplicateMerger:
-    """Merges similar records with the same values, and supersedes one of two that contradict each other."""
+    """Merges similar records that say the same, and supersedes one of two of which the newer replaces the older."""
 
     def __init__(self, plan: "MaintenancePlan") -> None:
         self._plan = plan
-        self._values: dict[str, StatementValues] = {}
+        self._statements: dict[str, Statement] = {}
         """By record id."""
 
     def run(self) -> None:
-        """Compare records of equal text, then those of similar vectors."""
-        plan = self._plan
-        near = plan.nearest_pairs(self._candidates(), plan.policy.merging.similarity)
-        for one, other in chain(list(self._equal_texts()), near):
+        """Compare records of equal text, then those of similar vectors, then those of one subject or attribute."""
+        plan, candidates = self._plan, self._candidates()
+        near = plan.nearest_pairs(candidates, plan.policy.merging.nominate)
+        related = find_related_pairs([plan.records[key].record for key in candidates], self._statement)
+        for one, other in dict.fromkeys(chain(list(self._equal_texts()), near, related)):
             a, b = plan.records.get(one), plan.records.get(other)
             if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
                 continue
-            if self._values_of(a.record) != self._values_of(b.record):
-                self._supersede(*sorted((a, b), key=lambda s: self._rank(s.record), reverse=True))
-            else:
+            older, newer = sorted((a, b), key=lambda s: (s.record.created_at, s.record.id))
+            verdict = self._judge(older.record, newer.record)
+            if verdict.relation == "replaces":
+                winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
+                self._supersede(winner, loser, verdict.reason)
+            elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+
+    def _judge(self, older: MemoryRecord, newer: MemoryRecord) -> UpdateVerdict:
+        old, new = self._statement(older), self._statement(newer)
+        judge = self._plan.runtime.updates
+        if isinstance(judge, RuleUpdateJudge):
+            return judge.compare_statements(old, new)
+        if have_equal_words(old.claim, new.claim):
+            return SAME
+        return judge.judge(older.text, newer.text) if have_shared_topic(old.claim, new.claim) else DIFFERENT
+
+    def _statement(self, record: MemoryRecord) -> Statement:
+        if record.id not in self._statements:
+            self._statements[record.id] = parse_statement(record.text)
+        return self._statements[record.id]
 
     def _candidates(self) -> list[str]:
         return [key for key, stored in self._plan.without_items().items() if stored.record.superseded_by is None]
@@ -46,26 +68,17 @@ class DuplicateMerger:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values_of(self, record: MemoryRecord) -> StatementValues:
-        if record.id not in self._values:
-            self._values[record.id] = parse_values(record.text)
-        return self._values[record.id]
-
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
         return precedence(record, self._plan.score(record))
 
     def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
-    def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
         """Mark the loser as superseded. Held records are never superseded; unprunable ones only by each other."""
         plan, w, x = self._plan, winner.record, loser.record
         if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
             return
-        difference = plan.runtime.contradiction.find_difference(w.text, x.text)
-        if not difference:  # different values, but perhaps of different subjects
-            return
-        kind = difference.partition(":")[0]
         flag = f"another {kind} than {w.id}"
         superseded = replace(x, superseded_by=w.id, flagged=flag, version=x.version + 1)
         plan.replace(loser, superseded)
@@ -93,6 +106,10 @@ class DuplicateMerger:
         plan.add_origins(w.id, (*x.derived_from, x.id))
         plan.merge_into(x, w.id, f"{w.id} says the same", plan.report.merged)
         plan.pass_origin_on(x.id, w.id)
+
+
+def _cosine(one: StoredRecord, other: StoredRecord) -> float:
+    return float(cosines(one.vector, other.vector[None])[0])
 
 
 def _expiry_or_max(record: MemoryRecord) -> datetime:
