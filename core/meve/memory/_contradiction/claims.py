@@ -13,6 +13,7 @@ _OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-
 NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+")
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
 _USER_CLAUSE = re.compile(r"\W*(?:i|we)\b")
+_TARGET = re.compile(r"\bto (\d+)\b(?![:-]|\.\d)")
 _SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”„()/&-]")
 _CONTRACTIONS = (
     (re.compile(r"\b(ca)n['’]t\b", re.I), r"can not"), (re.compile(r"\bwon['’]t\b", re.I), "will not"),
@@ -53,8 +54,12 @@ class Claim:
     negated: bool
     denied: frozenset[str]
     """The topics that follow a negation."""
+    denied_attributes: frozenset[str]
+    """The attributes that it may tell about and that follow a negation."""
     liked: int
     """1 for liking, -1 for disliking, 0 for neither."""
+    targets: frozenset[str]
+    """Numbers after "to", as in "moved to 10"."""
     change: frozenset[str]
     """The words of the subject of the clause that says that something changed or ended."""
     change_stems: frozenset[str]
@@ -113,6 +118,7 @@ def parse_claim(text: str) -> Claim:
         stems[word] for word in words
         if word not in FUNCTION_WORDS and not word[0].isdigit() and word[0] not in "+-" and word not in lexicon.MARKED
     }  # fmt: skip
+    denied = _find_denied(plain)
     change, change_stems = _find_change(plain)
     return Claim(
         words=words,
@@ -122,12 +128,16 @@ def parse_claim(text: str) -> Claim:
         attributes=_find_attributes(words, words[:first_verb], plain),
         hints=frozenset(lexicon.HINTS[word] for word in words if word in lexicon.HINTS),
         values=frozenset(_numbers(words) | lexicon.DAYS.intersection(words)),
-        people=frozenset(lexicon.KIN[s] for s in stems.values() if s in lexicon.KIN),
+        people=find_people(words),
         names=frozenset(name.lower() for name in NAME.findall(plain)) - lexicon.DAYS,
         owners=frozenset(name.lower() for name in _OWNER.findall(text)),
         negated=negated,
-        denied=frozenset(_find_denied(plain) & content),
+        denied=frozenset(map(stem, denied)) & content,
+        denied_attributes=frozenset(
+            kind[word] for word in denied for kind in (lexicon.ATTRIBUTES, lexicon.HINTS) if word in kind
+        ),
         liked=-liking if negated else liking,
+        targets=frozenset(_TARGET.findall(plain)),
         change=change,
         change_stems=change_stems,
         changed=lexicon.CHANGED.search(plain) is not None,
@@ -182,12 +192,12 @@ def _find_attributes(words: Sequence[str], subject: Sequence[str], text: str) ->
 
 
 def _find_denied(text: str) -> set[str]:
-    """Return the stems of the words that follow a negation in its clause."""
+    """Return the words that follow a negation in its clause."""
     denied: set[str] = set()
     for clause in re.split(r"[,.;:!?]| (?:but|and|although|so|because|since|until|after|before|during) ", text.lower()):
         words = _TOKEN.findall(clause)
         first = next((n for n, word in enumerate(words) if word in _NEGATIONS), len(words))
-        denied.update(map(stem, words[first + 1 :]))
+        denied.update(words[first + 1 :])
     return denied
 
 
@@ -207,7 +217,7 @@ def concern_different_things(one: Claim, other: Claim) -> bool:
     mine, theirs = set(one.words), set(other.words)
     return (
         bool(one.people and other.people and one.people.isdisjoint(other.people))
-        or bool(_subject_people(one) - other.people or _subject_people(other) - one.people)
+        or bool(find_people(one.subject) - other.people or find_people(other.subject) - one.people)
         or bool(one.owners - theirs and other.owners - mine)
         or bool(mine & lexicon.QUALIFIERS) != bool(theirs & lexicon.QUALIFIERS)
         or _have_contrast(lexicon.CONTRASTS, mine, theirs)
@@ -250,8 +260,9 @@ def _swap_roles(one: Claim, other: Claim) -> bool:
     return bool(a and b) and a.isdisjoint(b) and a <= theirs and b <= mine
 
 
-def _subject_people(claim: Claim) -> frozenset[str]:
-    return frozenset(lexicon.KIN[s] for s in map(stem, claim.subject) if s in lexicon.KIN)
+def find_people(words: Iterable[str]) -> frozenset[str]:
+    """Return the persons close to the user among some words: `mother`, `son` and so on."""
+    return frozenset(lexicon.KIN[s] for s in map(stem, words) if s in lexicon.KIN)
 
 
 def _is_event(words: tuple[str, ...]) -> bool:

@@ -8,6 +8,7 @@ from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import (
     Claim,
     concern_different_things,
+    find_people,
     have_different_times,
     have_equal_words,
 )
@@ -16,6 +17,10 @@ from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
+SHARE = 1 / 3
+"""Minimum share of the older statement's topics that a newer one has that ends or changes what it tells."""
+SIMPLE = 5
+"""The most topics of a statement that tells of one attribute, and little else."""
 _COPULAS = frozenset(("am", "is", "are", "be", "been", "became", "got"))
 
 
@@ -101,26 +106,27 @@ class _Pair:
         return self.new.changed or self.new.current or self.new.acquired
 
     @property
+    def is_close(self) -> bool:
+        """Whether the newer statement has enough of the older one's topics to tell about all of it."""
+        return bool(self.shared) and len(self.shared) >= SHARE * len(self.old.topics)
+
+    @property
     def has_head(self) -> bool:
         return not self.old.head.isdisjoint(self.new.topics)
-
-    def attributes(self, *, with_hints: bool) -> frozenset[str]:
-        if not with_hints:
-            return self.old.attributes & self.new.attributes
-        both = (self.old.attributes | self.old.hints) & (self.new.attributes | self.new.hints)
-        return both - (self.old.hints & self.new.hints - self.old.attributes)
 
     @property
     def single(self) -> frozenset[str]:
         """The attributes of one value that both tell of."""
-        return self.attributes(with_hints=self.new.changed or self.new.acquired) & SINGLE_VALUED
+        new = self.new
+        told = new.attributes | new.hints if new.changed or new.acquired else new.attributes
+        return self.old.attributes & told & SINGLE_VALUED
 
 
 def _find_change(old: Claim, new: Claim) -> str:
     """Return the rule by which the newer statement replaces the older one; empty if none does."""
     if old.past or old.is_event or (new.passing and not new.changed):
         return ""
-    if not HEALTH.intersection(old.words) <= set(new.words):
+    if not HEALTH.intersection(old.words) <= set(new.words) or not find_people(new.change) <= old.people:
         return ""
     pair = _Pair(old, new)
     return next((name for name, applies in _RULES if applies(pair)), "")
@@ -132,7 +138,8 @@ def _denies(pair: _Pair) -> bool:
     flipped = any((topic in old.denied) != (topic in new.denied) for topic in pair.shared)
     if flipped and (pair.is_update or old.topics <= new.topics):
         return True
-    return pair.is_update and old.negated and not new.negated and bool(pair.attributes(with_hints=True) - OF_THINGS)
+    told = old.denied_attributes & (new.attributes | new.hints)
+    return pair.is_update and not new.negated and bool(told - OF_THINGS)
 
 
 def _is_at_another_time(pair: _Pair) -> bool:
@@ -156,13 +163,14 @@ def _has_new_value(pair: _Pair) -> bool:
     old, new = pair.old, pair.new
     if not _give_other_value(old, new):
         return False
-    is_same_thing = pair.shared or ACTIVITIES.intersection(old.words, new.words)
-    return bool((pair.is_update and is_same_thing) or (pair.single and pair.shared and old.head <= new.topics))
+    is_same_thing = pair.is_close or ACTIVITIES.intersection(old.words, new.words)
+    return bool((pair.is_update and is_same_thing) or (pair.single and pair.is_close and old.head <= new.topics))
 
 
 def _has_new_attribute(pair: _Pair) -> bool:
     """Return whether an attribute of one value got another one."""
-    is_same_owner = pair.has_head or (not pair.old.head and not pair.single <= OF_THINGS)
+    is_simple = len(pair.old.topics) <= SIMPLE
+    is_same_owner = pair.has_head or (not pair.old.head and is_simple and not pair.single <= OF_THINGS)
     return pair.is_update and is_same_owner and bool(pair.single) and _tells_attribute(pair.new, pair.single)
 
 
@@ -171,6 +179,7 @@ def _changes_what_was_told(pair: _Pair) -> bool:
     old, new = pair.old, pair.new
     return (
         new.changed
+        and pair.is_close
         and not old.liked
         and not old.predicate.isdisjoint(new.topics & new.change_stems)
         and _has_same_subject(old, new)
@@ -195,7 +204,7 @@ def _give_other_value(old: Claim, new: Claim) -> bool:
     if old.names.difference(new.words) and new.names.difference(old.words):
         return False
     mine, theirs = set(map(_kind, old.values)), set(map(_kind, new.values))
-    are_alike = mine & theirs or (mine and theirs and "" in mine | theirs)
+    are_alike = mine & theirs or (mine and new.targets)
     return old.values.isdisjoint(new.values) and bool(are_alike)
 
 
