@@ -44,6 +44,12 @@ BOTH = [
     ("The shop is open from 9 to 12.", "The shop is open from 14 to 17."),
     ("My boss is Markus.", "My boss has moved to a new office."),
     ("My son is called Max.", "My son is called Ben."),
+    ("My aunt lives in Vigo.", "My aunt lives in Lugo."),
+    ("I do yoga on Monday.", "I do yoga on Thursday."),
+    ("The twins eat fish but Otto eats meat.", "The twins eat fish but Nell eats meat."),
+    ("I like tea.", "I don't like iced tea."),
+    ("The review of the bridge project is on Monday.", "They moved the review of the harbour project to Friday."),
+    ("The kitchen tap was replaced in May.", "The bathroom tap was replaced in May."),
 ]
 SAME = [
     ("Call me at 7:15.", "Call me at 07:15."),

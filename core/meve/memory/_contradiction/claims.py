@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction import lexicon
@@ -24,6 +25,8 @@ _CONTRACTIONS = (
 )  # fmt: skip
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
+_PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
+_BEGINNINGS = frozenset(("my", "our", "his", "her", "their", "i", "we", "he", "she", "they"))
 _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "hardly"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
 
@@ -64,6 +67,8 @@ class Claim:
     """The words of the subject of the clause that says that something changed or ended."""
     change_stems: frozenset[str]
     """The stems of all words that tell of the change."""
+    cues: frozenset[str]
+    """The words by which it announces a change, something new, or that something holds now."""
     changed: bool
     """It says that something changed or ended."""
     ended: bool
@@ -90,6 +95,11 @@ class Claim:
     """Its first verb is in the past tense."""
 
     @property
+    def subject_names(self) -> frozenset[str]:
+        """The names in the subject."""
+        return self.names.intersection(self.subject)
+
+    @property
     def predicate(self) -> frozenset[str]:
         """The topics that aren't in the subject."""
         return self.topics.difference(map(stem, self.subject))
@@ -114,18 +124,21 @@ def parse_claim(text: str) -> Claim:
     negated = not _NEGATIONS.isdisjoint(words)
     if lexicon.WEARY.search(plain):
         liking, negated = -1, False
+    nouns = {word for before, word in pairwise(tokens) if before in _DETERMINERS}
+    marked = lexicon.MARKED - (nouns & lexicon.VERBS)
     content = {
         stems[word] for word in words
-        if word not in FUNCTION_WORDS and not word[0].isdigit() and word[0] not in "+-" and word not in lexicon.MARKED
+        if word not in FUNCTION_WORDS and not word[0].isdigit() and word[0] not in "+-" and word not in marked
     }  # fmt: skip
+    subject = _skip_phrase(words[:first_verb])
     denied = _find_denied(plain)
     change, change_stems = _find_change(plain)
     return Claim(
         words=words,
         symbols="".join(_SYMBOL.findall(plain)) + "?" * text.rstrip().endswith("?"),
-        subject=words[:first_verb],
+        subject=subject,
         topics=frozenset(content - lexicon.LIKED - lexicon.DISLIKED),
-        attributes=_find_attributes(words, words[:first_verb], plain),
+        attributes=_find_attributes(words, subject, plain),
         hints=frozenset(lexicon.HINTS[word] for word in words if word in lexicon.HINTS),
         values=frozenset(_numbers(words) | lexicon.DAYS.intersection(words)),
         people=find_people(words),
@@ -140,6 +153,11 @@ def parse_claim(text: str) -> Claim:
         targets=frozenset(_TARGET.findall(plain)),
         change=change,
         change_stems=change_stems,
+        cues=frozenset(
+            match.group().lower()
+            for pattern in (lexicon.CHANGED, lexicon.CURRENT, lexicon.ACQUIRED)
+            for match in pattern.finditer(plain)
+        ),
         changed=lexicon.CHANGED.search(plain) is not None,
         ended=lexicon.ENDED.search(plain) is not None,
         acquired=lexicon.ACQUIRED.search(plain) is not None,
@@ -163,6 +181,12 @@ def _find_verb(tokens: Sequence[str]) -> tuple[int, str]:
             return place, word
         place += word not in _LITTLE
     return min(place, 3), ""
+
+
+def _skip_phrase(subject: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a subject without a phrase before it: "at table my cousin"."""
+    places = [n for n, word in enumerate(subject) if word in _BEGINNINGS]
+    return subject[places[-1] :] if places and subject[0] in _PREPOSITIONS else subject
 
 
 def _find_change(text: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -220,9 +244,12 @@ def concern_different_things(one: Claim, other: Claim) -> bool:
         or bool(find_people(one.subject) - other.people or find_people(other.subject) - one.people)
         or bool(one.owners - theirs and other.owners - mine)
         or bool(mine & lexicon.QUALIFIERS) != bool(theirs & lexicon.QUALIFIERS)
+        or bool(one.subject_names - theirs and other.subject_names - mine)
         or _have_contrast(lexicon.CONTRASTS, mine, theirs)
         or _swap_roles(one, other)
         or _have_other_numbers(one.subject, other.subject)
+        or (one.head < other.head and bool(one.head))
+        or (other.head < one.head and bool(other.head))
         or any(one.words.count(w) != other.words.count(w) for w in mine & theirs if _is_role(w))
     )
 

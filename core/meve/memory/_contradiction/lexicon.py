@@ -143,7 +143,7 @@ promoted|pushed|postponed|brought forward|rescheduled|shifted|upgraded|taken ove
 (?:made|sent) me|doubled|halved|raised|lowered|increased|reduced|extension|extended|
 (?:down|up) to(?= \d)|(?:is|are|am) back|
 been back|got (?:married|engaged|divorced|hired|promoted)|(?:has|have) (?:another|a new|a different)|someone else|
-decided|passed|had (?:the|a|his|her) baby|hired
+total convert|decided|passed|had (?:the|a|his|her) baby|hired
 """
 _REVISION = r"""
 instead|rather than|actually|after all|from now on|going forward|correction|i was wrong|rather|turns out|
@@ -164,6 +164,17 @@ ACQUIRED = re.compile(r"\b(?:bought|got|started|joined)\b", re.I)
 """Words that announce something new."""
 RESET = re.compile(r"\b(?:i|we|they|he|she)(?: have| has)? (?:changed|reset|renamed|updated) (.*?) to\b", re.I)
 """Words that give what they name another value."""
+MEASURES = _words(
+    "is are be open opens close closes leave leaves depart departs start starts begin begins end ends arrive "
+    "arrives cost costs last lasts weigh weighs need needs have has"
+)
+"""Verbs of which a thing has one value: the shop opens at 9."""
+EXCLUSIVE = _words("residence manager doctor dentist relationship name answers favourite")
+"""Attributes of which a person has one name at a time."""
+MEASURED = _words("deadline goal weight height")
+"""Attributes that are a number or a day."""
+UNIQUE_KIN = _words("mother father husband wife girlfriend boyfriend fiancé")
+"""Persons of whom the user has one at a time."""
 ADDED = re.compile(
     r"\b(?:too|also|as well|another one|my other|other job|besides|additionally|in addition|on top of that|second|"
     r"keeps?|still|sometimes|now and then|occasionally|both)\b", re.I

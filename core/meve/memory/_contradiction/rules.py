@@ -4,7 +4,7 @@ from typing import Protocol
 
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_different_times
-from meve.memory._contradiction.lexicon import MONTHS, SINGLE_VALUED, VERBS
+from meve.memory._contradiction.lexicon import EXCLUSIVE, MEASURES, MONTHS, UNIQUE_KIN, VERBS
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 _SUBJECT_SHARE = 0.6
@@ -14,7 +14,7 @@ need want give take get have keep use make do go come put let like require ask t
 """
 _VERBS = frozenset(map(stem, _COMMON_VERBS.split()))
 """Words that don't distinguish subjects."""
-_RELATIONS = "born capital favourite favorite stay hotel teacher dentist landlord plumber owner"
+_RELATIONS = "born capital landlord"
 _ONE_NAME = frozenset(map(stem, _RELATIONS.split()))
 """Words for a relation that has one name at a time, besides the attributes that have one value."""
 
@@ -61,7 +61,7 @@ class RuleContradiction:
         )
         differences = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
         if mine.negated != theirs.negated:
-            return "" if differences else "denial"
+            return "" if differences or one.subject - _VERBS != other.subject - _VERBS else "denial"
         if len(differences) != 1 or not _is_exclusive(one, other, *differences[0]):
             return ""
         kind, before, after = differences[0]
@@ -92,6 +92,8 @@ def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset
         return False
     if kind == "day" and bool(before & MONTHS) != bool(after & MONTHS):
         return False
+    if kind == "day" and not (_follows_verb(one.claim, before) and _follows_verb(other.claim, after)):
+        return False  # "I have lunch duty on Monday" and another day may both hold
     if kind == "number" and one.values.numbers.isdisjoint(other.values.numbers) and min(len(before), len(after)) > 1:
         return False  # another period, such as "from 9 to 12"
     return _is_one_value(one.claim, before) and _is_one_value(other.claim, after)
@@ -99,15 +101,27 @@ def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset
 
 def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
     """Return whether a statement gives these numbers or days as a value: not for its subject, nor for a past event."""
-    return not claim.is_event and values.isdisjoint(claim.subject)
+    is_one_thing = _is_identified(claim) and claim.first_verb in MEASURES
+    return is_one_thing and not claim.is_event and values.isdisjoint(claim.subject)
+
+
+def _is_identified(claim: Claim) -> bool:
+    """Return whether a statement is about no person of whom there may be several, such as "my brother"."""
+    return claim.people <= UNIQUE_KIN or not claim.names.isdisjoint(claim.subject)
+
+
+def _follows_verb(claim: Claim, values: frozenset[str]) -> bool:
+    """Return whether a value stands right after the first verb, but for one word."""
+    after = claim.words[claim.words.index(claim.first_verb) + 1 :][:2] if claim.first_verb else ()
+    return not values.isdisjoint(after)
 
 
 def _is_one_name(claim: Claim, names: frozenset[str]) -> bool:
     """Return whether a statement gives one name for a relation that has one name at a time."""
-    if not (claim.attributes & SINGLE_VALUED or claim.topics & _ONE_NAME) or claim.past:
+    if not (claim.attributes & EXCLUSIVE or claim.topics & _ONE_NAME) or claim.past or not _is_identified(claim):
         return False
     if "name" in claim.attributes and (claim.people or "pet" in claim.hints):
-        return False  # there may be several: "My son is called Max."
+        return False  # there may be several: "My cat is called Tom."
     places = [n for n, word in enumerate(claim.words) if word in names]
     follows = claim.words[places[-1] + 1 : places[-1] + 2] if places else ()
     is_one = bool(places) and places[-1] - places[0] == len(places) - 1

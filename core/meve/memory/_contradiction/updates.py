@@ -12,7 +12,16 @@ from meve.memory._contradiction.claims import (
     have_different_times,
     have_equal_words,
 )
-from meve.memory._contradiction.lexicon import ACTIVITIES, ATTRIBUTES, HEALTH, HINTS, MONTHS, OF_THINGS, SINGLE_VALUED
+from meve.memory._contradiction.lexicon import (
+    ACTIVITIES,
+    ATTRIBUTES,
+    HEALTH,
+    HINTS,
+    MEASURED,
+    MONTHS,
+    OF_THINGS,
+    SINGLE_VALUED,
+)
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -103,7 +112,7 @@ class _Pair:
 
     @property
     def is_update(self) -> bool:
-        return self.new.changed or self.new.current or self.new.acquired
+        return bool(self.new.cues - self.old.cues)
 
     @property
     def is_close(self) -> bool:
@@ -112,7 +121,8 @@ class _Pair:
 
     @property
     def has_head(self) -> bool:
-        return not self.old.head.isdisjoint(self.new.topics)
+        """Whether the newer statement names the whole subject of the older one."""
+        return bool(self.old.head) and self.old.head <= self.new.topics
 
     @property
     def single(self) -> frozenset[str]:
@@ -136,7 +146,7 @@ def _denies(pair: _Pair) -> bool:
     """Return whether what one statement denies, the other affirms."""
     old, new = pair.old, pair.new
     flipped = any((topic in old.denied) != (topic in new.denied) for topic in pair.shared)
-    if flipped and (pair.is_update or old.topics <= new.topics):
+    if flipped and (pair.is_update or (old.topics <= new.topics and not old.liked)):
         return True
     told = old.denied_attributes & (new.attributes | new.hints)
     return pair.is_update and not new.negated and bool(told - OF_THINGS)
@@ -147,15 +157,16 @@ def _is_at_another_time(pair: _Pair) -> bool:
 
 
 def _likes_otherwise(pair: _Pair) -> bool:
-    return bool(pair.shared) and pair.old.liked * pair.new.liked < 0
+    is_general = pair.is_update or pair.new.topics == pair.old.topics
+    return is_general and bool(pair.shared) and pair.old.liked * pair.new.liked < 0
 
 
 def _has_other_favourite(pair: _Pair) -> bool:
-    return "favourite" in pair.single and pair.has_head
+    return "favourite" in pair.single and bool(pair.old.head) and pair.old.head == pair.new.head
 
 
 def _takes_its_place(pair: _Pair) -> bool:
-    return pair.has_head and (pair.new.succeeded or pair.old.head <= pair.new.reset)
+    return pair.is_update and pair.has_head and (pair.new.succeeded or pair.old.head <= pair.new.reset)
 
 
 def _has_new_value(pair: _Pair) -> bool:
@@ -163,8 +174,10 @@ def _has_new_value(pair: _Pair) -> bool:
     old, new = pair.old, pair.new
     if not _give_other_value(old, new):
         return False
-    is_same_thing = pair.is_close or ACTIVITIES.intersection(old.words, new.words)
-    return bool((pair.is_update and is_same_thing) or (pair.single and pair.is_close and old.head <= new.topics))
+    is_same_thing = (pair.is_close and old.head <= new.topics) or ACTIVITIES.intersection(old.words, new.words)
+    return bool(
+        (pair.is_update and is_same_thing) or (pair.single & MEASURED and pair.is_close and old.head <= new.topics)
+    )
 
 
 def _has_new_attribute(pair: _Pair) -> bool:
@@ -179,6 +192,7 @@ def _changes_what_was_told(pair: _Pair) -> bool:
     old, new = pair.old, pair.new
     return (
         new.changed
+        and pair.is_update
         and pair.is_close
         and not old.liked
         and not old.predicate.isdisjoint(new.topics & new.change_stems)
