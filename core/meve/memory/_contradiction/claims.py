@@ -248,8 +248,8 @@ def concern_different_things(one: Claim, other: Claim) -> bool:
         or _have_contrast(lexicon.CONTRASTS, mine, theirs)
         or _swap_roles(one, other)
         or _have_other_numbers(one.subject, other.subject)
-        or (one.head < other.head and bool(one.head))
-        or (other.head < one.head and bool(other.head))
+        or _is_narrower(one, other)
+        or _is_narrower(other, one)
         or any(one.words.count(w) != other.words.count(w) for w in mine & theirs if _is_role(w))
     )
 
@@ -261,6 +261,12 @@ def have_different_times(one: Claim, other: Claim) -> bool:
 
 def _have_contrast(groups: Iterable[frozenset[str]], mine: set[str], theirs: set[str]) -> bool:
     return any((group & mine) - theirs and (group & theirs) - mine for group in groups)
+
+
+def _is_narrower(one: Claim, other: Claim) -> bool:
+    """Return whether the subject of one statement has all topics of the other's and more, besides names."""
+    mine, theirs = (claim.head.difference(map(stem, claim.names)) for claim in (one, other))
+    return bool(theirs) and theirs < mine
 
 
 def _is_role(word: str) -> bool:

@@ -61,7 +61,8 @@ class RuleContradiction:
         )
         differences = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
         if mine.negated != theirs.negated:
-            return "" if differences or one.subject - _VERBS != other.subject - _VERBS else "denial"
+            is_narrower = one.subject - _VERBS != other.subject - _VERBS and (one.claim.liked or other.claim.liked)
+            return "" if differences or is_narrower else "denial"
         if len(differences) != 1 or not _is_exclusive(one, other, *differences[0]):
             return ""
         kind, before, after = differences[0]
@@ -101,7 +102,8 @@ def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset
 
 def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
     """Return whether a statement gives these numbers or days as a value: not for its subject, nor for a past event."""
-    is_one_thing = _is_identified(claim) and claim.first_verb in MEASURES
+    verbs = claim.words if claim.first_verb in ("do", "does") else (claim.first_verb,)  # a question with its answer
+    is_one_thing = _is_identified(claim) and not MEASURES.isdisjoint(verbs)
     return is_one_thing and not claim.is_event and values.isdisjoint(claim.subject)
 
 
