@@ -10,6 +10,7 @@ from typing import Any
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -126,7 +127,7 @@ class Searcher:
             sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
-            relate=DuplicateJudge(policy, indexes, self.runtime.contradiction),
+            relate=DuplicateJudge(policy, indexes, RuleUpdateJudge(self.runtime.contradiction)),
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
             embedder=self.runtime.embedder,
@@ -155,7 +156,7 @@ class Searcher:
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=1.0 if query.scope.include_superseded else self.runtime.policy.merging.similarity,
+            redundancy=1.0 if query.scope.include_superseded else self.runtime.policy.merging.nominate,
             fill=False,
             max_tokens=query.max_tokens,
             separator="\n",
