@@ -248,7 +248,12 @@ class GovernedMemory:
         raise unknown(id)
 
     def list(
-        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+        self,
+        *,
+        user_id: UserId,
+        session_id: str | None = None,
+        include_archived: bool = False,
+        include_messages: bool = False,
     ) -> builtins.list[MemoryRecord]:
         """Return all records of a user that haven't expired, by id, without shared ones.
 
@@ -256,6 +261,7 @@ class GovernedMemory:
             user_id: the owner.
             session_id: return only records of this conversation.
             include_archived: whether to return archived records, too.
+            include_messages: whether to return the messages of `memory.messages`, too.
 
         Raises:
             ValidationError: an argument is invalid.
@@ -264,7 +270,8 @@ class GovernedMemory:
         session = None if session_id is None else check_text(session_id, "session_id")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
-        return sorted((r for r in records if not r.expired(now)), key=lambda r: r.id)
+        shown = [r for r in records if not r.expired(now) and (include_messages or r.kind != "message")]
+        return sorted(shown, key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """Return all data of a user, JSON-ready: active and archived records, scores of shared records, audit entries.

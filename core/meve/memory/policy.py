@@ -84,17 +84,20 @@ class ClassRule(_PolicySection):
 
 
 class Relevance(_PolicySection):
-    """Relevance of a memory to a question: (cosine + words · share of the question's words that it contains) / 2.
+    """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2, at most 1.
 
-    Rare words weigh more, as in BM25. A turn of a conversation adds shares of the relevance of its neighbours. The
-    defaults found most evidence in LoCoMo (see docs/memory.md).
+    The word share is the share of the question's words that the memory contains; rare words weigh more, as in BM25. A
+    turn of a conversation adds shares of the relevance of its neighbours. The defaults were chosen on LoCoMo's turns
+    and on half of the users of `meve bench memory --only recall` (see docs/benchmarks-memory.md).
     """
 
-    words: Annotated[float, Field(ge=0, le=10)] = 3.0
+    words: Annotated[float, Field(ge=0, le=10)] = 6.0
     before: Fraction = 0.4
     """Share of the relevance of the turn before it in the session."""
     after: Fraction = 0.3
     """Share of the relevance of the turn after it."""
+    said_then: Fraction = 0.2
+    """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
 
 
 class Ranking(_PolicySection):
@@ -103,8 +106,8 @@ class Ranking(_PolicySection):
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2
     boost: Fraction = 0.1
-    threshold: Fraction = 0.3
-    """Minimum score of a recalled memory."""
+    threshold: Fraction = 0.0
+    """Minimum score of a recalled memory; with 0, only the limit and the budget of a search cut."""
     conflicts: bool = False
     """Whether memories that contradict each other may be recalled together; if not, only the prevailing one is."""
 
@@ -227,7 +230,7 @@ def _default_classes() -> dict[PolicyClass, ClassRule]:
 
 
 class Policy(_PolicySection):
-    """All rules of a memory. `Policy()` has the defaults.
+    """All rules of a memory. `Policy()` has the defaults, and `paper()` the published rules.
 
     >>> Policy().rule("ephemeral").ttl
     datetime.timedelta(seconds=21600)
@@ -262,6 +265,14 @@ class Policy(_PolicySection):
     def rule(self, name: PolicyClass) -> ClassRule:
         """Return the rules of a class."""
         return self.classes[name]
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the published rules: memories below a score aren't recalled.
+
+        Source: MemoryArchitect, sections B to H.
+        """
+        return cls.from_dict({"ranking": {"threshold": 0.3}})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -20,6 +20,9 @@ RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
 SHARED = ""
 """The key of the shared space, from which every user recalls; no user's key is empty."""
 
+SCOPES = ("agent_id", "run_id")
+"""Scopes of records besides the user, kept in metadata: options of `add`, and filters of `search`."""
+
 ID_LENGTH = 512
 _MAX_INT = 10**1_000
 
@@ -219,6 +222,18 @@ def check_metadata(metadata: object, name: str = "metadata") -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as cause:
         raise PassageError(f"{name} must hold only JSON values, got {metadata!r:.120}: {cause}") from cause
     return stored
+
+
+def check_scopes(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checked values of the options in `SCOPES` that are given, which are metadata of a record.
+
+    Raises:
+        PassageError: a value is no text, or blank.
+
+    >>> check_scopes({"agent_id": "planner", "run_id": None, "limit": 3})
+    {'agent_id': 'planner'}
+    """
+    return {name: check_text(options[name], name, ID_LENGTH) for name in SCOPES if options.get(name) is not None}
 
 
 def check_count(value: object, name: str) -> int:

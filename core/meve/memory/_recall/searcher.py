@@ -10,6 +10,7 @@ from typing import Any
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
+from meve.errors import QueryError
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -69,14 +70,16 @@ class Searcher:
         """Return the memories that answer a query, without logging it."""
         indexes = [self.indexes.of(query.user), self.indexes.of(SHARED)]
         versions = tuple(index.version for index in indexes)
-        cached = self.cache.get(query.cache_key, versions)
+        is_cacheable = not callable(query.scope.where)  # what a function admits may change
+        cached = self.cache.get(query.cache_key, versions) if is_cacheable else None
         if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         recall = self._run(query, indexes)
         while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
-        self.cache.put(query.cache_key, versions, recall)
+        if is_cacheable:
+            self.cache.put(query.cache_key, versions, recall)
         return recall
 
     def look_in_archive(self, query: MemoryQuery) -> Recall:
@@ -106,6 +109,7 @@ class Searcher:
         policy = PolicyScorer(
             policy=self.runtime.policy,
             now=query.scope.now,
+            time=query.time,
             shared_scores=self.runtime.store.shared_scores(query.user) if len(indexes[1]) else {},
             touched=partial(self.runtime.store.touched, query.user),
         )
@@ -128,12 +132,16 @@ class Searcher:
             clock=self.runtime.clock,
             notes=self._notes(query, indexes),
         )
-        context = pipeline.run(Query(text=query.text), self._config(query))
+        try:
+            context = pipeline.run(Query(text=query.text), self._config(query))
+        except QueryError:  # longer than the embedder's window
+            vector = self.runtime.embed_query(query.text)
+            context = pipeline.run(Query(text=query.text, vector=vector), self._config(query))
         values: dict[str, Any] = {f.name: getattr(context, f.name) for f in fields(Context)}
         return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance)
+        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time)
         if query.window is None:
             return source
         with indexes[0].lock:
@@ -163,6 +171,7 @@ class Searcher:
             "shed": query.candidates < CANDIDATES,
             "classes": sorted(query.scope.classes),
             "window": query.window,
+            "time": None if query.time is None else query.time.to_dict(),
             "tags": sorted(query.scope.tags) if query.scope.tags is not None else None,
         }
 

@@ -3,10 +3,10 @@
 import threading
 from bisect import bisect
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StoreCorruptError
+from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
@@ -47,6 +48,10 @@ class Scope:
     session_id: str | None = None
     since: datetime | None = None
     """Created at this moment or later."""
+    until: datetime | None = None
+    """Created before this moment."""
+    where: Filter | Callable[[Mapping[str, Any]], bool] | None = None
+    """Required metadata."""
 
     def admits(self, record: MemoryRecord) -> bool:
         """Return whether a record meets every condition."""
@@ -59,7 +64,15 @@ class Scope:
             and (self.tags is None or not set(self.tags).isdisjoint(record.tags))
             and (self.session_id is None or record.session_id == self.session_id)
             and (self.since is None or record.created_at >= self.since)
+            and (self.until is None or record.created_at < self.until)
+            and self.admits_metadata(record.metadata)
         )
+
+    def admits_metadata(self, metadata: Mapping[str, Any]) -> bool:
+        """Return whether metadata meets the condition on it."""
+        if self.where is None:
+            return True
+        return self.where.matches(metadata) if isinstance(self.where, Filter) else call_filter(self.where, metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +141,24 @@ class UserIndex:
             mask &= np.isin(fields[:, 2], [_SOURCES[name] for name in scope.sources])
         if scope.since is not None:
             mask &= fields[:, 3] >= to_micros(scope.since)
+        if scope.until is not None:
+            mask &= fields[:, 3] < to_micros(scope.until)
         if scope.tags is not None:
             mask &= among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
         if scope.session_id is not None:
             mask &= among(n, self._sessions.get(scope.session_id, []))
+        if scope.where is not None:
+            mask &= self._matching(mask, scope)
         return mask
+
+    def _matching(self, mask: Mask, scope: Scope) -> Mask:
+        """Return which positions of a mask have the metadata that a scope requires, shape (n,)."""
+        positions = [n for n in np.flatnonzero(mask).tolist() if self._has_metadata(n, scope)]
+        return among(len(mask), positions)
+
+    def _has_metadata(self, n: int, scope: Scope) -> bool:
+        stored = self._stored[n]
+        return stored is not None and scope.admits_metadata(stored.record.metadata)
 
     def items(self, prefix: Namespace, now: datetime) -> Positions:
         """Return the positions of the items under a prefix that haven't expired, in no order."""
@@ -186,7 +212,7 @@ class UserIndex:
 
     def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at some positions, with shares of their neighbours' relevance, at most 1."""
-        own = np.append((cosines + rule.words * shares) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
+        own = np.append((cosines + rule.words * shares**1.5) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
         previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * previous + rule.after * following, 1.0))
 

@@ -16,6 +16,7 @@ from meve.memory.records import (
     check_id,
     check_keywords,
     check_metadata,
+    check_scopes,
     check_tags,
     check_text,
     kind_of,
@@ -37,6 +38,10 @@ class RecordOptions(TypedDict, total=False):
     """Unique among the user's records; None for a new one."""
     session_id: str | None
     """The conversation that it is from."""
+    agent_id: str | None
+    """The agent that it belongs to, kept in metadata; `search` filters by it."""
+    run_id: str | None
+    """The run that it belongs to, kept in metadata; `search` filters by it."""
     tags: Iterable[str] | None
     """Topics; None lets the tagger choose."""
     ttl: timedelta | None
@@ -95,6 +100,12 @@ def make_record(
         expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
-        metadata={} if metadata is None else check_metadata(metadata),
+        metadata=_with_scopes({} if metadata is None else check_metadata(metadata), check_scopes(options)),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )
+
+
+def _with_scopes(metadata: dict[str, Any], scopes: Mapping[str, str]) -> dict[str, Any]:
+    for name in scopes.keys() & metadata.keys():
+        raise ValidationError(f"give {name} once, got it as {name} and in metadata")
+    return {**metadata, **scopes}
