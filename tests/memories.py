@@ -83,5 +83,5 @@ def as_version_3(body):
     data = zlib.decompress(body)
     end = 4 + int.from_bytes(data[:4], "big")
     named = dict(zip(COLUMNS, json.loads(data[4:end]), strict=False))
-    values = json.dumps([value for name, value in named.items() if name not in ("kind", "archived")]).encode()
+    values = json.dumps([value for name, value in named.items() if name not in ("kind", "archived", "pinned")]).encode()
     return zlib.compress(len(values).to_bytes(4, "big") + values + data[end:])

@@ -97,7 +97,7 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
         connection.create_function("as_version_3", 1, as_version_3)
         connection.execute("UPDATE archive SET body = as_version_3(body)")
         connection.execute("DROP INDEX memories_message")
-        for column in ("kind", "archived"):
+        for column in ("kind", "archived", "pinned"):
             connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
         connection.execute("CREATE INDEX memories_message ON memories (user) WHERE source = 'message'")
         connection.execute("PRAGMA user_version = 3")

@@ -17,7 +17,15 @@ from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
-from meve.memory._recall.prompt import Prompt, PromptBudget, compose_prompt, count_room, parse_history, summarise_turns
+from meve.memory._recall.prompt import (
+    Prompt,
+    PromptBudget,
+    compose_prompt,
+    count_room,
+    fit_wishes,
+    parse_history,
+    summarise_turns,
+)
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
@@ -312,7 +320,9 @@ class GovernedMemory:
         budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
-        """Return a prompt within a token budget: recalled facts, a summary of older turns, the last turns, the query.
+        """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
+
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
 
         Args:
             query: the query.
@@ -332,7 +342,10 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        return compose_prompt(recall, turns, summary=summary, system=system, query=query, budget=shared, tokens=tokens)
+        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
+        return compose_prompt(
+            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
+        )
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.

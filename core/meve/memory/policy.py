@@ -22,7 +22,8 @@ from pydantic import (
 
 from meve.errors import PolicyError
 
-PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
+PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private", "instruction"]
+"""What governs a memory. An `instruction` is a standing wish of the user, such as `Always answer in German.`"""
 RecordSource: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
 """Origin of a memory; `item` and `message` are set by `memory.items` and `memory.messages`."""
 CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "message")
@@ -226,6 +227,7 @@ def _default_classes() -> dict[PolicyClass, ClassRule]:
         "intent_bound": ClassRule(ttl=timedelta(hours=24), boost=0.2),
         "ephemeral": ClassRule(ttl=timedelta(hours=6), boost=-0.5),
         "private": ClassRule(ttl=timedelta(days=7), on_request=True),
+        "instruction": ClassRule(prune=False),
     }
 
 

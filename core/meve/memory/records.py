@@ -61,12 +61,19 @@ class MemoryRecord:
     """Why it should be reviewed; empty for no reason."""
     hold: str = ""
     """Why it may not be changed or erased; empty for no hold."""
+    pinned: bool = False
+    """Whether it stands in every prompt of its user, and is never pruned, summarised or archived."""
     derived_from: tuple[str, ...] = ()
     """The ids of the memories that it was merged, summarised or otherwise derived from."""
     archived: bool = False
     """Whether it is archived: searches leave it out, and lists include it only on request."""
     version: int = 1
     """Rises with each change."""
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it stands in every prompt: what the user said himself, pinned or of the class `instruction`."""
+        return self.source == "chat_user" and (self.pinned or self.policy_class == "instruction")
 
     def expired(self, now: datetime) -> bool:
         """Return whether it has expired."""
@@ -244,6 +251,17 @@ def check_count(value: object, name: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
+    return value
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return True or False.
+
+    Raises:
+        ValidationError: it is anything else.
+    """
+    if not isinstance(value, bool):
+        raise ValidationError(f"{name} must be True or False, got {value!r:.40}")
     return value
 
 

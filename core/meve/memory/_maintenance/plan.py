@@ -120,7 +120,7 @@ class MaintenancePlan:
 
     def is_removable(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may remove a record that hasn't expired."""
-        return not record.hold and self.policy.rule(record.policy_class).prune
+        return not record.hold and not record.pinned and self.policy.rule(record.policy_class).prune
 
     def nearest_pairs(self, ids: Iterable[str], threshold: float) -> list[tuple[str, str]]:
         """Return pairs of ids with a cosine of at least `threshold`, highest first; of each id only the nearest few."""

@@ -153,7 +153,20 @@ class MemoryQuery:
     """The number of turns to return around one that names something; None for all turns."""
     time: TimeWindow | None = None
     """The time that the question names."""
+    standing_classes: frozenset[PolicyClass] = frozenset()
+    """The classes of memories that may stand in the prompt."""
+    scopes: tuple[tuple[str, str], ...] = ()
+    """The agent and the run that were given, by name."""
     candidates: int = CANDIDATES
+
+    @property
+    def standing(self) -> Scope:
+        """The filter of memories that stand in the prompt: those of other agents and runs don't."""
+
+        def is_of_same_scopes(metadata: Mapping[str, Any]) -> bool:
+            return all(metadata.get(name, value) == value for name, value in self.scopes)
+
+        return Scope(now=self.scope.now, classes=self.standing_classes, where=is_of_same_scopes)
 
     @property
     def cache_key(self) -> tuple[Any, ...]:
@@ -161,7 +174,8 @@ class MemoryQuery:
         scope = tuple(_hashable(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
         names = ("user", "text", "limit", "max_tokens", "verify", "window", "time", "candidates")
         seen = self.seen.digest  # and not the texts: a cached recall would keep them
-        return (*(getattr(self, name) for name in names), seen, scope, self.scope.now.toordinal())
+        standing = (self.standing_classes, self.scopes)
+        return (*(getattr(self, name) for name in names), seen, scope, standing, self.scope.now.toordinal())
 
 
 def make_query(
@@ -205,6 +219,8 @@ def make_query(
         seen=SeenContent.of(options.get("without", ()), cache or SentenceHashes()),
         window=None if window is None else check_count(window, "window"),
         time=find_time(query, now),
+        standing_classes=_classes(policy, None, options.get("include_private", False)),
+        scopes=tuple(check_scopes(options).items()),
     )
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -37,11 +38,18 @@ class Recall(Context):
     id: str
     """The id of this recall in the audit log."""
     user_id: UserId
+    standing: tuple[MemoryRecord, ...] = ()
+    """The memories that stand in every prompt of this user, the oldest first: instructions, and pinned memories. They
+    aren't part of `text`; `GovernedMemory.prompt` and `format_recall` show them."""
 
     @property
     def records(self) -> tuple[MemoryRecord, ...]:
         """The memories in the context, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return whether a memory of it has expired."""
+        return any(record.expired(now) for record in (*self.records, *self.standing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,7 @@ class Searcher:
             if heavy:
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self._log(query, self.look(query))
-            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # expired during the write
+            while recall.has_expired(now := self.runtime.clock.now()):  # during the write
                 query = replace(query, scope=replace(query.scope, now=now))
                 recall = self._log(query, self.look(query))
             return recall
@@ -72,10 +80,10 @@ class Searcher:
         versions = tuple(index.version for index in indexes)
         is_cacheable = not callable(query.scope.where)  # what a function admits may change
         cached = self.cache.get(query.cache_key, versions) if is_cacheable else None
-        if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
+        if cached is not None and not cached.has_expired(self.runtime.clock.now()):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         recall = self._run(query, indexes)
-        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
+        while recall.has_expired(self.runtime.clock.now()):  # during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
         if is_cacheable:
@@ -138,7 +146,9 @@ class Searcher:
             vector = self.runtime.embed_query(query.text)
             context = pipeline.run(Query(text=query.text, vector=vector), self._config(query))
         values: dict[str, Any] = {f.name: getattr(context, f.name) for f in fields(Context)}
-        return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id)
+        with indexes[0].lock:
+            standing = tuple(indexes[0].standing(query.standing))
+        return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id, standing=standing)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
         source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time)

@@ -116,6 +116,8 @@ class UserIndex:
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
         """The position of the record before it in its session; -1 for none."""
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
+        self._standing: set[int] = set()
+        """Positions of the records that stand in every prompt."""
         self._tags: dict[str, set[int]] = {}
         self._sessions: dict[str, list[int]] = {}
         self._places = NamespaceIndex()
@@ -184,6 +186,11 @@ class UserIndex:
         """Return all records that haven't expired; the scope's other conditions are ignored."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
 
+    def standing(self, scope: Scope) -> list[MemoryRecord]:
+        """Return the records in a scope that stand in every prompt, the oldest first."""
+        stored = [s for n in self._standing if (s := self._stored[n]) is not None and scope.admits(s.record)]
+        return [s.record for s in sorted(stored, key=lambda s: (s.record.created_at, s.row))]
+
     def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
@@ -240,6 +247,8 @@ class UserIndex:
         for n, stored in enumerate(added, start=first):
             self._positions[stored.row] = n
             self._places.add(n, stored.record)
+            if stored.record.is_standing:
+                self._standing.add(n)
             for tag in stored.record.tags:
                 self._tags.setdefault(tag, set()).add(n)
             if stored.record.session_id is not None:
@@ -274,6 +283,7 @@ class UserIndex:
             stored = self._stored[n]
             self._stored[n] = None
             self._live.values[n] = False
+            self._standing.discard(n)
             self._units.values[n] = 0
             if stored is not None:
                 self._places.remove(n, stored.record)

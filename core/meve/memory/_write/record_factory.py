@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypedDict, Unpack
 
 from meve.errors import ValidationError
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._classify.tags import Tagger
 from meve.memory._expiry import expiry_of
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
@@ -13,6 +14,7 @@ from meve.memory.records import (
     MemoryRecord,
     UserId,
     check_choice,
+    check_flag,
     check_id,
     check_keywords,
     check_metadata,
@@ -50,6 +52,8 @@ class RecordOptions(TypedDict, total=False):
     """When it expires, instead of `ttl`."""
     metadata: Mapping[str, Any] | None
     """JSON-plain values of your own."""
+    pinned: bool
+    """Whether it stands in every prompt; only for what the user said himself. False by default."""
 
 
 class Classifier(Protocol):
@@ -61,11 +65,18 @@ class Classifier(Protocol):
 
 
 class SourceClassifier:
-    """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls."""
+    """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls.
 
-    def classify(self, text: str, source: RecordSource) -> PolicyClass:  # noqa: ARG002
+    A user's standing wish to the assistant, such as `Always answer in German.`, becomes an `instruction`.
+    """
+
+    def classify(self, text: str, source: RecordSource) -> PolicyClass:
         """Return the class."""
-        return "factual" if source in ("doc", "summary") else "intent_bound"
+        return "instruction" if source == "chat_user" and is_standing_wish(text) else _class_of_source(source)
+
+
+def _class_of_source(source: RecordSource) -> PolicyClass:
+    return "factual" if source in ("doc", "summary") else "intent_bound"
 
 
 def make_record(
@@ -76,9 +87,13 @@ def make_record(
     now: datetime,
     classifier: Classifier,
     tagger: Tagger,
+    may_instruct: bool = True,
     **options: Unpack[RecordOptions],
 ) -> MemoryRecord:
-    """Return a checked record with its class, expiry and tags."""
+    """Return a checked record with its class, expiry and tags.
+
+    The classifier can make an instruction only of what the user said (`source`), and only if `may_instruct` is true.
+    """
     check_keywords(options, RecordOptions, "add")
     text = check_text(text, "text", policy.limits.text)
     source: RecordSource = check_choice(options.get("source", "chat_user"), "source", RecordSource)
@@ -87,6 +102,8 @@ def make_record(
     policy_class = options.get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = check_choice(chosen, "policy_class", PolicyClass)
+    if policy_class is None and chosen == "instruction" and not (source == "chat_user" and may_instruct):
+        chosen = _class_of_source(source)
     record_id, session_id = options.get("id"), options.get("session_id")
     tags, metadata = options.get("tags"), options.get("metadata")
     return MemoryRecord(
@@ -101,6 +118,7 @@ def make_record(
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
         metadata=_with_scopes({} if metadata is None else check_metadata(metadata), check_scopes(options)),
+        pinned=check_flag(options.get("pinned", False), "pinned"),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )
 

@@ -6,7 +6,7 @@ Each migration and its version number are one transaction, so that a crash leave
 import sqlite3
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3
+from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -102,6 +102,10 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX memories_message;
     CREATE INDEX memories_message ON memories (user, session, archived, row, expires) WHERE kind = 'message';
     """,
+    """
+    ALTER TABLE memories ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+    UPDATE archive SET body = repack_version_4(body);
+    """,
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 
@@ -116,7 +120,8 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    connection.create_function("repack_version_3", 1, repack_version_3, deterministic=True)
+    for function in (repack_version_3, repack_version_4):
+        connection.create_function(function.__name__, 1, function, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
