@@ -89,7 +89,7 @@ class Relevance(_PolicySection):
 
     The word share is the share of the question's words that the memory contains; rare words weigh more, as in BM25. A
     turn of a conversation adds shares of the relevance of its neighbours. The defaults were chosen on LoCoMo's turns
-    and on half of the users of `meve bench memory --only recall` (see docs/benchmarks-memory.md).
+    and on half of the users of `meve bench memory --only user-facts` (see docs/benchmarks-memory.md).
     """
 
     words: Annotated[float, Field(ge=0, le=10)] = 6.0

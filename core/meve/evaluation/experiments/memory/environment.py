@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -110,6 +110,10 @@ class Environment:
                 file, policy=policy, embedder=self.embedder, tokens=self.tokens, clock=clock
             ) as memory:
                 yield MemorySandbox(memory=memory, clock=clock, file=file)
+
+    def with_embedder(self, embedder: Embedder) -> "Environment":
+        """Return the same environment with another embedder."""
+        return replace(self, embedder=embedder)
 
     def rng(self, name: str) -> Random:
         """Return a random generator for one purpose, which depends on the seed."""
