@@ -92,7 +92,7 @@ class Relevance(_PolicySection):
     and on half of the users of `meve bench memory --only user-facts` (see docs/benchmarks-memory.md).
     """
 
-    words: Annotated[float, Field(ge=0, le=10)] = 6.0
+    words: Annotated[float, Field(ge=0, le=20)] = 6.0
     before: Fraction = 0.4
     """Share of the relevance of the turn before it in the session."""
     after: Fraction = 0.3
@@ -209,7 +209,7 @@ class Tagging(_PolicySection):
     tags: dict[str, str] = Field(default_factory=dict)
     """For each tag, words or phrases separated by commas; a memory that contains one of them gets the tag."""
     similarity: Fraction = 0.25
-    """Minimum cosine with all words of a tag together, which also gives the tag. With the built-in embedder, 68 % of a
+    """Minimum cosine with all words of a tag together, which also gives the tag. With the static embedder, 68 % of a
     few dozen statements on eight topics got their tag this way, and 2 % a wrong one."""
 
     @field_validator("tags")

@@ -1,6 +1,6 @@
 """A query to a memory: the checked options of `GovernedMemory.search`, and the content that the reader has seen."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -15,7 +15,7 @@ from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.filters import Filter, Where, call_filter, check_where
 from meve.memory._recall.time_expressions import TimeWindow, find_time
-from meve.memory._recall.user_index import Scope
+from meve.memory._recall.user_index import Predicate, Scope
 from meve.memory._timestamps import ago, check_moment
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import (
@@ -236,7 +236,7 @@ def _period(options: SearchOptions, now: datetime) -> tuple[datetime | None, dat
     return (begin if within is None else ago(now, within, "within")), end
 
 
-def _metadata_filter(options: SearchOptions) -> Filter | Callable[[Mapping[str, Any]], bool] | None:
+def _metadata_filter(options: SearchOptions) -> Filter | Predicate | None:
     """Return the condition on metadata of `where`, `agent_id` and `run_id` together; None for none."""
     where, scopes = options.get("where"), check_scopes(options)
     check_where(where)

@@ -32,6 +32,11 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
+_MAX_FILTERS = 64
+"""The number of filters whose masks a user's index caches."""
+
+Predicate = Callable[[Mapping[str, Any]], bool]
+"""Returns whether a record with this metadata is admitted."""
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +55,7 @@ class Scope:
     """Created at this moment or later."""
     until: datetime | None = None
     """Created before this moment."""
-    where: Filter | Callable[[Mapping[str, Any]], bool] | None = None
+    where: Filter | Predicate | None = None
     """Required metadata."""
 
     def admits(self, record: MemoryRecord) -> bool:
@@ -116,6 +121,8 @@ class UserIndex:
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
         """The position of the record before it in its session; -1 for none."""
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
+        self._filtered: dict[str, Mask] = {}
+        """Which positions have the metadata that a filter requires, by the filter's key."""
         self._standing: set[int] = set()
         """Positions of the records that stand in every prompt."""
         self._tags: dict[str, set[int]] = {}
@@ -130,6 +137,7 @@ class UserIndex:
         self._remove([row for row in changes.removed_rows if row in self._positions])
         self._remove([stored.row for stored in changes.records if stored.row in self._positions])
         self._add(changes.records)
+        self._filtered.clear()
         self.version = changes.version
 
     def admitted(self, scope: Scope) -> Mask:
@@ -149,18 +157,24 @@ class UserIndex:
             mask &= among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
         if scope.session_id is not None:
             mask &= among(n, self._sessions.get(scope.session_id, []))
-        if scope.where is not None:
-            mask &= self._matching(mask, scope)
+        if isinstance(scope.where, Filter):
+            mask &= self._matching(scope.where)
+        elif scope.where is not None:
+            mask &= among(n, [p for p in np.flatnonzero(mask).tolist() if self._has_metadata(p, scope.where)])
         return mask
 
-    def _matching(self, mask: Mask, scope: Scope) -> Mask:
-        """Return which positions of a mask have the metadata that a scope requires, shape (n,)."""
-        positions = [n for n in np.flatnonzero(mask).tolist() if self._has_metadata(n, scope)]
-        return among(len(mask), positions)
+    def _matching(self, where: Filter) -> Mask:
+        """Return which positions have the metadata that a filter requires, shape (n,), cached until a change."""
+        if where.key not in self._filtered:
+            if len(self._filtered) >= _MAX_FILTERS:
+                self._filtered.clear()
+            positions = [n for n in self._positions.values() if self._has_metadata(n, where.matches)]
+            self._filtered[where.key] = among(len(self._stored), positions)
+        return self._filtered[where.key]
 
-    def _has_metadata(self, n: int, scope: Scope) -> bool:
+    def _has_metadata(self, n: int, admits: Predicate) -> bool:
         stored = self._stored[n]
-        return stored is not None and scope.admits_metadata(stored.record.metadata)
+        return stored is not None and call_filter(admits, stored.record.metadata)
 
     def items(self, prefix: Namespace, now: datetime) -> Positions:
         """Return the positions of the items under a prefix that haven't expired, in no order."""
@@ -219,7 +233,8 @@ class UserIndex:
 
     def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at some positions, with shares of their neighbours' relevance, at most 1."""
-        own = np.append((cosines + rule.words * shares**1.5) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
+        words = rule.words * shares * np.sqrt(shares)
+        own = np.append((cosines + words) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
         previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * previous + rule.after * following, 1.0))
 
