@@ -177,7 +177,7 @@ def test_conversation_expires_by_the_policy(tmp_path, clock):
         chat = MeVeMemory(memory, user_id="alice", session_id="s")
         chat.put(user(CAT))
         clock.advance(timedelta(hours=2))
-        assert chat.get_all() == memory.list(user_id="alice") == []
+        assert chat.get_all() == memory.list(user_id="alice", include_messages=True) == []
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_history_given_to_an_engine_replaces_the_old(memory):
     assert set(facts(memory)) == {FACT, "I have a cat."}
     engine.reset()
     assert chat.get_all() == []
-    assert memory.list(user_id="alice") == []
+    assert memory.list(user_id="alice", include_messages=True) == []
 
 
 async def test_agent_context_survives_serialization(memory, recwarn):

@@ -85,7 +85,9 @@ class MemorySandbox:
     def read_all(self, user: str) -> dict[str, str]:
         """Return the text of the list, archived memories included, and of the export of a user."""
         return {
-            "list": " ".join(record.text for record in self.memory.list(user_id=user, include_archived=True)),
+            "list": " ".join(
+                record.text for record in self.memory.list(user_id=user, include_archived=True, include_messages=True)
+            ),
             "export": json.dumps(self.memory.export(user_id=user), default=str, ensure_ascii=False),
         }
 
