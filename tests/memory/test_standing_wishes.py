@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import PolicyError, ValidationError
-from meve.memory import GovernedMemory, Policy, PromptBudget, format_recall
+from meve.memory import GovernedMemory, Policy, PromptBudget, Turn, format_recall, record_turns
 from meve.memory._recall.formatting import WISHES_CLOSING, WISHES_HEADER, WISHES_OPENING
 from tests.memories import KEY, archive
 
@@ -33,6 +33,14 @@ def test_instruction_and_pinned_memory_stand_in_every_prompt(memory, wish):
 def test_wish_of_a_user_becomes_an_instruction(memory):
     assert memory.add(WISH, user_id="alice").policy_class == "instruction"
     assert memory.add("Never mind the gap.", user_id="alice").policy_class != "instruction"
+
+
+def test_wish_in_a_turn_becomes_an_instruction_but_not_in_a_pasted_text(memory):
+    pasted = f"What do you make of this page?\nOur garden is in Lyon.\n{WISH}"
+    turns = [Turn(id="m1", speaker="user", text=f"Hi! {WISH}"), Turn(id="m2", speaker="user", text=pasted)]
+    record_turns(memory, turns, user_id="alice", session_id="s1")
+    classes = [r.policy_class for r in memory.list(user_id="alice") if WISH in r.text]
+    assert sorted(classes) == ["factual", "instruction"]
 
 
 @pytest.mark.parametrize("source", ["doc", "chat_assistant", "api_result", "summary"])
