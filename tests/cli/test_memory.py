@@ -184,7 +184,7 @@ def test_stats_prints_counts(filled):
         (["add", "x", "--user", "a", "--ttl", "soon"], "must be a duration"),
         (
             ["add", "x", "--user", "a", "--class", "secret"],
-            "policy_class must be one of canonical, factual, intent_bound, ephemeral, private, got 'secret'",
+            "one of canonical, factual, intent_bound, ephemeral, private, instruction, got 'secret'",
         ),
         (["forget", "--user", "a"], "either a memory's id or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),
