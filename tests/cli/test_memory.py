@@ -94,9 +94,10 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
     [gone] = {"one", "two"} - {left}
     assert "(superseded)" in filled("list", "--user", "bob", "--superseded").stdout
-    assert (
-        filled("restore", gone, "--user", "bob").stdout == f"restored {gone}: factual, until 2026-05-31 12:00:00 UTC\n"
-    )
+    records = {r["id"]: r for r in read_json(filled("list", "--user", "bob", "--superseded", "--json"))}
+    end = datetime.fromisoformat(records[gone]["expires_at"])
+    restored = filled("restore", gone, "--user", "bob").stdout
+    assert restored == f"restored {gone}: factual, until {end:%Y-%m-%d %H:%M:%S} UTC\n"
     assert len(read_json(filled("list", "--user", "bob", "--json"))) == 2
     assert read_json(filled("restore", gone, "--user", "bob", "--json"))["id"] == gone
     assert filled("restore", "nothing", "--user", "bob").exit_code == 1
