@@ -52,7 +52,7 @@ class Sizes:
     rest: int
     """Examples of the other sets of the mixture."""
     pages: bool
-    """Whether all examples of the pages are used."""
+    """True to add all examples of the pages."""
 
 
 ROUNDS = {

@@ -19,6 +19,12 @@ def test_only_unverified_nodes_are_marked():
     assert marks == {"blue sky over hills": None, "blue sea": False}
 
 
+def test_mark_of_an_earlier_retrieval_is_removed():
+    node = TextNode(text="blue sky over hills", metadata={"meve_verified": False})
+    (result,) = MeVeRetriever.from_nodes([node], **make_components()).retrieve("blue sky")
+    assert "meve_verified" not in result.node.metadata
+
+
 def test_a_mark_is_in_no_text_for_models():
     sea = retrieve()["blue sea"]
     assert "meve_verified" not in sea.get_content(MetadataMode.LLM)

@@ -184,7 +184,7 @@ def explain_unverified(context: "Context") -> str:
     if any(each.verified for each in context.passages):
         return "the verified passages may not suffice for an answer"
     if all(each.origin in ("fallback", "fill") for each in context.passages):
-        return "no passage below was verified: all have too low a probability, or none"
+        return "no passage below was verified: all have too low a probability or weren't scored"
     return f"no passage below was verified (mode {context.trace.mode})"
 
 

@@ -28,7 +28,7 @@ Packing = Literal["passages", "sentences"]
 """The unit of packing: whole passages, or the title and the evidence sentences of each."""
 
 Duplicates = Literal["repeated", "similar"]
-"""Which similar passages are duplicates: those that repeat the other's text, or all of them, as in the paper."""
+"""The duplicates among similar passages: only those that repeat the other's text, or all, as in the paper."""
 
 
 class Overrides(TypedDict, total=False):
