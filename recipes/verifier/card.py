@@ -49,8 +49,9 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    sections, with the rest of these as evidence (`recipes/verifier/claims.py`), and a sample of all the rest,
    {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. The result is the mean of the
    weights of stages two and three (Wortsman et al. 2022).
-3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair (192 in the first two), in
-   batches of {further_batch} with {further_rate:g}, without dropout, the lowest layers frozen. Each round mixes new
+3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair (192 in the
+   first two), in batches of {further_batch} with {further_rate:g}, without dropout, the lowest
+   layers frozen. Each round mixes new
    examples with a sample of the pairs above, whose targets are the mean of the label and of what the models estimated
    before. The first two rounds (some 45,000 and {second_round:,} pairs): near misses made from templates, questions of
    SQuAD with a detail exchanged, headings and FAQs of documentation as questions. The last (seeds 44 and 45,
