@@ -27,7 +27,7 @@ from meve.components._shipped_models import find_fitted_models
 from meve.components.embedders import resolve_embedder
 from meve.components.verifiers import load_verifier
 from meve.training import TrainingConfig, fine_tune
-from recipes.verifier import context, documentation, exchanged_details, near_misses, pages
+from recipes.verifier import context, contrasts, documentation, exchanged_details, near_misses, pages
 from recipes.verifier.examples import Example, pair_of, write
 from recipes.verifier.splits import SEED
 from recipes.verifier.train import average
@@ -51,18 +51,24 @@ class Sizes:
     """Examples of questions with known evidence, by set."""
     rest: int
     """Examples of the other sets of the mixture."""
-    pages: bool
-    """True to add all examples of the pages."""
+    pages: int
+    """Examples of the pages."""
+    contrasts: int
+    """Examples of passages that differ in a detail."""
 
 
 ROUNDS = {
     "documentation": Sizes(
-        invented=4_000, spans=600, unanswerable=1_500, documentation=16_000, rest=9_000, pages=False,
+        invented=4_000, spans=600, unanswerable=1_500, documentation=16_000, rest=9_000, pages=0, contrasts=0,
         known={"hotpotqa": 6_000, "2wiki": 4_000, "2wiki_made": 3_000, "nq_open": 4_000},
     ),
     "pages": Sizes(
-        invented=1_000, spans=200, unanswerable=800, documentation=3_000, rest=3_000, pages=True,
+        invented=1_000, spans=200, unanswerable=800, documentation=3_000, rest=3_000, pages=60_000, contrasts=0,
         known={"hotpotqa": 2_500, "2wiki": 1_500, "2wiki_made": 1_000, "nq_open": 1_500},
+    ),
+    "contrasts": Sizes(
+        invented=500, spans=200, unanswerable=800, documentation=3_000, rest=3_000, pages=9_000, contrasts=60_000,
+        known={"hotpotqa": 3_500, "2wiki": 1_500, "2wiki_made": 800, "nq_open": 1_500},
     ),
 }  # fmt: skip
 
@@ -100,13 +106,16 @@ def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: 
     """Return all examples in random order, a share of the passages amid other text."""
     folder, rng = data / "train", random.Random(f"{seed}/further")
     manuals = list(documentation.examples(folder, seed, faq))
+    written = [e for e in pages.examples(seed) if e.part == "train"] if sizes.pages else []
+    compared = [e for e in contrasts.examples(seed) if e.part == "train"] if sizes.contrasts else []
     new = [
         *near_misses.invented(sizes.invented, seed),
         *near_misses.spans(sizes.spans, seed),
         *exchanged_details.exchanged(folder, seed),
         *exchanged_details.unanswerable(folder, sizes.unanswerable, seed),
         *rng.sample(manuals, min(sizes.documentation, len(manuals))),
-        *(e for e in (pages.examples(seed) if sizes.pages else ()) if e.part == "train"),
+        *rng.sample(written, min(sizes.pages, len(written))),
+        *rng.sample(compared, min(sizes.contrasts, len(compared))),
     ]
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]

@@ -106,3 +106,12 @@ def test_dropped_duplicates_do_not_come_back():
 def test_paper_neither_fills_nor_compares_texts():
     paper = RetrieverConfig.paper()
     assert (paper.fill, paper.duplicates) == (False, "similar")
+
+
+def test_given_passages_that_miss_the_threshold_are_returned_unverified(retriever):
+    """Also without a fallback source, the best of those that reach the floor."""
+    passages = [Passage(id=i, text=text) for i, text in TEXTS.items()]
+    context = retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_k=1, fill=False)
+    assert [(p.passage.id, p.origin, p.verified) for p in context.passages] == [("sky", "fallback", False)]
+    assert not context.sufficient
+    assert retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_floor=0.8).passages == ()

@@ -238,8 +238,8 @@ def test_index_and_unindex_keep_the_index_fresh():
 def test_without_a_keyword_index_only_vectors_are_searched():
     retriever = make_retriever(FakeStore(TEXTS), read=False)
     context = retriever.retrieve("quite something else", candidates=1)
-    assert {c.origin for c in context.trace.candidates} == {"dense"}
-    assert context.trace.phases[2].skipped == "no fallback source"
+    assert context.trace.phases[0].settings["sources"] == ["dense"]
+    assert context.trace.phases[2].settings["source"] == "dense"
     assert not retriever.is_stale
     with pytest.raises(ConfigurationError, match=r"needs a keyword index of the shelf: call refresh"):
         retriever.retrieve("zebra", sources="lexical")

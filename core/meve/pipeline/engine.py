@@ -89,7 +89,8 @@ class Engine:
             query: the question.
             passages: of passages with the same id, the first counts. Equal scores keep their order.
             config: replaces the engine's own for this call.
-            fallback: the source that phase 3 searches if too few passages are verified; None for none.
+            fallback: the source that phase 3 searches if too few passages are verified; None to reconsider the best of
+                the given passages.
             observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
 
@@ -145,7 +146,7 @@ class Engine:
             query: the question, with its vector if that is known.
             settings: from `resolve_config`.
             sources: searched by phase 1, the most trusted first.
-            fallback: searched by phase 3; None for none.
+            fallback: searched by phase 3; None to reconsider the best rejected candidates of the first source.
             notes: further facts about the sources, for the trace.
             observer: called when a phase begins and ends.
 
@@ -158,7 +159,7 @@ class Engine:
         pipeline = Pipeline(
             sources=sources,
             scorer=scorer,
-            fallback=fallback,
+            fallback=sources[0] if fallback is None else fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
             estimator=self.estimator or (fitted.estimator if self.evidence is None else None),

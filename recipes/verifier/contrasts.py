@@ -1,0 +1,36 @@
+"""Makes examples from sets of passages that differ in a detail, written for the verifier's training (`contrasts/`).
+
+A record holds wordings of a question (`q`), passages that answer it (`yes`), and passages that look alike but don't
+(`no`): another day, number, person, role, option or direction, another aspect, or no statement at all. Every passage
+that answers is paired with every wording, every other passage with one. All were written for this project.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from recipes.verifier.examples import Example
+from recipes.verifier.splits import part_of
+
+FOLDER = Path(__file__).parent / "contrasts"
+
+
+def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
+    """Yield the examples of all records; their `part` is `train`, `dev` or `test`, by the first wording."""
+    rng = random.Random(f"{seed}/contrasts")
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text("utf-8").splitlines():
+            record = json.loads(line)
+            part = part_of("contrasts", record["q"][0])
+            pairs = [(query, passage, True) for passage in record["yes"] for query in record["q"]]
+            pairs += [(rng.choice(record["q"]), passage, False) for passage in record["no"]]
+            for query, passage, relevant in pairs:
+                yield Example(
+                    query=query,
+                    passage=passage,
+                    relevant=relevant,
+                    set=f"contrasts_{file.stem}",
+                    kind="statement" if file.stem == "talk" else "paragraph",
+                    part=part,
+                )
