@@ -1,19 +1,22 @@
 """Makes passages whose sentences are labelled as evidence or not.
 
-For training: questions of SQuAD that the verifier wasn't trained on, since its hidden states show the labels of those
-that it knows. For calibration: the questions that its training left out, of SQuAD, HotpotQA and 2WikiMultihopQA.
+For training: questions of SQuAD and of half of the held-out pages, which the verifier wasn't trained on, since its
+hidden states show the labels of those that it knows. For calibration: the questions that its training left out, of
+SQuAD, HotpotQA, 2WikiMultihopQA and the other half of the pages.
 """
 
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from meve.components._sentence_splitter import split_sentences
 from meve.evaluation.datasets import read_set
 from meve.types import Passage
 from recipes.verifier.examples import Example
+from recipes.verifier.pages import read_pages
 from recipes.verifier.pairs import rows_of
 from recipes.verifier.questions import read_contexts
 from recipes.verifier.splits import SEED, asked_in_fullwiki, part_of, split_questions
@@ -46,7 +49,7 @@ def passages(data: Path, mixture: Path) -> list[LabelledPassage]:
     """
     parts = ("train", "dev", "test")
     known = {_plain(e.query) for part in parts for e in Example.read(mixture / f"{part}.jsonl")}
-    return [*_squad(data / "train", known), *_multi_hop("hotpotqa", data), *_multi_hop("2wiki", data)]
+    return [*_squad(data / "train", known), *_multi_hop("hotpotqa", data), *_multi_hop("2wiki", data), *_pages()]
 
 
 def _squad(data: Path, known: set[str]) -> Iterator[LabelledPassage]:
@@ -102,6 +105,22 @@ def _multi_hop(name: str, data: Path) -> Iterator[LabelledPassage]:
             yield LabelledPassage(
                 query=question.text, passage=passage, sentences=sentences, labels=labels, set=name, part="dev"
             )
+
+
+def _pages() -> Iterator[LabelledPassage]:
+    """Yield held-out pages as passages, for the questions that a section of at most two sentences answers."""
+    for n, (_, page) in enumerate(read_pages()):
+        if part_of("pages", page["title"]) != "dev":
+            continue
+        parts = [split_sentences(section["text"]) for section in page["sections"]]
+        passage = Passage(id=f"page-{n}", title=page["title"], text="\n".join(s["text"] for s in page["sections"]))
+        for at, section in enumerate(page["sections"]):
+            labels = tuple(k == at for k, sentences in enumerate(parts) for _ in sentences)
+            for query in section["yes"] if len(parts[at]) < 3 else ():
+                yield LabelledPassage(
+                    query=query, passage=passage, sentences=tuple(chain(*parts)), labels=labels, set="pages",
+                    part="train" if n % 2 else "dev",
+                )  # fmt: skip
 
 
 def _overlap(text: str, one: str, other: str) -> bool:

@@ -48,9 +48,9 @@ class RatingScorer(WordScorer):
         return [np.array([self.scores.get(text.split()[0].lower(), 0.0) for text in part]) for part in parts]
 
 
-def candidate(text=TEXT, title="T", passage_id="a"):
+def candidate(text=TEXT, title="T", passage_id="a", verified=True):
     passage = Passage(id=passage_id, text=text, title=title)
-    return Candidate(passage=passage, origin="dense", scores={"verifier": 0.8}, verified=True, tokens=9)
+    return Candidate(passage=passage, origin="dense", scores={"verifier": 0.8}, verified=verified, tokens=9)
 
 
 def condense_one(scorer, *candidates, queries=QUERIES, threshold=0.5):
@@ -58,18 +58,20 @@ def condense_one(scorer, *candidates, queries=QUERIES, threshold=0.5):
 
 
 @pytest.mark.parametrize(
-    ("scores", "text", "left"),
+    ("scores", "verified", "text", "left"),
     [
-        ({"beta": 0.9, "delta": 0.6}, "… Beta two. … Delta four.", (1, 3)),
-        ({"alpha": 0.9, "beta": 0.5}, "Alpha one. Beta two. …", (0, 1)),
-        ({"gamma": 0.1}, "… Gamma three. …", (2,)),
-        ({"alpha": 1, "beta": 1, "gamma": 1, "delta": 1}, TEXT, None),
+        ({"beta": 0.9, "delta": 0.6}, True, "… Beta two. … Delta four.", (1, 3)),
+        ({"alpha": 0.9, "beta": 0.5}, False, "Alpha one. Beta two. …", (0, 1)),
+        ({"gamma": 0.1}, True, TEXT, None),
+        ({"gamma": 0.1}, False, "… Gamma three. …", (2,)),
+        ({"alpha": 1, "beta": 1, "gamma": 1, "delta": 1}, True, TEXT, None),
     ],
 )
-def test_condense_keeps_sentences_above_the_threshold_or_the_best_and_marks_gaps(scores, text, left):
-    (condensed,) = condense_one(WordScorer(**scores), candidate())
+def test_condense_keeps_sentences_above_the_threshold_and_marks_gaps(scores, verified, text, left):
+    """If none is above it, a verified passage stays whole, and of another one the best sentence stays."""
+    (condensed,) = condense_one(WordScorer(**scores), candidate(verified=verified))
     assert (condensed.passage.text, condensed.sentences) == (text, left)
-    assert (condensed.passage.title, condensed.passage.id, condensed.verified) == ("T", "a", True)
+    assert (condensed.passage.title, condensed.passage.id, condensed.verified) == ("T", "a", verified)
     assert condensed.tokens == (9 if left is None else None), "the stored count is that of the whole"
 
 
@@ -91,7 +93,7 @@ def test_sentence_is_kept_by_other_evidence_but_not_by_its_own_passage():
     queries = [(Query(text="q"), ""), (Query(text="q+"), "b")]
     one, other = condense_one(scorer, candidate(), candidate(passage_id="b"), queries=queries)
     assert one.sentences == (2,)
-    assert other.sentences == (0,)
+    assert other.sentences is None
     assert len([q for q, _ in scorer.queries if q == "q+"]) == 4
 
 

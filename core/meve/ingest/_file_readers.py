@@ -29,8 +29,9 @@ MAGIC: dict[bytes, str] = {
 }
 """The first bytes of well-known binary files."""
 
-SVG = re.compile(r"\ufeff?(?:<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|\s)*<svg[\s>]", re.DOTALL | re.IGNORECASE)
-"""The beginning of an SVG drawing, whatever its file name."""
+_DOCTYPE = r"<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\])?[^>]*+>"
+SVG = re.compile(rf"\ufeff?(?:(?><\?xml.*?\?>)|{_DOCTYPE}|(?><!--.*?-->)|\s)*+<svg[\s>]", re.DOTALL | re.IGNORECASE)
+"""The beginning of an SVG drawing, whatever its file name. No part can be matched in two ways."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -122,8 +122,9 @@ class RetrieverConfig:
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float | None = None
-    """Phase 5: the least probability of a sentence, in [0, 1]; the best sentence of a passage always stays. None for
-    0.3 where the verifier rates sentences while it reads their passage, and 0.5 where it reads each by itself."""
+    """Phase 5: the least probability of a sentence, in [0, 1]. If no sentence of a passage reaches it, a verified one
+    stays whole, and of another one the best sentence stays. None for 0.3 where the verifier rates sentences while it
+    reads their passage, and 0.5 where it reads each by itself."""
     sufficiency_threshold: float | None = None
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
     mode: Mode = "full"

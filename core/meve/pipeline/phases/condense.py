@@ -23,7 +23,10 @@ def condense(
     split: SplitSentences,
     threshold: float,
 ) -> list[Candidate]:
-    """Reduce each candidate to the sentences that reach the threshold, or to its best one.
+    """Reduce each candidate to the sentences that reach the threshold.
+
+    If none does, a verified candidate stays whole, since something in it answers, and another is reduced to its best
+    sentence.
 
     Args:
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
@@ -86,9 +89,10 @@ def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, fl
     if len(sentences) < 2:
         return candidate
     own = [scores.get(_key(candidate, n), 0.0) for n in range(len(sentences))]
-    best = own.index(max(own))
-    kept = [n for n, score in enumerate(own) if n == best or score >= threshold]
-    if len(kept) == len(sentences):
+    kept = [n for n, score in enumerate(own) if score >= threshold]
+    if not kept and not candidate.verified:
+        kept = [own.index(max(own))]
+    if len(kept) in (0, len(sentences)):
         return candidate
     passage = candidate.passage.with_text(_join(sentences, kept))
     return replace(candidate, passage=passage, tokens=None, sentences=tuple(kept))
