@@ -4,7 +4,8 @@
 
 For questions of HotpotQA, 2WikiMultihopQA and NQ-open outside the verifier's training, and for held-out headings of
 manuals and public pages (`recipes.evidence`), every candidate is scored. The prior learns which candidates reach the
-threshold. Its minimum probability is one that few of these fall below. It is then measured on questions of `meve bench`.
+threshold. Its minimum probability is one that few of these fall below. It is then measured on questions of
+`meve bench`.
 
 FOLDER is that of the verifier that ships; for `--embedder minilm`, which is the default, its subfolder `minilm`.
 """

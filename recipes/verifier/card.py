@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from meve.calibration.probability_maps import calibration_from_dict
+from recipes.verifier.contrasts import read_records
 from recipes.verifier.further import CONFIG
 from recipes.verifier.pages import read_pages
 from recipes.verifier.splits import SEED
@@ -49,18 +50,22 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    sections, with the rest of these as evidence (`recipes/verifier/claims.py`), and a sample of all the rest,
    {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. The result is the mean of the
    weights of stages two and three (Wortsman et al. 2022).
-3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair (192 in the
-   first two), in batches of {further_batch} with {further_rate:g}, without dropout, the lowest
-   layers frozen. Each round mixes new
-   examples with a sample of the pairs above, whose targets are the mean of the label and of what the models estimated
-   before. The first two rounds (some 45,000 and {second_round:,} pairs): near misses made from templates, questions of
-   SQuAD with a detail exchanged, headings and FAQs of documentation as questions. The last (seeds 44 and 45,
-   {last_rounds} pairs): mostly {pages:,} pages written for this project (`recipes/verifier/pages`), on software,
-   policies, everyday reference, public information, conversations and facts, with questions that each section answers
-   and near misses. A third of the passages stand amid other text. Some 250 sections of the pages held out were among
-   the irrelevant passages (the recipe now leaves them out); their questions were not. What ships is a mean of weights:
-   one eighth of the model of step 2, and seven twenty-fourths each of the model of the second round and the two of the
-   last.
+3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair (192 in
+   the first two), in batches of {further_batch} with {further_rate:g}, without dropout, the lowest layers frozen. Each
+   round mixes new examples with a sample of the pairs above, whose targets are the mean of the label and of what the
+   models estimated before. A third of the new passages stand amid other text. The new examples were written or made for
+   this project:
+   - The first two rounds (some 45,000 and {rounds[0]:,} pairs): near misses made from templates, questions of SQuAD
+     with a detail exchanged, headings and FAQs of documentation as questions.
+   - Two rounds from there (seeds 44 and 45, {rounds[1]:,} and {rounds[2]:,} pairs): mostly {pages:,} pages
+     (`recipes/verifier/pages`), on software, policies, everyday reference, public information, conversations and facts,
+     with questions that each section answers and near misses. Some 250 sections of the pages held out were among the
+     irrelevant passages (the recipe now leaves them out); their questions were not. The mean of weights: one eighth of
+     the model of step 2, and seven twenty-fourths each of the second round's and of these two.
+   - Two rounds from that mean (seeds 50 and 51, {rounds[3]:,} and {rounds[4]:,} pairs), and two more from the mean of
+     these (seeds 52 and 53, {rounds[5]:,} and {rounds[6]:,} pairs): {contrasts:,} questions, each with passages that
+     answer it and passages that differ from these in a detail (`recipes/verifier/contrasts`; the first two rounds had a
+     third of them), with a sample of the pages. What ships is the mean of the last two.
 4. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).
@@ -132,8 +137,8 @@ def main() -> None:
         further_length=CONFIG.max_length,
         further_batch=CONFIG.batch_size,
         further_rate=CONFIG.learning_rate,
-        second_round=rounds[0],
-        last_rounds=" and ".join(f"{count:,}" for count in rounds[1:]),
+        rounds=rounds,
+        contrasts=sum(1 for _ in read_records()),
         pages=sum(1 for _ in read_pages()),
         off=sum(select_own(row)["error"] >= 0.1 for row in figures.values()),
         count=len(figures),

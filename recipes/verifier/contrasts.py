@@ -7,7 +7,7 @@ that answers is paired with every wording, every other passage with one. All wer
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recipes.verifier.examples import Example
@@ -16,21 +16,22 @@ from recipes.verifier.splits import part_of
 FOLDER = Path(__file__).parent / "contrasts"
 
 
+def read_records(folder: Path = FOLDER) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+    """Yield the field and the content of every record."""
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text("utf-8").splitlines():
+            yield file.stem, json.loads(line)
+
+
 def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
     """Yield the examples of all records; their `part` is `train`, `dev` or `test`, by the first wording."""
     rng = random.Random(f"{seed}/contrasts")
-    for file in sorted(folder.glob("*.jsonl")):
-        for line in file.read_text("utf-8").splitlines():
-            record = json.loads(line)
-            part = part_of("contrasts", record["q"][0])
-            pairs = [(query, passage, True) for passage in record["yes"] for query in record["q"]]
-            pairs += [(rng.choice(record["q"]), passage, False) for passage in record["no"]]
-            for query, passage, relevant in pairs:
-                yield Example(
-                    query=query,
-                    passage=passage,
-                    relevant=relevant,
-                    set=f"contrasts_{file.stem}",
-                    kind="statement" if file.stem == "talk" else "paragraph",
-                    part=part,
-                )
+    for field, record in read_records(folder):
+        part = part_of("contrasts", record["q"][0])
+        kind = "statement" if field == "talk" else "paragraph"
+        pairs = [(query, passage, True) for passage in record["yes"] for query in record["q"]]
+        pairs += [(rng.choice(record["q"]), passage, False) for passage in record["no"]]
+        for query, passage, relevant in pairs:
+            yield Example(
+                query=query, passage=passage, relevant=relevant, set=f"contrasts_{field}", kind=kind, part=part
+            )
