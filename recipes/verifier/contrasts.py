@@ -2,7 +2,9 @@
 
 A record holds wordings of a question (`q`), passages that answer it (`yes`), and passages that look alike but don't
 (`no`): another day, number, person, role, option or direction, another aspect, or no statement at all. Every passage
-that answers is paired with every wording, every other passage with one. All were written for this project.
+that answers is paired with every wording, every other passage with one. Since these share more words with the question
+than those that answer, questions are also paired with similar passages of other records, or the model would learn that
+shared words speak against a passage. All were written for this project.
 """
 
 import json
@@ -10,10 +12,13 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from meve.training.mining import Miner
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import part_of
 
 FOLDER = Path(__file__).parent / "contrasts"
+ELSEWHERE = 3
+"""The number of passages of other records per question."""
 
 
 def read_records(folder: Path = FOLDER) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
@@ -26,11 +31,19 @@ def read_records(folder: Path = FOLDER) -> Iterator[tuple[str, Mapping[str, Sequ
 def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
     """Yield the examples of all records; their `part` is `train`, `dev` or `test`, by the first wording."""
     rng = random.Random(f"{seed}/contrasts")
-    for field, record in read_records(folder):
-        part = part_of("contrasts", record["q"][0])
+    records = list(read_records(folder))
+    parts = [part_of("contrasts", record["q"][0]) for _, record in records]
+    texts = [(n, text) for n, (_, record) in enumerate(records) for text in (*record["yes"], *record["no"])]
+    miner = Miner([text for _, text in texts], rng)
+    for n, (field, record) in enumerate(records):
+        part = parts[n]
         kind = "statement" if field == "talk" else "paragraph"
         pairs = [(query, passage, True) for passage in record["yes"] for query in record["q"]]
         pairs += [(rng.choice(record["q"]), passage, False) for passage in record["no"]]
+        if field != "talk":  # where my sister lives is told in several records
+            query = rng.choice(record["q"])
+            elsewhere = miner.draw(query, ELSEWHERE, lambda i, n=n: texts[i][0] != n and parts[texts[i][0]] == parts[n])
+            pairs += [(query, texts[i][1], False) for i in elsewhere]
         for query, passage, relevant in pairs:
             yield Example(
                 query=query, passage=passage, relevant=relevant, set=f"contrasts_{field}", kind=kind, part=part

@@ -67,8 +67,8 @@ ROUNDS = {
         known={"hotpotqa": 2_500, "2wiki": 1_500, "2wiki_made": 1_000, "nq_open": 1_500},
     ),
     "contrasts": Sizes(
-        invented=500, spans=200, unanswerable=800, documentation=3_000, rest=3_000, pages=9_000, contrasts=60_000,
-        known={"hotpotqa": 3_500, "2wiki": 1_500, "2wiki_made": 800, "nq_open": 1_500},
+        invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=6_000, contrasts=21_000,
+        known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
 }  # fmt: skip
 
