@@ -28,8 +28,8 @@ class MeVeCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(exclude=True, repr=False)
-    """A `meve.pipeline.engine.Engine` with models and settings; shared by all copies."""
+    engine: Any = Field(default_factory=make_engine, exclude=True, repr=False)
+    """A `meve.pipeline.engine.Engine` with models and settings, shared by all copies; by default the shipped models."""
     k: PositiveInt | None = None
     """The most documents to return; None for no limit but the budget."""
     threshold: Probability | None = None

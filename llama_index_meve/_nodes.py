@@ -81,11 +81,16 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
             node.excluded_llm_metadata_keys = list(passage.metadata)  # tokens were counted without metadata
         node.metadata.pop(VERIFIED, None)  # of an earlier retrieval
         if not selected.verified:
-            node.metadata[VERIFIED] = False
-            node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, VERIFIED]
-            node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, VERIFIED]
+            mark_unverified(node)
         nodes.append(NodeWithScore(node=node, score=None if selected.score is None else float(selected.score)))
     return nodes
+
+
+def mark_unverified(node: BaseNode) -> None:
+    """Set `meve_verified: False` in the node's metadata, which models don't see."""
+    node.metadata[VERIFIED] = False
+    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, VERIFIED]
+    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, VERIFIED]
 
 
 def copy_node(node: BaseNode) -> BaseNode:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from llama_index.core.schema import NodeWithScore
 
-from llama_index_meve._nodes import NodePassage, copy_node
+from llama_index_meve._nodes import NodePassage, copy_node, mark_unverified
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine
 
@@ -17,6 +17,8 @@ def best_candidate(
 ) -> list[NodeWithScore]:
     """Return the candidate with the highest probability that fits the token budget, as a list; empty if none fits.
 
+    The node is a copy, marked as not verified.
+
     Args:
         context: the candidates, in its trace.
         fetch: returns the passages with the given ids.
@@ -27,5 +29,7 @@ def best_candidate(
     budget = engine.resolve_config(None, options).max_tokens
     for passage in sorted(fetch(scores), key=lambda p: -scores[p.id]):
         if isinstance(passage, NodePassage) and engine.tokens.count(passage.prompt_text) <= budget:
-            return [NodeWithScore(node=copy_node(passage.node), score=float(scores[passage.id]))]
+            node = copy_node(passage.node)
+            mark_unverified(node)
+            return [NodeWithScore(node=node, score=float(scores[passage.id]))]
     return []

@@ -29,6 +29,16 @@ def test_compressor_verifies_and_ranks_documents(compressor, documents):
     assert asyncio.run(compressor.acompress_documents(documents, "blue sky")) == results
 
 
+def test_compressor_without_arguments_has_the_shipped_models():
+    kept = MeVeCompressor(k=1).compress_documents(
+        [Document("Bread is baked from flour."), Document("Tomatoes want six to eight hours of sun a day.")],
+        "How much sun do tomatoes want?",
+    )
+    assert [(d.page_content, d.metadata["meve_verified"]) for d in kept] == [
+        ("Tomatoes want six to eight hours of sun a day.", True)
+    ]
+
+
 def test_compressor_fields_limit_documents_and_tokens(parts, documents):
     assert len(MeVeCompressor.make(k=1, **parts).compress_documents(documents, "blue sky")) == 1
     tight = MeVeCompressor.make(max_tokens=4, **parts).compress_documents(documents, "blue sky")

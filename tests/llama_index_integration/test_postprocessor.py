@@ -126,6 +126,8 @@ def test_when_empty_best_returns_the_best_node_that_fits(parts, nodes):
     best = run_both(MeVePostprocessor.make(when_empty="best", **strict), many, far)
     assert ids(best) == [uid("zebra")]
     assert 0 < best[0].score < 0.5
+    assert best[0].node.metadata["meve_verified"] is False
+    assert "meve_verified" not in best[0].node.get_content(metadata_mode=MetadataMode.LLM)
     tight = run_both(MeVePostprocessor.make(when_empty="best", max_tokens=2, **strict), many, far)
     assert tight[0].node.text.startswith("grass")
 
