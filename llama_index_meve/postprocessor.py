@@ -49,7 +49,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The most tokens of all nodes together, separators included; None for the engine's."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
-    """A retriever that is searched if too few nodes are verified; None for none."""
+    """A retriever that is searched if too few nodes are verified; None to reconsider the best of the given nodes."""
     when_empty: WhenEmpty = "nothing"
     """The result if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
     model, or the `best` node, unverified."""

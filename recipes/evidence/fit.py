@@ -3,10 +3,10 @@
     python -m recipes.evidence.fit --data DATA --cache WORK --to FOLDER
 
 Candidates of questions outside the verifier's training are its examples: questions of HotpotQA, 2WikiMultihopQA and
-NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages
-(`recipes.verifier.pages`). A relevant candidate counts eight
-times, so a candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage
-too many. Each set has the same weight. Then the areas under the curve are printed for the questions of `meve bench`.
+NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages and
+contrasts (`recipes.verifier.pages`, `recipes.verifier.contrasts`). A relevant candidate counts eight times, so a
+candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage too many.
+Each set has the same weight. Then the areas under the curve are printed for the questions of `meve bench`.
 """
 
 import argparse
@@ -33,13 +33,14 @@ from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE
 from meve.types import FloatArray
 from recipes.cached_scores import CachedVerifier
+from recipes.verifier import contrasts
 from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, part_of, unseen
 
 NAME = "meve-evidence-1"
 QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
 SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
-PAGES = "pages"
+PAGES, CONTRASTS = "pages", "contrasts"
 MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open")
 MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
@@ -67,6 +68,7 @@ def main() -> None:
         fitted.append(list_candidates(name, *read_sections(name, given.data), given.cache))
     passages, asked = read_corpus()
     fitted.append(list_candidates(PAGES, passages, sample_asked(asked, answered=True), given.cache))
+    fitted.append(list_candidates(CONTRASTS, *contrasts.read_corpus(), given.cache))
     model = fit(fitted)
     text = json.dumps(model.to_dict(), indent=2) + "\n"
     (given.to / EVIDENCE).write_text(text, "utf-8")
@@ -144,7 +146,7 @@ def fit(sets: Sequence[tuple[FloatArray, np.ndarray]]) -> EvidenceModel:
         verifier="meve-verifier-1",
         embedder=resolve_embedder("minilm").name,
         fits=fits,
-        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES))}",
+        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES, CONTRASTS))}",
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from meve.training.mining import Miner
+from meve.types import Passage
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import part_of
 
@@ -26,6 +27,22 @@ def read_records(folder: Path = FOLDER) -> Iterator[tuple[str, Mapping[str, Sequ
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text("utf-8").splitlines():
             yield file.stem, json.loads(line)
+
+
+def read_corpus(part: str = "dev", folder: Path = FOLDER) -> tuple[list[Passage], list[tuple[str, set[str]]]]:
+    """Return the passages of a part's records, and their questions with the ids of the passages that answer them.
+
+    The field `talk` is left out: its questions, such as where my sister lives, have answers in other records too.
+    """
+    passages, asked = [], []
+    for n, (field, record) in enumerate(read_records(folder)):
+        if field == "talk" or part_of("contrasts", record["q"][0]) != part:
+            continue
+        texts = {f"{n}-{at}": text for at, text in enumerate((*record["yes"], *record["no"]))}
+        passages += [Passage(id=i, text=text) for i, text in texts.items()]
+        gold = set(list(texts)[: len(record["yes"])])
+        asked.append((record["q"][n % len(record["q"])], gold))
+    return passages, asked
 
 
 def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
