@@ -256,7 +256,8 @@ def test_engines_in_threads_judge_no_answer_wrongly(memory_with_pets, chat):
 
     for _ in range(4):
         run_in_threads(*(partial(talk, question) for question in ABOUT))
-    assert set(judgements(memory_with_pets)) <= {("cat", "used"), ("dog", "used"), ("cat", "unused"), ("dog", "unused")}
+    possible = {(pet, outcome) for pet in ("cat", "dog") for outcome in ("used", "unmentioned")}
+    assert set(judgements(memory_with_pets)) <= possible
     for record in ("cat", "dog"):
         assert memory_with_pets.get(record, user_id="alice").flagged == ""
 

@@ -175,7 +175,7 @@ def test_unreadable_message_of_another_version_raises_storage_error(memory, chat
 
 def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, clock):
     rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3)
-    policy = Policy.from_dict({"chat_ttl": "90m"})
+    policy = Policy.from_dict({"chat_ttl": "90m", "user_ttl": "90m"})
     with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
         options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
         chat = MeVeMemory(memory, user_id=7, session_id="s", **options)

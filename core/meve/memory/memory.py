@@ -186,7 +186,13 @@ class GovernedMemory:
         return self._writer.update(user_key(user_id), id, reason, **options)
 
     def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase a record and those derived from it for good, from files, indexes and caches; `dry_run` only lists them.
+        """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+            dry_run: only list the records.
 
         Raises:
             UnknownIdError: the user has no record of that id.
@@ -234,8 +240,28 @@ class GovernedMemory:
         """
         self._writer.hold(user_key(user_id), id, "", reason)
 
+    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
+        """Take back a record that was archived, merged, summarised or superseded.
+
+        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
+        that is added later can still replace it.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+
+        Returns:
+            The record as it is now. Its expiry is the old one.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it was erased or has expired.
+            HoldError: the record is on hold.
+        """
+        return self._writer.restore(user_key(user_id), id, reason)
+
     def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
-        """Return a record of the user, or a shared one.
+        """Return a record of the user, or a shared one; also if it is archived, or another one replaced it.
 
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
@@ -248,14 +274,20 @@ class GovernedMemory:
         raise unknown(id)
 
     def list(
-        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+        self,
+        *,
+        user_id: UserId,
+        session_id: str | None = None,
+        include_archived: bool = False,
+        include_superseded: bool = False,
     ) -> builtins.list[MemoryRecord]:
-        """Return all records of a user that haven't expired, by id, without shared ones.
+        """Return the records of a user that hold and haven't expired, by id, without shared ones.
 
         Args:
             user_id: the owner.
             session_id: return only records of this conversation.
             include_archived: whether to return archived records, too.
+            include_superseded: whether to return records that another one replaced, too.
 
         Raises:
             ValidationError: an argument is invalid.
@@ -264,12 +296,13 @@ class GovernedMemory:
         session = None if session_id is None else check_text(session_id, "session_id")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
-        return sorted((r for r in records if not r.expired(now)), key=lambda r: r.id)
+        shown = [r for r in records if not r.expired(now) and (include_superseded or not r.is_closed)]
+        return sorted(shown, key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready: active and archived records, scores of shared records, audit entries.
+        """Return all data of a user, JSON-ready; expired and erased records aren't included.
 
-        Expired and erased records aren't included.
+        `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
         """
         return export_user(self._runtime, user_key(user_id), user_id)
 
@@ -282,14 +315,14 @@ class GovernedMemory:
             about: the topic.
             user_id: whose memory.
             limit: the maximum number of records.
-            include_archived: whether to return archived records, too.
+            include_archived: whether to return archived records and those that another one replaced, too.
 
         Raises:
             QueryError: `about` is blank.
         """
         query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000,
+            max_tokens=1_000_000, include_superseded=include_archived,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
@@ -328,7 +361,10 @@ class GovernedMemory:
         return compose_prompt(recall, turns, summary=summary, system=system, query=query, budget=shared, tokens=tokens)
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
-        """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.
+        """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
+
+        A policy can also let it prune, summarise and archive records of low scores. `restore` takes back whatever is
+        closed or archived.
 
         Reads never wait for it, and never return expired records, with or without it.
 

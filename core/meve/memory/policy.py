@@ -117,8 +117,8 @@ class Reflection(_PolicySection):
     """Initial score of turns of a conversation."""
     steps: tuple[tuple[Score, Score], ...] = ((70, 10), (90, 5), (100, 2))
     """Pairs of `below` and gain, with rising `below`."""
-    unused: Score = 5
-    """Loss of a memory that was recalled and not used."""
+    unused: Score = 0
+    """Loss of a memory that was recalled and that the answer doesn't show. It may have been obeyed all the same."""
     contradicted: Score = 30
     """Loss of a memory that the answer contradicts."""
     idle: Duration = timedelta(days=14)
@@ -156,10 +156,13 @@ class Reflection(_PolicySection):
 
 
 class Pruning(_PolicySection):
-    """When a low score removes a memory."""
+    """When a low score removes a memory, and where it goes."""
 
-    below: Score = 20
+    below: Score = 0
+    """Memories with lower scores are pruned; 0 prunes none."""
     min_age: Duration = timedelta(days=7)
+    erase: bool = False
+    """Whether pruned memories, and those beyond `limits.per_user`, are erased; if not, they are archived."""
 
 
 class Merging(_PolicySection):
@@ -167,8 +170,8 @@ class Merging(_PolicySection):
 
     similarity: Fraction = 0.92
     """Minimum cosine of duplicates, which also agree in numbers, dates, names and negation."""
-    summarise_below: Score = 30
-    """Related memories with lower scores are replaced by one summary."""
+    summarise_below: Score = 0
+    """Related memories with lower scores are replaced by one summary; 0 summarises none."""
     related: Fraction = 0.6
     """Minimum cosine of related memories."""
     min_related: Annotated[int, Field(ge=2)] = 4
@@ -176,9 +179,10 @@ class Merging(_PolicySection):
 
 
 class Archiving(_PolicySection):
-    """When memories are compressed and leave the index; a change or a hold restores them."""
+    """When memories are compressed and leave the index; a change, a hold or `restore` takes them back."""
 
-    below: Score = 30
+    below: Score = 0
+    """Idle memories with lower scores are archived; 0 archives none."""
     idle: Duration = timedelta(days=60)
 
 
@@ -186,7 +190,7 @@ class Limits(_PolicySection):
     """Limits of size and load."""
 
     per_user: Count = 10_000
-    """Memories per user; beyond it, those with the lowest scores are pruned."""
+    """Memories per user; beyond it, first replaced ones and then those with the lowest scores are pruned."""
     text: Count = 100_000
     """Characters of one memory."""
     recalls: Annotated[int, Field(ge=0)] = 1_024
@@ -227,15 +231,20 @@ def _default_classes() -> dict[PolicyClass, ClassRule]:
 
 
 class Policy(_PolicySection):
-    """All rules of a memory. `Policy()` has the defaults.
+    """All rules of a memory. `Policy()` has the defaults, and `paper()` the published rules.
 
     >>> Policy().rule("ephemeral").ttl
     datetime.timedelta(seconds=21600)
     """
 
     classes: dict[PolicyClass, ClassRule] = Field(default_factory=_default_classes)
+    user_class: PolicyClass = "factual"
+    """Class of what a user says (source `chat_user`), unless the caller names one."""
+    user_ttl: Duration | None = None
+    """Lifetime of facts that a user states, and maximum for the rest of what a user says; None: until changed or
+    forgotten."""
     chat_ttl: Duration | None = timedelta(days=7)
-    """Maximum lifetime of turns of a conversation, whatever their class; None for that of the class."""
+    """Maximum lifetime of messages and of what assistants say, whatever their class; None for that of the class."""
     relevance: Relevance = Relevance()
     ranking: Ranking = Ranking()
     reflection: Reflection = Reflection()
@@ -262,6 +271,23 @@ class Policy(_PolicySection):
     def rule(self, name: PolicyClass) -> ClassRule:
         """Return the rules of a class."""
         return self.classes[name]
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the published rules: low scores prune, summarise and archive, and what a user says lives for a day.
+
+        Source: MemoryArchitect, sections B to H.
+        """
+        return cls.from_dict(
+            {
+                "user_class": "intent_bound",
+                "user_ttl": "7d",
+                "reflection": {"unused": 5},
+                "pruning": {"below": 20, "erase": True},
+                "merging": {"summarise_below": 30},
+                "archiving": {"below": 30},
+            }
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -52,8 +52,14 @@ class MemoryRecord:
     """When an answer last used it; None for never."""
     uses: int = 0
     """The number of answers that used it."""
+    valid_from: datetime | None = None
+    """From when on it holds; None for `created_at`."""
+    valid_to: datetime | None = None
+    """Until when it held; None if it still holds. Closed memories are recalled only on request."""
     superseded_by: str | None = None
-    """The id of the memory that contradicts and replaces it. Superseded memories aren't recalled."""
+    """The id of the memory that replaced it, because it contradicts it, says the same or summarises it."""
+    restored_at: datetime | None = None
+    """When `restore` took it back; from then on, maintenance doesn't prune, archive or summarise it."""
     flagged: str = ""
     """Why it should be reviewed; empty for no reason."""
     hold: str = ""
@@ -64,6 +70,16 @@ class MemoryRecord:
     """Whether it is archived: searches leave it out, and lists include it only on request."""
     version: int = 1
     """Rises with each change."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether another memory replaced it."""
+        return self.valid_to is not None or self.superseded_by is not None
+
+    def was_valid(self, at: datetime) -> bool:
+        """Return whether it held at a moment."""
+        begin, end = validity(self)
+        return begin <= at and (end is None or at < end)
 
     def expired(self, now: datetime) -> bool:
         """Return whether it has expired."""
@@ -114,6 +130,12 @@ class MemoryStats:
     """Entries of the audit log."""
     bytes: int
     """The size of the store's files."""
+
+
+def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
+    """Return from when on and until when a record holds; None for no end."""
+    begin = record.valid_from or record.created_at
+    return begin, record.valid_to or (begin if record.superseded_by is not None else None)
 
 
 def kind_of(source: RecordSource) -> RecordKind:

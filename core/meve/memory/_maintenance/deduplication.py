@@ -8,14 +8,20 @@ from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
-from meve.memory.records import MemoryRecord
+from meve.memory.records import MemoryRecord, validity
 from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 
 def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
     """Return a sort key; of two records the one with the larger key wins: held, then unflagged, newer, better ones."""
-    return (bool(record.hold), not record.flagged, record.created_at, score, record.id)
+    return (bool(record.hold), not record.flagged, validity(record)[0], score, record.id)
+
+
+def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
+    """Return whether a record was restored after both were written, so that both hold."""
+    restored = [record.restored_at for record in (one, other) if record.restored_at is not None]
+    return bool(restored) and max(restored) >= max(one.created_at, other.created_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class DuplicateJudge:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
+        if is_settled(one.record, other.record):
+            return ""
         mine, theirs = self._statement(one), self._statement(other)
         if mine.values == theirs.values:
             return "same"

@@ -20,7 +20,7 @@ _MARK = re.compile(r"[<\uff1c\ufe64\u2329\u3008](?=\W{0,9}" + r"\W{0,9}".join("m
 def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False) -> str:
     """Return a recall as part of a system message; empty if there is nothing to show.
 
-    Memories that were erased, changed, superseded or have expired since the recall are left out. Each memory is one
+    Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
     line and can't close the block.
 
     Args:
@@ -54,7 +54,8 @@ def _is_current(memory: GovernedMemory, recall: Recall, passage: MemoryPassage) 
     except UnknownIdError:
         return False
     now, then = (record.user_id, record.policy_class), (passage.record.user_id, passage.record.policy_class)
-    return record.text == passage.text and record.superseded_by is None and now == then
+    is_as_then = record.is_closed == passage.record.is_closed
+    return record.text == passage.text and is_as_then and now == then
 
 
 def _quote(text: str) -> str:

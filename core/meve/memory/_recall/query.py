@@ -14,7 +14,7 @@ from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
 from meve.memory._recall.user_index import Scope
-from meve.memory._timestamps import ago
+from meve.memory._timestamps import ago, check_past
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import UserId, check_choice, check_count, check_keywords, check_tags, check_text, user_key
 from meve.pipeline.config import RetrieverConfig
@@ -41,6 +41,10 @@ class SearchOptions(TypedDict, total=False):
     """Only memories of this conversation."""
     within: timedelta | None
     """Only memories added at most this long ago."""
+    include_superseded: bool
+    """Whether memories that another one replaced may be returned, archived or not; False by default."""
+    as_of: datetime | None
+    """Only memories that held at this moment, replaced or archived since or not."""
     include_private: bool
     """Whether private memories may be returned; False by default."""
     verify: bool
@@ -152,12 +156,12 @@ def make_query(
     check_keywords(options, SearchOptions, "search")
     check_query(query)
     limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
-    for name in ("include_private", "verify"):
+    for name in ("include_private", "include_superseded", "verify"):
         if not isinstance(options.get(name, False), bool):
             raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
     window = options.get("window")
     sources, tags = options.get("sources"), options.get("tags")
-    session_id, within = options.get("session_id"), options.get("within")
+    session_id, within, as_of = options.get("session_id"), options.get("within"), options.get("as_of")
     scope = Scope(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
@@ -165,6 +169,8 @@ def make_query(
         tags=None if tags is None else check_tags(tags),
         session_id=None if session_id is None else check_text(session_id, "session_id"),
         since=None if within is None else ago(now, within, "within"),
+        include_superseded=options.get("include_superseded", False),
+        as_of=None if as_of is None else check_past(as_of, "as_of", now),
     )
     return MemoryQuery(
         text=query,

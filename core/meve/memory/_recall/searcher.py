@@ -72,6 +72,8 @@ class Searcher:
         cached = self.cache.get(query.cache_key, versions)
         if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
+        if query.scope.as_of is not None or query.scope.include_superseded:
+            indexes.append(self._archive(query.user, only_closed=query.scope.as_of is None))
         recall = self._run(query, indexes)
         while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
@@ -80,12 +82,17 @@ class Searcher:
         return recall
 
     def look_in_archive(self, query: MemoryQuery) -> Recall:
-        """Return the archived memories that answer a query; reads all archived records each time."""
-        dimension = self.runtime.embedder.dimension
-        archive = UserIndex(dimension)
-        records = self.runtime.store.records(RecordQuery(user=query.user, archived=True))
-        archive.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
-        return self._run(query, [archive, UserIndex(dimension)])
+        """Return the archived memories that answer a query, replaced or not."""
+        query = replace(query, scope=replace(query.scope, include_superseded=True))
+        return self._run(query, [self._archive(query.user), UserIndex(self.runtime.embedder.dimension)])
+
+    def _archive(self, user: str, *, only_closed: bool = False) -> UserIndex:
+        """Return an index of the archive; reads all archived records each time."""
+        index = UserIndex(self.runtime.embedder.dimension)
+        records = self.runtime.store.records(RecordQuery(user=user, archived=True))
+        records = [s for s in records if s.record.is_closed or not only_closed]
+        index.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
+        return index
 
     def _log(self, query: MemoryQuery, recall: Recall) -> Recall:
         query_hash = self.runtime.content_hash("query", query.text)
@@ -148,7 +155,7 @@ class Searcher:
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=self.runtime.policy.merging.similarity,
+            redundancy=1.0 if query.scope.include_superseded else self.runtime.policy.merging.similarity,
             fill=False,
             max_tokens=query.max_tokens,
             separator="\n",

@@ -21,7 +21,7 @@ from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory.records import MemoryRecord, StoredRecord, validity
 from meve.memory.stores._record_store import Changes, RecordStore
 from meve.types import FloatArray
 
@@ -47,12 +47,18 @@ class Scope:
     session_id: str | None = None
     since: datetime | None = None
     """Created at this moment or later."""
+    include_superseded: bool = False
+    """Whether to admit closed records."""
+    as_of: datetime | None = None
+    """Only records that held at this moment, closed since or not."""
 
     def admits(self, record: MemoryRecord) -> bool:
         """Return whether a record meets every condition."""
         return (
             not record.expired(self.now)
-            and record.superseded_by is None
+            and (
+                self.include_superseded or not record.is_closed if self.as_of is None else record.was_valid(self.as_of)
+            )
             and record.text != ""
             and record.policy_class in self.classes
             and (self.sources is None or record.source in self.sources)
@@ -97,8 +103,8 @@ class UserIndex:
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
         self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
-        self._fields = GrowableArray(np.zeros((0, 6), dtype=np.int64))
-        """Expiry, class, source, creation, last put of an item, row."""
+        self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
+        """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
         """The position of the record before it in its session; -1 for none."""
@@ -122,6 +128,10 @@ class UserIndex:
         n = len(self._stored)
         fields = self._fields.values
         mask: Mask = self._live.values & (fields[:, 0] > to_micros(scope.now))
+        if scope.as_of is not None:
+            mask &= (fields[:, 6] <= to_micros(scope.as_of)) & (fields[:, 7] > to_micros(scope.as_of))
+        elif not scope.include_superseded:
+            mask &= fields[:, 7] == NEVER
         if len(scope.classes) < len(_CLASSES):
             mask &= np.isin(fields[:, 1], [_CLASSES[name] for name in scope.classes])
         if scope.sources is not None:
@@ -142,7 +152,7 @@ class UserIndex:
 
     def newest(self, positions: Positions) -> Positions:
         """Sort item positions by last change, newest first; ties by row."""
-        _, _, _, _, put, row = self._fields.values[positions].T
+        put, row = self._fields.values[positions, 4:6].T
         return positions[np.lexsort((row, -put))]
 
     def namespaces(self, now: datetime) -> list[Namespace]:
@@ -207,7 +217,7 @@ class UserIndex:
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
-        self._live.put(first, np.array([s.record.superseded_by is None and s.record.text != "" for s in added]))
+        self._live.put(first, np.array([s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
         self._stored += added
@@ -328,8 +338,9 @@ def among(n: int, positions: Collection[int] | Positions) -> Mask:
     return mask
 
 
-def _field_values(stored: StoredRecord) -> tuple[int, int, int, int, int, int]:
+def _field_values(stored: StoredRecord) -> tuple[int, ...]:
     record = stored.record
+    begin, end = validity(record)
     return (
         NEVER if record.expires_at is None else to_micros(record.expires_at),
         _CLASSES[record.policy_class],
@@ -337,4 +348,6 @@ def _field_values(stored: StoredRecord) -> tuple[int, int, int, int, int, int]:
         to_micros(record.created_at),
         updated_micros(record) if record.kind == "item" else 0,
         stored.row,
+        to_micros(begin),
+        NEVER if end is None else to_micros(end),
     )

@@ -38,8 +38,9 @@ def derive(
 def limit_expiry(
     transaction: RecordTransaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
 ) -> MemoryRecord:
-    """Return a record that expires no later than its origins, and if one is missing, no later than `before`."""
+    """Return a record that expires no later than its origins; if it replaced one, or one is gone, than `before`."""
     origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    origins = [None if each is None or each.record.superseded_by == record.id else each for each in origins]
     limits = [record.expires_at, *(origin.record.expires_at for origin in origins if origin is not None)]
     if before is not None and None in origins:
         limits.append(before.expires_at)
@@ -63,7 +64,9 @@ def limit_derived(transaction: RecordTransaction, user: str, origin: MemoryRecor
 def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
     """Return the records of one session, and those derived from them."""
     ids = {s.record.id for s in records if session in _sessions_of(s.record)}
-    return [s for s in records if s.record.id in ids or not ids.isdisjoint(s.record.derived_from)]
+    while derived := {s.record.id for s in records if not ids.isdisjoint(s.record.derived_from)} - ids:
+        ids |= derived
+    return [s for s in records if s.record.id in ids]
 
 
 def _sessions_of(record: MemoryRecord) -> list[str | None]:

@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypedDict, Unpack
 
 from meve.errors import ValidationError
 from meve.memory._classify.tags import Tagger
 from meve.memory._expiry import expiry_of
+from meve.memory._timestamps import check_past
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
     MemoryRecord,
@@ -40,9 +42,11 @@ class RecordOptions(TypedDict, total=False):
     tags: Iterable[str] | None
     """Topics; None lets the tagger choose."""
     ttl: timedelta | None
-    """Its lifetime; None for the lifetime of its class."""
+    """Its lifetime; None for the policy's, which is unlimited for facts that a user states."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
+    valid_from: datetime | None
+    """From when on it holds; None for now."""
     metadata: Mapping[str, Any] | None
     """JSON-plain values of your own."""
 
@@ -55,11 +59,17 @@ class Classifier(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class SourceClassifier:
-    """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls."""
+    """Chooses `factual` for documents and summaries, `intent_bound` for assistants' turns and results of calls."""
+
+    user_class: PolicyClass = "factual"
+    """The class of what a user says."""
 
     def classify(self, text: str, source: RecordSource) -> PolicyClass:  # noqa: ARG002
         """Return the class."""
+        if source == "chat_user":
+            return self.user_class
         return "factual" if source in ("doc", "summary") else "intent_bound"
 
 
@@ -84,6 +94,7 @@ def make_record(
     chosen = check_choice(chosen, "policy_class", PolicyClass)
     record_id, session_id = options.get("id"), options.get("session_id")
     tags, metadata = options.get("tags"), options.get("metadata")
+    valid_from = options.get("valid_from")
     return MemoryRecord(
         id=uuid.uuid4().hex if record_id is None else check_id(record_id),
         kind=kind_of(source),
@@ -93,6 +104,7 @@ def make_record(
         policy_class=chosen,
         created_at=now,
         expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
+        valid_from=now if valid_from is None else check_past(valid_from, "valid_from", now),
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
         metadata={} if metadata is None else check_metadata(metadata),

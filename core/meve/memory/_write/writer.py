@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
+from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_origins, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
@@ -142,18 +143,19 @@ class RecordWriter:
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         changes = {name: check(given[name]) for name, check in checks.items() if name in given}
         if "text" in changes:
-            changes |= {"superseded_by": None, "flagged": ""}  # they were about the old text
+            now = self.runtime.clock.now()
+            changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
 
     def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
-        """Erase a record and those derived from it, unless they are on hold; with `dry_run` only list them.
+        """Erase a record, those derived from it and those they replaced, unless on hold; with `dry_run` only list them.
 
-        A record that was merged or summarised is part of another record: then that one is erased.
+        A record that was merged or summarised is part of another record: then that one is erased, too.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
-            records = transaction.with_derived(user, [record_id])
+            records = transaction.with_derived(user, [record_id], history=True)
             if not records:
                 raise unknown(record_id)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
@@ -215,6 +217,24 @@ class RecordWriter:
             record = replace(record, hold=why, version=record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "hold" if why else "release", reason, now))
+
+    def restore(self, user: str, record_id: str, reason: str) -> MemoryRecord:
+        """Take a record back from the archive, or from its replacement. Raises what `GovernedMemory.restore` raises."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        record_id = check_id(record_id)
+        with runtime.store.writing() as transaction:
+            stored = _check_found(transaction.find(user, record_id), record_id, now)
+            before = stored.record
+            check_not_held(before)
+            record = replace(reopen(before), archived=False, restored_at=now)
+            transaction.replace(user, replace(stored, record=record))
+            was = {"archived": before.archived, "superseded_by": before.superseded_by}
+            transaction.log(runtime.event(user, record, "restore", reason, now, was=was))
+            by = transaction.find(user, before.superseded_by) if before.superseded_by is not None else None
+            if by is not None and by.record.kind != "summary" and not by.record.hold:  # a summary still holds the text
+                origins = tuple(each for each in by.record.derived_from if each != record_id)
+                transaction.replace(user, replace(by, record=replace(by.record, derived_from=origins)))
+        return record
 
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime

@@ -51,8 +51,8 @@ def run_sensitivity(environment: Environment, progress: StageProgress) -> Tally:
 
 
 def vary_policies() -> Iterator[tuple[str, Policy]]:
-    """Yield the default and each varied value, halved and doubled; doubled values stop at their upper limit."""
-    base = Policy.from_dict(_LIFE)
+    """Yield the published policy, and it with one value halved or doubled; doubled values stop at their upper limit."""
+    base = Policy.from_dict({**Policy.paper().model_dump(), **_LIFE})
     yield DEFAULT, base
     for path in VARIED:
         for sign, factor in (("halved", 0.5), ("doubled", 2.0)):
