@@ -15,6 +15,7 @@ from meve.evaluation.experiments.memory import (
     isolation,
     prompt_size,
     sensitivity,
+    updates,
     wrong_tags,
 )
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
@@ -23,9 +24,9 @@ from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOpt
 from meve.evaluation.experiments.memory.synthetic_facts import MAX_FACTS, make_facts
 from meve.evaluation.report.memory_report import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
-from meve.memory import GovernedMemory, Policy
+from meve.memory import GovernedMemory, Policy, UpdateVerdict
 
-SMALL = Sizes(users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, talks=1, turns=40)
+SMALL = Sizes(users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, pairs=12, talks=1, turns=40)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -69,6 +70,19 @@ class Lazy(GovernedMemory):
 
     def maintain(self, **_):
         return None
+
+
+class Indifferent:
+    """A judge that keeps everything."""
+
+    def judge(self, older, newer):
+        return UpdateVerdict(relation="different")
+
+
+def open_without_updates(file, **parts):
+    """Open a memory that never replaces a record."""
+    policy = Policy.from_dict({"ranking": {"conflicts": True}})
+    return GovernedMemory.open(file, **{**parts, "policy": policy, "updates": Indifferent()})
 
 
 def test_expired_secret_is_not_returned(environment):
@@ -143,10 +157,22 @@ def test_maintenance_resolves_contradictions(environment):
     assert values[contradictions.MAINTAINED, contradictions.THERE] > 0.9
     assert values[contradictions.PLAIN, contradictions.BOTH] > 0.9
     winners = run_experiment(contradictions.run_contradictions, environment)
-    assert winners[contradictions.LEFT, contradictions.BOTH] == winners[contradictions.MAINTAINED, contradictions.BOTH]
+    assert winners[contradictions.LEFT, contradictions.BOTH] >= winners[contradictions.MAINTAINED, contradictions.BOTH]
     assert winners[contradictions.LEFT, contradictions.BOTH] < values[contradictions.LEFT, contradictions.BOTH]
     lazy = run_experiment(contradictions.run_contradictions, replace(environment, open_memory=Lazy.open))
     assert lazy[contradictions.MAINTAINED, contradictions.BOTH] == lazy[contradictions.LEFT, contradictions.BOTH]
+
+
+def test_updates_hide_older_values_and_keep_different_facts(environment):
+    values = run_experiment(updates.run_updates, environment)
+    assert values[updates.HALVES["dev"], updates.CHANGED] > 0.2
+    for half in updates.HALVES.values():
+        assert values[half, updates.COMPATIBLE] > 0.9
+        assert values[half, updates.NEAR] == 1
+        assert values[half, updates.COMPATIBLE_SUPERSEDED] <= 0.1
+        assert values[half, updates.NEAR_SUPERSEDED] == 0
+    lazy = run_experiment(updates.run_updates, replace(environment, open_memory=open_without_updates))
+    assert lazy[updates.HALVES["dev"], updates.CHANGED] < 0.1
 
 
 def test_prompt_grows_less_than_history_and_keeps_early_facts(environment):

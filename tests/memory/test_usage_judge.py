@@ -38,10 +38,17 @@ CASES = {
     "a supposition": ([LYON], "Where could I live?", "If you lived in Paris, the rent would double.", ["unmentioned"]),
     "a question": ([LYON], "Where do I live?", "You live in Paris?", ["unmentioned"]),
     "the right value among others": (
-        [CATS], "How many cats do I have?", "You have 2 cats, and 3 when mine visits.", ["unmentioned"],
+        [CATS], "How many cats do I have?", "You have 2 cats, and 3 when mine visits.", ["used"],
     ),
     "a pronoun": (["My travelcard is valid until 30 September."], "Which card?", "The valid one.", ["unmentioned"]),
     "somebody else": ([LYON], "Where does my mother live?", "Your mother lives in Paris.", ["unmentioned"]),
+    "the same time in another form": (
+        ["The ferry to Oslo leaves at 7:15."], "When does the ferry to Oslo leave?", "At 07:15.", ["used"],
+    ),
+    "the same amount in another form": (["My rent is 1500 euros."], "How much is my rent?", "1.5k euros.", ["used"]),
+    "another time in words": (
+        ["The ferry to Oslo leaves at 7:15."], "When does the ferry leave?", "At quarter to eight.", ["contradicted"],
+    ),
     "another amount": (["My rent is 900 euros."], "How much is my rent a year?", "10,800 euros.", ["used"]),
     "another value in words": ([CATS], "How many cats do I have?", "Three.", ["contradicted"]),
     "another value": ([OSLO], "When does the ferry to Oslo leave?", "The ferry leaves at 7:15.", ["contradicted"]),

@@ -184,7 +184,7 @@ def memory(
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure governed memory. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
+    """Measure governed memory. Covers expiry, isolation, false facts, tags, contradictions, updates and prompts."""
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory

@@ -16,6 +16,7 @@ from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
@@ -45,6 +46,9 @@ class MemoryOptions(TypedDict, total=False):
     """Signs the audit log: 16 bytes or more, kept elsewhere. Without a key, only accidental changes are detected."""
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
+    updates: UpdateJudge | None
+    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; rules by default, see
+    `LlmUpdateJudge` for a language model. Searches judge by rules."""
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
@@ -71,6 +75,7 @@ class MemoryRuntime:
     clock: Clock
     chain: AuditChain
     contradiction: Contradiction
+    updates: UpdateJudge
     usage: UsageJudge
     classifier: Classifier
     tagger: Tagger
@@ -96,6 +101,7 @@ class MemoryRuntime:
             clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
+            updates=options.get("updates") or RuleUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
             classifier=options.get("classifier") or SourceClassifier(policy.user_class),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),

@@ -166,10 +166,12 @@ class Pruning(_PolicySection):
 
 
 class Merging(_PolicySection):
-    """When memories count as duplicates, and when related ones are summarised."""
+    """When memories are compared and count as duplicates, and when related ones are summarised."""
 
+    nominate: Fraction = 0.5
+    """Minimum cosine of memories that are compared; maintenance also compares those that share a rare word."""
     similarity: Fraction = 0.92
-    """Minimum cosine of duplicates, which also agree in numbers, dates, names and negation."""
+    """Minimum cosine of duplicates, which must also say the same."""
     summarise_below: Score = 0
     """Related memories with lower scores are replaced by one summary; 0 summarises none."""
     related: Fraction = 0.6

@@ -12,6 +12,7 @@ from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words, words
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import NUMBER, StatementValues, parse_statement, parse_values
+from meve.memory._contradiction.values import normalise_values
 from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
@@ -85,8 +86,9 @@ class RuleUsageJudge:
         sentence_vectors = self.embedder.embed_passages(answer_sentences)
         claims = [_complete(query, claim) for sentence in answer_sentences if (claim := _find_claim(sentence))]
         said = parse_values(answer)
-        query_words, answer_words = set(content_words(query)), set(content_words(answer))
-        memory_words = [set(content_words(text)) for text in memories]
+        query_words, answer_words, *memory_words = (
+            set(content_words(normalise_values(text))) for text in (query, answer, *memories)
+        )
         common = set.intersection(*memory_words) if len(memory_words) > 1 else set()
         complete = _find_complete(query_words, answer_words - query_words, memory_words)
         verdicts = []

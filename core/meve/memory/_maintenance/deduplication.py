@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.records import MemoryRecord, validity
@@ -31,7 +31,7 @@ class DuplicateJudge:
     scorer: PolicyScorer
     indexes: Sequence[UserIndex]
     """The user's own index, then the shared one."""
-    contradiction: Contradiction
+    judge: RuleUpdateJudge
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
@@ -39,17 +39,13 @@ class DuplicateJudge:
             return "same"
         if is_settled(one.record, other.record):
             return ""
-        mine, theirs = self._statement(one), self._statement(other)
-        if mine.values == theirs.values:
+        older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
+        relation = self.judge.compare_statements(self._statement(older), self._statement(newer)).relation
+        if relation == "same":
             return "same"
-        if self.scorer.policy.ranking.conflicts or not self._contradict(one, other, mine, theirs):
-            return ""  # different values, but perhaps of different subjects
+        if relation == "different" or self.scorer.policy.ranking.conflicts:
+            return ""
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
-
-    def _contradict(self, one: Passage, other: Passage, mine: Statement, theirs: Statement) -> bool:
-        if isinstance(self.contradiction, RuleContradiction):
-            return bool(self.contradiction.compare_statements(mine, theirs))
-        return bool(self.contradiction.find_difference(one.text, other.text))
 
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self.indexes[passage.record.user_id is None].statement(passage.text)

@@ -6,35 +6,55 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from meve._formulas import normalize
-from meve.memory._contradiction.statements import StatementValues, parse_values
+from meve._formulas import cosines
+from meve.memory._contradiction.claims import have_equal_words
+from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
 from meve.memory._maintenance.deduplication import is_settled, precedence
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory._maintenance.nomination import find_related_pairs
+from meve.memory.records import MemoryRecord, StoredRecord, validity
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
 class DuplicateMerger:
-    """Merges similar records with the same values, and supersedes one of two that contradict each other."""
+    """Merges similar records that say the same, and supersedes one of two of which the newer replaces the older."""
 
     def __init__(self, plan: "MaintenancePlan") -> None:
         self._plan = plan
-        self._values: dict[str, StatementValues] = {}
+        self._statements: dict[str, Statement] = {}
         """By record id."""
 
     def run(self) -> None:
-        """Compare records of equal text, then those of similar vectors."""
-        plan = self._plan
-        near = plan.nearest_pairs(self._candidates(), plan.policy.merging.similarity)
-        for one, other in chain(list(self._equal_texts()), near):
+        """Compare records of equal text, then those of similar vectors, then those that share a rare word."""
+        plan, candidates = self._plan, self._candidates()
+        near = plan.nearest_pairs(candidates, plan.policy.merging.nominate)
+        related = find_related_pairs([plan.records[key].record for key in candidates], self._statement)
+        for one, other in dict.fromkeys(chain(list(self._equal_texts()), near, related)):
             a, b = plan.records.get(one), plan.records.get(other)
             if a is None or b is None or a.record.is_closed or b.record.is_closed or is_settled(a.record, b.record):
                 continue
-            if self._values_of(a.record) != self._values_of(b.record):
-                self._supersede(*sorted((a, b), key=lambda s: self._rank(s.record), reverse=True))
-            else:
+            older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.record.id))
+            verdict = self._judge(older, newer)
+            if verdict.relation == "replaces":
+                winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
+                self._supersede(winner, loser, verdict.reason)
+            elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+
+    def _judge(self, older: StoredRecord, newer: StoredRecord) -> UpdateVerdict:
+        old, new = self._statement(older.record), self._statement(newer.record)
+        judge = self._plan.runtime.updates
+        if isinstance(judge, RuleUpdateJudge):
+            are_similar = _cosine(older, newer) >= self._plan.policy.merging.nominate
+            return judge.compare_statements(old, new, are_similar=are_similar)
+        return SAME if have_equal_words(old.claim, new.claim) else judge.judge(old.text, new.text)
+
+    def _statement(self, record: MemoryRecord) -> Statement:
+        if record.id not in self._statements:
+            self._statements[record.id] = parse_statement(record.text)
+        return self._statements[record.id]
 
     def _candidates(self) -> list[str]:
         return [key for key, stored in self._plan.without_items().items() if not stored.record.is_closed]
@@ -47,18 +67,13 @@ class DuplicateMerger:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values_of(self, record: MemoryRecord) -> StatementValues:
-        if record.id not in self._values:
-            self._values[record.id] = parse_values(record.text)
-        return self._values[record.id]
-
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
         return precedence(replace(record, flagged=""), self._plan.score(record))
 
     def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
-    def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
         """Close the loser, unless an answer contradicted the winner.
 
         Held records are never superseded; unprunable ones only by each other.
@@ -66,10 +81,6 @@ class DuplicateMerger:
         plan, w, x = self._plan, winner.record, loser.record
         if x.hold or w.flagged or (plan.is_removable(w) and not plan.is_removable(x)):
             return
-        difference = plan.runtime.contradiction.find_difference(w.text, x.text)
-        if not difference:  # different values, but perhaps of different subjects
-            return
-        kind = difference.partition(":")[0]
         flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
         reason = f"{w.id} says another {kind}, and is newer or better"
         plan.close(flagged, w, "supersede", reason, plan.report.superseded, rule="contradiction", difference=kind)
@@ -93,9 +104,13 @@ class DuplicateMerger:
             version=w.version + 1,
         )
         plan.replace(longer, merged)
-        cosine = round(float(normalize(longer.vector) @ normalize(shorter.vector)), 4)
+        cosine = round(_cosine(longer, shorter), 4)
         reason = f"{w.id} says the same"
         plan.close(shorter, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
+
+
+def _cosine(one: StoredRecord, other: StoredRecord) -> float:
+    return float(cosines(one.vector, other.vector[None])[0])
 
 
 def _expiry_or_max(record: MemoryRecord) -> datetime:

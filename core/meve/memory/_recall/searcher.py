@@ -10,6 +10,7 @@ from typing import Any
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -27,6 +28,9 @@ from meve.pipeline.pipeline import Pipeline
 from meve.pipeline.trace import Trace
 from meve.ports import Scorer, Source
 from meve.types import Query
+
+SIMILAR = 0.7
+"""Minimum cosine of memories that a search compares; maintenance has more time, and compares less similar ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class Searcher:
             sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
-            relate=DuplicateJudge(policy, indexes, self.runtime.contradiction),
+            relate=DuplicateJudge(policy, indexes, RuleUpdateJudge(self.runtime.contradiction)),
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
             embedder=self.runtime.embedder,
@@ -155,7 +159,7 @@ class Searcher:
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=1.0 if query.scope.include_superseded else self.runtime.policy.merging.similarity,
+            redundancy=1.0 if query.scope.include_superseded else max(SIMILAR, self.runtime.policy.merging.nominate),
             fill=False,
             max_tokens=query.max_tokens,
             separator="\n",

@@ -15,6 +15,7 @@ from meve.evaluation.experiments.memory.isolation import run_isolation
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
 from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
+from meve.evaluation.experiments.memory.updates import run_updates
 from meve.evaluation.experiments.memory.wrong_tags import run_tags
 from meve.evaluation.results import collect_versions
 from meve.memory import Policy
@@ -26,6 +27,7 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Ta
     "false-facts": run_false_facts,
     "tags": run_tags,
     "contradictions": run_contradictions,
+    "updates": run_updates,
     "prompt-size": run_prompt_size,
     "sensitivity": run_sensitivity,
 }
