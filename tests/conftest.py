@@ -20,6 +20,13 @@ def file(tmp_path):
 
 
 @pytest.fixture
+def static_memory(file, clock):
+    """A memory with the static embedder, whose cosines of sentences that differ in one word are higher."""
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY, embedder="static") as opened:
+        yield opened
+
+
+@pytest.fixture
 def memory(file, clock):
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as opened:
         yield opened

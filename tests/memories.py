@@ -13,7 +13,7 @@ from meve.memory.stores.sqlite._rows import COLUMNS
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 KEY = b"a key of the tests, long enough"
-LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored")
+LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned")
 """The columns that version 3 of the schema lacks."""
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
 

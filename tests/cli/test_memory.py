@@ -34,7 +34,7 @@ def read_json(result):
 def test_added_memory_is_found_listed_and_explained(filled):
     assert "[1] Tomatoes need 6-8 hours of sun. (doc, " in filled("search", "how much sun?", "--user", "alice").stdout
     assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
-    (why,) = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
+    why, *_ = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
     assert "factual, from doc" in why["why"]
 
 
@@ -206,7 +206,7 @@ def test_stats_prints_counts(filled):
         (["add", "x", "--user", "a", "--ttl", "soon"], "must be a duration"),
         (
             ["add", "x", "--user", "a", "--class", "secret"],
-            "policy_class must be one of canonical, factual, intent_bound, ephemeral, private, got 'secret'",
+            "one of canonical, factual, intent_bound, ephemeral, private, instruction, got 'secret'",
         ),
         (["forget", "--user", "a"], "either a memory's id or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),

@@ -1,13 +1,15 @@
 """The memory experiments: what each finds, and that each detects a faulty memory."""
 
+import json
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
-from meve.errors import EvaluationError
+from meve.errors import DatasetError, EvaluationError
 from meve.evaluation.experiments.memory import (
     contradictions,
     expiry,
@@ -16,6 +18,7 @@ from meve.evaluation.experiments.memory import (
     prompt_size,
     sensitivity,
     updates,
+    user_facts,
     wrong_tags,
 )
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
@@ -256,3 +259,24 @@ def test_shares_and_means_have_their_own_intervals():
     assert (so.share, so.interval.value, so.moved, other.moved) == (True, 0, False, True)
     assert 0.1 < so.interval.high < 0.2
     assert (size.share, size.interval.low, size.interval.high) == (False, 3, 3)
+
+
+def test_user_facts_are_asked_for_when_they_are_said_and_with_both_embedders(environment, tmp_path):
+    facts, questions = tmp_path / "facts.jsonl", tmp_path / "questions.jsonl"
+    rows = (
+        ("f1", "The car is red.", "2026-03-02T10:00:00+00:00"),
+        ("f2", "The car needs new brakes.", "2026-03-10T10:00:00+00:00"),
+        ("f3", "We sold the car.", "2026-06-01T10:00:00+00:00"),
+    )
+    facts.write_text("".join(json.dumps({"user": "u", "id": i, "text": t, "said_at": at}) + "\n" for i, t, at in rows))
+    asked = {"question": "What did I say last week about the car?", "gold": ["f2"], "asked_at": "2026-03-18T10:00:00Z"}
+    both = {"question": "What became of the car and its brakes?", "gold": ["f2", "f3"]}
+    questions.write_text("".join(json.dumps({"user": "u", "half": "test", **row}) + "\n" for row in (both, asked)))
+    values = run_experiment(partial(user_facts.run_user_facts, facts=facts, questions=questions), environment)
+    for name in ("minilm", "static"):
+        memory = f"{user_facts.MEMORY}, {name}"
+        assert values[memory, f"{user_facts.FIRST}, held-out"] == 1
+        assert values[memory, f"{user_facts.IN_FIVE}, held-out"] == 1
+    facts.write_text(facts.read_text().replace("2026-03-02T10:00:00+00:00", "in March"))
+    with pytest.raises(DatasetError, match=r"line 1: the field 'said_at' must be a time with its zone, got 'in March'"):
+        run_experiment(partial(user_facts.run_user_facts, facts=facts, questions=questions), environment)

@@ -54,9 +54,9 @@ def test_history_that_is_set_again_is_remembered_once(memory, chat):
     history = [user(CAT), model("Nice."), user("I have a dog.")]
     chat.set(history)
     assert len(facts(memory)) == 2
-    ids = {r.id for r in memory.list(user_id="alice")}
+    ids = {r.id for r in memory.list(user_id="alice", include_messages=True)}
     chat.set(history)
-    assert {r.id for r in memory.list(user_id="alice")} == ids
+    assert {r.id for r in memory.list(user_id="alice", include_messages=True)} == ids
     for shorter in (history[1:], [*history, user("I live in Oslo.")], history[:1]):
         chat.set(shorter)
         assert texts(chat.get_all()) == texts(shorter)

@@ -15,7 +15,7 @@ QUESTION = "What is the code of the door?"
 def count_by_reader(memory, user="alice"):
     """Yield the number of records that each read method returns."""
     yield len(memory.search(QUESTION, user_id=user, include_private=True).records)
-    yield len(memory.list(user_id=user, include_archived=True))
+    yield len(memory.list(user_id=user, include_archived=True, include_messages=True))
     yield len(memory.export(user_id=user)["records"])
     yield len(memory.explain("the code of the door", user_id=user))
     yield len(memory.prompt("the code of the door?", user_id=user, include_private=True).recall.records)

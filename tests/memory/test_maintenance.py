@@ -79,7 +79,8 @@ def test_duplicates_are_merged_with_the_tags_of_both(memory, clock):
         ("The weekly team meeting is held on site.", "The weekly team meeting is not held on site."),
     ],
 )
-def test_newer_value_supersedes_the_older(memory, old, new):
+def test_newer_value_supersedes_the_older(static_memory, old, new):
+    memory = static_memory
     add_old_and_new(memory, old, new)
     assert memory.maintain().superseded == {"alice": ["old"]}
     assert list_ids(memory) == ["new"]

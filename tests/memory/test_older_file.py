@@ -45,7 +45,8 @@ def test_records_have_their_kind_and_come_back_whole(older):
 
 def test_search_isolation_and_shared_scores_work(older):
     assert {"tea", "sum"} <= {r.id for r in older.search(QUESTION, user_id="alice").records}
-    assert {r.id for r in older.search("Bees and the bank?", user_id="bob", include_private=True).records} == {"bees"}
+    bobs = {r.id for r in older.search("Bees and the bank?", user_id="bob", include_private=True).records}
+    assert "bees" in bobs <= {"bees", "office"}
     assert "bank" not in {r.id for r in older.search("Which bank?", user_id="alice").records}
     assert "bank" in {r.id for r in older.search("Which bank?", user_id="alice", include_private=True).records}
     (office,) = older.explain("When does the office open?", user_id="bob", limit=1)

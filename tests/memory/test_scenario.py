@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from meve.memory import GovernedMemory, Policy
+from tests.memories import KEY
+
 
 def get_scores(memory, *record_ids):
     return [memory.get(i, user_id="alice").reflection for i in record_ids]
@@ -13,8 +16,13 @@ def list_ids(recall):
     return [r.id for r in recall.records]
 
 
-def test_four_sessions_of_gardening(paper_memory, clock):
-    memory = paper_memory
+@pytest.fixture
+def memory(file, clock):
+    with GovernedMemory.open(file, policy=Policy.paper(), clock=clock, audit_key=KEY, embedder="static") as opened:
+        yield opened
+
+
+def test_four_sessions_of_gardening(memory, clock):
     add = dict(user_id="alice", source="doc", policy_class="canonical")
     memory.add("Tomatoes grow best with 6-8 hours of direct sun a day.", id="A", tags=["gardening"], **add)
     memory.add("Tomatoes want deep watering 2-3 times a week.", id="B", tags=["gardening"], **add)

@@ -56,8 +56,8 @@ CASES = {
 
 
 @pytest.mark.parametrize(("texts", "query", "answer", "outcomes"), CASES.values(), ids=CASES)
-def test_answer_gives_each_memory_its_outcome(memory, texts, query, answer, outcomes):
-    runtime = memory._runtime
+def test_answer_gives_each_memory_its_outcome(static_memory, texts, query, answer, outcomes):
+    runtime = static_memory._runtime
     verdicts = runtime.usage.judge(query, answer, texts, runtime.embedder.embed_passages(texts))
     assert [verdict.outcome for verdict in verdicts] == outcomes
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
-from meve.components.embedders import FAST, resolve_embedder
+from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, wrap_errors
+from meve.errors import ModelError, QueryError, wrap_errors
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -35,7 +35,7 @@ class MemoryOptions(TypedDict, total=False):
     policy: Policy | None
     """The policy that governs the memory."""
     embedder: Embedder | str | None
-    """As for a `Retriever`: the bundled model by default."""
+    """As for a `Retriever`; by default the one that the memory was made with, `minilm` for a new memory."""
     verifier: Verifier | str | None
     """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
@@ -85,11 +85,13 @@ class MemoryRuntime:
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
-        embedder = resolve_embedder(options.get("embedder"), default=FAST)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"))
         store = RecordStore.open(backend, chain)
+        made_with = store.embedder_name()
+        default = made_with if made_with in SHIPPED else ACCURATE
+        embedder = resolve_embedder(options.get("embedder"), default=default)
         store.claim_embedder(embedder.name, embedder.dimension)
         return cls(
             store=store,
@@ -134,9 +136,12 @@ class MemoryRuntime:
         ]
 
     def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,)."""
+        """Return a query's vector, shape (d,); a query may be longer than the model's window."""
         with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
-            vector = self.embedder.embed_query(query)
+            try:
+                vector = self.embedder.embed_query(query)
+            except QueryError:  # longer than the model's window: a chat message is embedded as a text is, in pieces
+                vector = self.embedder.embed_passages([query])[0]
         return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
 
     def event(

@@ -17,7 +17,15 @@ from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
-from meve.memory._recall.prompt import Prompt, PromptBudget, compose_prompt, count_room, parse_history, summarise_turns
+from meve.memory._recall.prompt import (
+    Prompt,
+    PromptBudget,
+    compose_prompt,
+    count_room,
+    fit_wishes,
+    parse_history,
+    summarise_turns,
+)
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
@@ -280,6 +288,7 @@ class GovernedMemory:
         session_id: str | None = None,
         include_archived: bool = False,
         include_superseded: bool = False,
+        include_messages: bool = False,
     ) -> builtins.list[MemoryRecord]:
         """Return the records of a user that hold and haven't expired, by id, without shared ones.
 
@@ -288,6 +297,7 @@ class GovernedMemory:
             session_id: return only records of this conversation.
             include_archived: whether to return archived records, too.
             include_superseded: whether to return records that another one replaced, too.
+            include_messages: whether to return the messages of `memory.messages`, too.
 
         Raises:
             ValidationError: an argument is invalid.
@@ -296,7 +306,13 @@ class GovernedMemory:
         session = None if session_id is None else check_text(session_id, "session_id")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
-        shown = [r for r in records if not r.expired(now) and (include_superseded or not r.is_closed)]
+        shown = [
+            r
+            for r in records
+            if not r.expired(now)
+            and (include_superseded or not r.is_closed)
+            and (include_messages or r.kind != "message")
+        ]
         return sorted(shown, key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
@@ -338,7 +354,9 @@ class GovernedMemory:
         budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
-        """Return a prompt within a token budget: recalled facts, a summary of older turns, the last turns, the query.
+        """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
+
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
 
         Args:
             query: the query.
@@ -358,7 +376,10 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        return compose_prompt(recall, turns, summary=summary, system=system, query=query, budget=shared, tokens=tokens)
+        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
+        return compose_prompt(
+            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
+        )
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.

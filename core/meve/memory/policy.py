@@ -22,7 +22,8 @@ from pydantic import (
 
 from meve.errors import PolicyError
 
-PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
+PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private", "instruction"]
+"""What governs a memory. An `instruction` is a standing wish of the user, such as `Always answer in German.`"""
 RecordSource: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
 """Origin of a memory; `item` and `message` are set by `memory.items` and `memory.messages`."""
 CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "message")
@@ -84,17 +85,20 @@ class ClassRule(_PolicySection):
 
 
 class Relevance(_PolicySection):
-    """Relevance of a memory to a question: (cosine + words · share of the question's words that it contains) / 2.
+    """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2, at most 1.
 
-    Rare words weigh more, as in BM25. A turn of a conversation adds shares of the relevance of its neighbours. The
-    defaults found most evidence in LoCoMo (see docs/memory.md).
+    The word share is the share of the question's words that the memory contains; rare words weigh more, as in BM25. A
+    turn of a conversation adds shares of the relevance of its neighbours. The defaults were chosen on LoCoMo's turns
+    and on half of the users of `meve bench memory --only user-facts` (see docs/benchmarks-memory.md).
     """
 
-    words: Annotated[float, Field(ge=0, le=10)] = 3.0
+    words: Annotated[float, Field(ge=0, le=20)] = 6.0
     before: Fraction = 0.4
     """Share of the relevance of the turn before it in the session."""
     after: Fraction = 0.3
     """Share of the relevance of the turn after it."""
+    said_then: Fraction = 0.2
+    """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
 
 
 class Ranking(_PolicySection):
@@ -103,8 +107,8 @@ class Ranking(_PolicySection):
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2
     boost: Fraction = 0.1
-    threshold: Fraction = 0.3
-    """Minimum score of a recalled memory."""
+    threshold: Fraction = 0.0
+    """Minimum score of a recalled memory; with 0, only the limit and the budget of a search cut."""
     conflicts: bool = False
     """Whether memories that contradict each other may be recalled together; if not, only the prevailing one is."""
 
@@ -211,7 +215,7 @@ class Tagging(_PolicySection):
     tags: dict[str, str] = Field(default_factory=dict)
     """For each tag, words or phrases separated by commas; a memory that contains one of them gets the tag."""
     similarity: Fraction = 0.25
-    """Minimum cosine with all words of a tag together, which also gives the tag. With the built-in embedder, 68 % of a
+    """Minimum cosine with all words of a tag together, which also gives the tag. With the static embedder, 68 % of a
     few dozen statements on eight topics got their tag this way, and 2 % a wrong one."""
 
     @field_validator("tags")
@@ -229,6 +233,7 @@ def _default_classes() -> dict[PolicyClass, ClassRule]:
         "intent_bound": ClassRule(ttl=timedelta(hours=24), boost=0.2),
         "ephemeral": ClassRule(ttl=timedelta(hours=6), boost=-0.5),
         "private": ClassRule(ttl=timedelta(days=7), on_request=True),
+        "instruction": ClassRule(prune=False),
     }
 
 
@@ -276,7 +281,7 @@ class Policy(_PolicySection):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the published rules: low scores prune, summarise and archive, and what a user says lives for a day.
+        """Return the published rules: low scores prune, summarise, archive and aren't recalled; what a user says ends.
 
         Source: MemoryArchitect, sections B to H.
         """
@@ -284,6 +289,7 @@ class Policy(_PolicySection):
             {
                 "user_class": "intent_bound",
                 "user_ttl": "7d",
+                "ranking": {"threshold": 0.3},
                 "reflection": {"unused": 5},
                 "pruning": {"below": 20, "erase": True},
                 "merging": {"summarise_below": 30},

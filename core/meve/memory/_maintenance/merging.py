@@ -76,10 +76,12 @@ class DuplicateMerger:
     def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
         """Close the loser, unless an answer contradicted the winner.
 
-        Held records are never superseded; unprunable ones only by each other.
+        Held records are never superseded; unprunable ones and standing wishes only by their own kind.
         """
         plan, w, x = self._plan, winner.record, loser.record
-        if x.hold or w.flagged or (plan.is_removable(w) and not plan.is_removable(x)):
+        if x.hold or w.flagged or (x.is_standing and not w.is_standing):
+            return
+        if plan.is_removable(w) and not plan.is_removable(x):
             return
         flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
         reason = f"{w.id} says another {kind}, and is newer or better"

@@ -121,7 +121,7 @@ class MaintenancePlan:
 
     def is_removable(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may remove a record that hasn't expired."""
-        return not record.hold and self.policy.rule(record.policy_class).prune
+        return not record.hold and not record.pinned and self.policy.rule(record.policy_class).prune
 
     def may_hide(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may prune, archive or summarise a record; none that was restored."""

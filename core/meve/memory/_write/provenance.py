@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from meve.errors import UnknownIdError, ValidationError
+from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text
 from meve.memory.stores._record_store import RecordTransaction
 
@@ -33,6 +33,25 @@ def derive(
         origins.append(origin.record)
     every = {each for origin in origins for each in (origin.id, *origin.derived_from)}
     return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
+
+
+def check_standing(transaction: RecordTransaction, user: str, record: MemoryRecord) -> None:
+    """Check that a pinned record or an instruction is what the user said himself, and derived from nothing else.
+
+    Text of documents, tools and assistants must not become an instruction to the model, however it is rewritten.
+
+    Raises:
+        PolicyError: it isn't.
+    """
+    if not record.pinned and record.policy_class != "instruction":
+        return
+    origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    sources = [record.source, *("an unknown record" if s is None else s.record.source for s in origins)]
+    if user == SHARED or any(source != "chat_user" for source in sources):
+        raise PolicyError(
+            f"only what the user said (source chat_user) may be pinned or an instruction, and {record.id!r:.80} comes "
+            f"from {', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
+        )
 
 
 def limit_expiry(

@@ -1,6 +1,6 @@
 """Add, update, delete and forget records; hold and release them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
@@ -9,7 +9,7 @@ from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.provenance import check_origins, derive, limit_derived, limit_expiry, of_session
+from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
@@ -19,6 +19,7 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     check_choice,
+    check_flag,
     check_id,
     check_keywords,
     check_metadata,
@@ -47,6 +48,8 @@ class UpdateOptions(TypedDict, total=False):
     """Its lifetime from now on."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
+    pinned: bool | None
+    """Whether it stands in every prompt; only for what the user said himself."""
     if_version: int | None
     """Update only this version."""
 
@@ -90,6 +93,7 @@ class RecordWriter:
             now=now,
             classifier=runtime.classifier,
             tagger=runtime.tagger,
+            may_instruct=not origins,
             **options,
         )
         if user == SHARED and not runtime.policy.rule(record.policy_class).share:
@@ -99,6 +103,7 @@ class RecordWriter:
         with runtime.store.writing() as transaction:
             remove_expired(runtime, transaction, user, record.id, now)
             record = derive(transaction, user, record, origins, now)
+            check_standing(transaction, user, record)
             transaction.insert(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
         return record
@@ -120,6 +125,8 @@ class RecordWriter:
             _check_changes(stored.record, changes, options.get("if_version"))
             record = self._unarchive(transaction, user, stored.record, now)
             updated = replace(record, **changes, version=record.version + 1)
+            if changes.keys() & {"pinned", "policy_class"}:
+                check_standing(transaction, user, updated)
             if "expires_at" in changes:
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
@@ -134,11 +141,12 @@ class RecordWriter:
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
         check_keywords(options, UpdateOptions, "update")
-        checks = {
+        checks: dict[str, Callable[[Any], Any]] = {
             "text": lambda value: check_text(value, "text", self.runtime.policy.limits.text),
             "policy_class": lambda value: check_choice(value, "policy_class", PolicyClass),
             "tags": check_tags,
             "metadata": check_metadata,
+            "pinned": lambda value: check_flag(value, "pinned"),
         }
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         changes = {name: check(given[name]) for name, check in checks.items() if name in given}

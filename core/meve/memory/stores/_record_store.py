@@ -184,6 +184,12 @@ class RecordStore:
             )
         return store
 
+    def embedder_name(self) -> str | None:
+        """Return the name of the embedder that makes the vectors; None for a new store."""
+        with self.backend.reading() as snapshot:
+            claimed = snapshot.setting("embedder")
+        return None if claimed is None else claimed.rpartition(" ")[0]
+
     def claim_embedder(self, name: str, dimension: int) -> None:
         """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""
         mine = f"{name} {dimension}"

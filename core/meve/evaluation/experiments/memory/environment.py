@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -87,7 +87,9 @@ class MemorySandbox:
     def read_all(self, user: str) -> dict[str, str]:
         """Return the text of the list, archived memories included, and of the export of a user."""
         return {
-            "list": " ".join(record.text for record in self.memory.list(user_id=user, include_archived=True)),
+            "list": " ".join(
+                record.text for record in self.memory.list(user_id=user, include_archived=True, include_messages=True)
+            ),
             "export": json.dumps(self.memory.export(user_id=user), default=str, ensure_ascii=False),
         }
 
@@ -112,6 +114,10 @@ class Environment:
                 file, policy=policy, embedder=self.embedder, tokens=self.tokens, clock=clock
             ) as memory:
                 yield MemorySandbox(memory=memory, clock=clock, file=file)
+
+    def with_embedder(self, embedder: Embedder) -> "Environment":
+        """Return the same environment with another embedder."""
+        return replace(self, embedder=embedder)
 
     def rng(self, name: str) -> Random:
         """Return a random generator for one purpose, which depends on the seed."""

@@ -23,7 +23,7 @@ NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
 AFTER = "right found after maintenance"
 VARIED = (
-    "ranking.similarity", "ranking.reflection", "ranking.boost", "ranking.threshold", "relevance.words",
+    "ranking.similarity", "ranking.reflection", "ranking.boost", "relevance.words",
     "reflection.steps", "reflection.unused", "reflection.contradicted", "reflection.idle", "reflection.half_life",
     "reflection.floor", "pruning.below", "merging.similarity", "merging.related", "merging.summarise_below",
     "archiving.below", "archiving.idle",

@@ -106,6 +106,7 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE memories ADD COLUMN valid_from INTEGER;
     ALTER TABLE memories ADD COLUMN valid_to INTEGER;
     ALTER TABLE memories ADD COLUMN restored INTEGER;
+    ALTER TABLE memories ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
     UPDATE memories SET valid_to = coalesce(
         (SELECT max(by.created, memories.created) FROM memories AS by
          WHERE by.user = memories.user AND by.id = memories.superseded),
