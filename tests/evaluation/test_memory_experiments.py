@@ -17,6 +17,7 @@ from meve.evaluation.experiments.memory import (
     isolation,
     prompt_size,
     sensitivity,
+    stories,
     updates,
     user_facts,
     wrong_tags,
@@ -29,7 +30,9 @@ from meve.evaluation.report.memory_report import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
 from meve.memory import GovernedMemory, Policy, UpdateVerdict
 
-SMALL = Sizes(users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, pairs=12, talks=1, turns=40)
+SMALL = Sizes(
+    users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, pairs=12, stories=2, talks=1, turns=40
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -176,6 +179,14 @@ def test_updates_hide_older_values_and_keep_different_facts(environment):
         assert values[half, updates.NEAR_SUPERSEDED] == 0
     lazy = run_experiment(updates.run_updates, replace(environment, open_memory=open_without_updates))
     assert lazy[updates.HALVES["dev"], updates.CHANGED] < 0.1
+
+
+def test_correct_answers_lose_facts_under_the_published_policy_only(environment):
+    values = run_experiment(stories.run_stories, environment)
+    for half in stories.HALVES.values():
+        assert values[f"{half}, default policy", stories.LOST] == 0
+        assert values[f"{half}, default policy", stories.UNFOUND] < 0.1
+        assert values[f"{half}, published policy", stories.LOST] > 0.5
 
 
 def test_prompt_grows_less_than_history_and_keeps_early_facts(environment):

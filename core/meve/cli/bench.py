@@ -184,7 +184,10 @@ def memory(
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure governed memory: expiry, isolation, false facts, tags, contradictions, updates, prompts, user facts."""
+    """Measure governed memory: what it keeps, finds, hides and forgets.
+
+    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories.
+    """
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory

@@ -13,6 +13,7 @@ from meve.evaluation.experiments.memory import (
     prompt_size,
     recall,
     sensitivity,
+    stories,
     updates,
     user_facts,
     wrong_tags,
@@ -34,6 +35,7 @@ DESCRIPTIONS = {
     wrong_tags.NAME: "How often the right memory is among five.",
     contradictions.NAME: "Every fact changes once a week; the questions follow the last change.",
     contradictions.BY_KIND: "The same by what changes, and whether the wording stays the same.",
+    stories.NAME: "Two weeks of correct answers, each of them feedback, with maintenance each day.",
     updates.NAME: "A user says two statements a day apart; after maintenance each is searched for by its own text.",
     prompt_size.NAME: "At each turn, a question about a fact of the first twenty; the whole conversation is in memory.",
     sensitivity.NAME: "The same history for each setting. A star marks a paired difference to the default; of so many "

@@ -43,12 +43,16 @@ class Sizes:
     """The number of changes of each of them."""
     pairs: int = 80
     """The most pairs of statements of each kind and half."""
+    stories: int = 30
+    """The most stories of each half."""
     talks: int = 8
     turns: int = 100
     """The number of turns of each conversation."""
 
 
-QUICK = Sizes(users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, pairs=20, talks=2, turns=20)
+QUICK = Sizes(
+    users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, pairs=20, stories=3, talks=2, turns=20
+)
 """Sizes for a quick check; the intervals are wide."""
 
 

@@ -15,6 +15,7 @@ from meve.evaluation.experiments.memory.isolation import run_isolation
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
 from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
+from meve.evaluation.experiments.memory.stories import run_stories
 from meve.evaluation.experiments.memory.updates import run_updates
 from meve.evaluation.experiments.memory.user_facts import run_user_facts
 from meve.evaluation.experiments.memory.wrong_tags import run_tags
@@ -32,6 +33,7 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Ta
     "prompt-size": run_prompt_size,
     "sensitivity": run_sensitivity,
     "user-facts": run_user_facts,
+    "stories": run_stories,
 }
 """The experiments by the names that `--only` takes."""
 
