@@ -143,7 +143,7 @@ class _MemoryTools:
 
     def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
         recall = self.memory.search(query, user_id=caller.user_id, **self.search)
-        return format_recall(self.memory, recall, ids=True) or NO_MEMORY_MESSAGE, recall.to_dict()
+        return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
 
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")

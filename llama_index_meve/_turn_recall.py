@@ -131,7 +131,10 @@ def recall_for(
     emit_trace(recall)
     text = format_recall(memory, recall)
     while text and counter.count_text(text) > max_tokens:
-        recall = replace(recall, passages=recall.passages[:-1])
+        if recall.passages:
+            recall = replace(recall, passages=recall.passages[:-1])
+        else:
+            recall = replace(recall, standing=recall.standing[1:])
         text = format_recall(memory, recall)
     return QuestionRecall(question, recall, text)
 

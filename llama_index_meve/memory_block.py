@@ -178,10 +178,14 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     def _truncate(self, content: str, by: int) -> str | None:
         limit = self._counter.count_text(content) - by
-        lines = content.removeprefix(f"{HEADER}\n{OPENING}\n").removesuffix(f"\n{CLOSING}").splitlines()
-        while lines and self._counter.count_text(text := "\n".join([HEADER, OPENING, *lines, CLOSING])) > limit:
+        wishes, _, facts = content.partition(f"{HEADER}\n{OPENING}\n")
+        lines = facts.removesuffix(f"\n{CLOSING}").splitlines()
+        text = content
+        while lines and self._counter.count_text(text) > limit:
             lines.pop()
-        return text if lines else None
+            text = wishes + "\n".join([HEADER, OPENING, *lines, CLOSING])
+        text = text if lines else wishes.strip()
+        return text if text and self._counter.count_text(text) <= limit else None
 
 
 def _answer_to(question: AskedQuestion, messages: Sequence[ChatMessage]) -> str:

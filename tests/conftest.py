@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
 from tests.memories import KEY
 
@@ -20,6 +20,20 @@ def file(tmp_path):
 
 
 @pytest.fixture
+def static_memory(file, clock):
+    """A memory with the static embedder, whose cosines of sentences that differ in one word are higher."""
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY, embedder="static") as opened:
+        yield opened
+
+
+@pytest.fixture
 def memory(file, clock):
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as opened:
+        yield opened
+
+
+@pytest.fixture
+def paper_memory(file, clock):
+    """Return a memory under the published policy."""
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY, policy=Policy.paper()) as opened:
         yield opened

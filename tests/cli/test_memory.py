@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
 from tests.memories import add_with_score
 
@@ -34,7 +34,7 @@ def read_json(result):
 def test_added_memory_is_found_listed_and_explained(filled):
     assert "[1] Tomatoes need 6-8 hours of sun. (doc, " in filled("search", "how much sun?", "--user", "alice").stdout
     assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
-    (why,) = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
+    why, *_ = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
     assert "factual, from doc" in why["why"]
 
 
@@ -61,11 +61,11 @@ def test_confirmation_names_the_exact_number(meve, filled, tmp_path):
     [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
     [gone] = {"one", "two"} - {left}
     dry = read_json(filled("forget", gone, "--user", "bob", "--dry-run", "--json"))
-    assert dry == {"would_erase": [left], "held": {}}
+    assert dry == {"would_erase": ["one", "two"], "held": {}}
     result = filled("forget", gone, "--user", "bob", "--json", input="y\n")
-    assert "Erase 1 memory of bob for good?" in result.stderr
+    assert "Erase 2 memories of bob for good?" in result.stderr
     assert "Erase" not in result.stdout
-    assert json.loads(result.stdout[result.stdout.index("{") :])["erased"] == [left]  # after the typed answer
+    assert json.loads(result.stdout[result.stdout.index("{") :])["erased"] == ["one", "two"]  # after the typed answer
     assert filled("forget", "t", "--user", "alice", input="n\n").exit_code == 1
     assert len(read_json(filled("list", "--user", "alice", "--json"))) == 2
     assert "Erase" not in filled("maintain", "--json", input="y\n").stdout
@@ -77,6 +77,7 @@ def test_confirmation_names_the_exact_number(meve, filled, tmp_path):
         ["list", "--user", "a"], ["search", "x", "--user", "a"], ["explain", "x", "--user", "a"],
         ["forget", "x", "--user", "a", "--yes"], ["export", "--user", "a"], ["hold", "x", "--user", "a"], ["audit"],
         ["verify"], ["maintain", "--yes"], ["stats"],
+        ["restore", "x", "--user", "a"],
     ],
 )  # fmt: skip
 def test_missing_file_is_rejected(memory, tmp_path, command):
@@ -84,6 +85,27 @@ def test_missing_file_is_rejected(memory, tmp_path, command):
     assert (result.exit_code, result.stdout) == (1, "")
     assert "there is no memory at" in " ".join(result.stderr.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_replaced_memory_is_listed_and_restored_on_request(filled):
+    for name in ("one", "two"):
+        filled("add", "Tomatoes want water in the evening.", "--user", "bob", "--id", name, "--source", "doc")
+    filled("maintain", "--yes")
+    [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
+    [gone] = {"one", "two"} - {left}
+    assert "(superseded)" in filled("list", "--user", "bob", "--superseded").stdout
+    records = {r["id"]: r for r in read_json(filled("list", "--user", "bob", "--superseded", "--json"))}
+    end = datetime.fromisoformat(records[gone]["expires_at"])
+    restored = filled("restore", gone, "--user", "bob").stdout
+    assert restored == f"restored {gone}: factual, until {end:%Y-%m-%d %H:%M:%S} UTC\n"
+    assert len(read_json(filled("list", "--user", "bob", "--json"))) == 2
+    assert read_json(filled("restore", gone, "--user", "bob", "--json"))["id"] == gone
+    assert filled("restore", "nothing", "--user", "bob").exit_code == 1
+
+
+def test_added_memory_says_when_it_ends(filled):
+    assert filled("add", "I live in Lyon.", "--user", "bob", "--id", "town").stdout.endswith("factual, for ever\n")
+    assert read_json(filled("add", "I drink tea.", "--user", "bob", "--json"))["expires_at"] is None
 
 
 def test_list_filters_by_session(filled):
@@ -96,7 +118,7 @@ def test_tags_are_listed_if_there_are_any(filled):
     filled("add", "I grow basil.", "--user", "alice", "--id", "b", "--tag", "Kitchen", "--tag", "balcony")
     head, row = (line.split() for line in filled("list", "--user", "alice").stdout.splitlines()[1:3])
     assert head == ["id", "text", "tags", "class", "source", "score", "until"]
-    assert row[:7] == ["b", "I", "grow", "basil.", "balcony,", "kitchen", "intent_bound"]
+    assert row[:7] == ["b", "I", "grow", "basil.", "balcony,", "kitchen", "factual"]
 
 
 def test_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
@@ -105,14 +127,14 @@ def test_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
     lines = on_terminal("memory", "list", "--user", "alice", "--file", tmp_path / "memory.db")
     assert max(map(len, lines)) <= 80
     assert next(line for line in lines if "until" in line).split() == ["id", "text", "tags", "class", "score", "until"]
-    assert {"balcony,", "kitchen", "intent_bound"} <= set(" ".join(lines).split())
+    assert {"balcony,", "kitchen", "factual"} <= set(" ".join(lines).split())
 
 
 @pytest.fixture
 def archived(tmp_path):
     """Archive an unused record of alice a month ago."""
     clock = FakeClock(datetime.now(UTC) - timedelta(days=90))
-    with GovernedMemory.open(tmp_path / "memory.db", clock=clock) as opened:
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, policy=Policy.paper()) as opened:
         add_with_score(opened, 20, text="Tomatoes need sun.", id="t", source="doc", ttl=timedelta(days=900))
         clock.advance(timedelta(days=60))
         assert opened.maintain().archived == {"alice": ["t"]}
@@ -184,7 +206,7 @@ def test_stats_prints_counts(filled):
         (["add", "x", "--user", "a", "--ttl", "soon"], "must be a duration"),
         (
             ["add", "x", "--user", "a", "--class", "secret"],
-            "policy_class must be one of canonical, factual, intent_bound, ephemeral, private, got 'secret'",
+            "one of canonical, factual, intent_bound, ephemeral, private, instruction, got 'secret'",
         ),
         (["forget", "--user", "a"], "either a memory's id or --everything"),
         (["list", "--user", "a", "--policy", "nowhere.yaml"], "nowhere.yaml"),
@@ -198,3 +220,19 @@ def test_invalid_arguments_are_rejected_without_traceback(filled, arguments, mes
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def test_forgetting_an_unknown_user_says_so_with_a_status_of_its_own(filled):
+    result = filled("forget", "--user", "bob", "--everything", "--yes")
+    assert result.exit_code == 3
+    assert "nothing is remembered of bob" in result.stderr
+    assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
+
+
+@pytest.mark.parametrize(("told", "asked", "meant"), [("42", "int:42", "42"), ("int:42", "42", "int:42")])
+def test_forgetting_a_user_under_another_type_of_id_names_the_right_one(memory, told, asked, meant):
+    assert memory("add", "Basil likes warmth.", "--user", told, "--id", "basil").exit_code == 0
+    result = memory("forget", "--user", asked, "--everything", "--yes")
+    assert result.exit_code == 3
+    assert f"did you mean --user {meant}?" in result.stderr
+    assert [r["id"] for r in read_json(memory("list", "--user", told, "--json"))] == ["basil"]

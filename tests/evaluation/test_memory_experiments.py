@@ -1,13 +1,15 @@
 """The memory experiments: what each finds, and that each detects a faulty memory."""
 
+import json
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 
 from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
-from meve.errors import EvaluationError
+from meve.errors import DatasetError, EvaluationError
 from meve.evaluation.experiments.memory import (
     contradictions,
     expiry,
@@ -15,6 +17,9 @@ from meve.evaluation.experiments.memory import (
     isolation,
     prompt_size,
     sensitivity,
+    stories,
+    updates,
+    user_facts,
     wrong_tags,
 )
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
@@ -23,9 +28,11 @@ from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOpt
 from meve.evaluation.experiments.memory.synthetic_facts import MAX_FACTS, make_facts
 from meve.evaluation.report.memory_report import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
-from meve.memory import GovernedMemory, Policy
+from meve.memory import GovernedMemory, Policy, UpdateVerdict
 
-SMALL = Sizes(users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, talks=1, turns=40)
+SMALL = Sizes(
+    users=2, facts=14, secrets=6, false=5, rounds=2, changing=8, changes=1, pairs=12, stories=2, talks=1, turns=40
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -69,6 +76,19 @@ class Lazy(GovernedMemory):
 
     def maintain(self, **_):
         return None
+
+
+class Indifferent:
+    """A judge that keeps everything."""
+
+    def judge(self, older, newer):
+        return UpdateVerdict(relation="different")
+
+
+def open_without_updates(file, **parts):
+    """Open a memory that never replaces a record."""
+    policy = Policy.from_dict({"ranking": {"conflicts": True}})
+    return GovernedMemory.open(file, **{**parts, "policy": policy, "updates": Indifferent()})
 
 
 def test_expired_secret_is_not_returned(environment):
@@ -143,10 +163,30 @@ def test_maintenance_resolves_contradictions(environment):
     assert values[contradictions.MAINTAINED, contradictions.THERE] > 0.9
     assert values[contradictions.PLAIN, contradictions.BOTH] > 0.9
     winners = run_experiment(contradictions.run_contradictions, environment)
-    assert winners[contradictions.LEFT, contradictions.BOTH] == winners[contradictions.MAINTAINED, contradictions.BOTH]
+    assert winners[contradictions.LEFT, contradictions.BOTH] >= winners[contradictions.MAINTAINED, contradictions.BOTH]
     assert winners[contradictions.LEFT, contradictions.BOTH] < values[contradictions.LEFT, contradictions.BOTH]
     lazy = run_experiment(contradictions.run_contradictions, replace(environment, open_memory=Lazy.open))
     assert lazy[contradictions.MAINTAINED, contradictions.BOTH] == lazy[contradictions.LEFT, contradictions.BOTH]
+
+
+def test_updates_hide_older_values_and_keep_different_facts(environment):
+    values = run_experiment(updates.run_updates, environment)
+    assert values[updates.HALVES["dev"], updates.CHANGED] > 0.2
+    for half in updates.HALVES.values():
+        assert values[half, updates.COMPATIBLE] > 0.9
+        assert values[half, updates.NEAR] == 1
+        assert values[half, updates.COMPATIBLE_SUPERSEDED] <= 0.1
+        assert values[half, updates.NEAR_SUPERSEDED] == 0
+    lazy = run_experiment(updates.run_updates, replace(environment, open_memory=open_without_updates))
+    assert lazy[updates.HALVES["dev"], updates.CHANGED] < 0.1
+
+
+def test_correct_answers_lose_facts_under_the_published_policy_only(environment):
+    values = run_experiment(stories.run_stories, environment)
+    for half in stories.HALVES.values():
+        assert values[f"{half}, default policy", stories.LOST] == 0
+        assert values[f"{half}, default policy", stories.UNFOUND] < 0.1
+        assert values[f"{half}, published policy", stories.LOST] > 0.5
 
 
 def test_prompt_grows_less_than_history_and_keeps_early_facts(environment):
@@ -230,3 +270,24 @@ def test_shares_and_means_have_their_own_intervals():
     assert (so.share, so.interval.value, so.moved, other.moved) == (True, 0, False, True)
     assert 0.1 < so.interval.high < 0.2
     assert (size.share, size.interval.low, size.interval.high) == (False, 3, 3)
+
+
+def test_user_facts_are_asked_for_when_they_are_said_and_with_both_embedders(environment, tmp_path):
+    facts, questions = tmp_path / "facts.jsonl", tmp_path / "questions.jsonl"
+    rows = (
+        ("f1", "The car is red.", "2026-03-02T10:00:00+00:00"),
+        ("f2", "The car needs new brakes.", "2026-03-10T10:00:00+00:00"),
+        ("f3", "We sold the car.", "2026-06-01T10:00:00+00:00"),
+    )
+    facts.write_text("".join(json.dumps({"user": "u", "id": i, "text": t, "said_at": at}) + "\n" for i, t, at in rows))
+    asked = {"question": "What did I say last week about the car?", "gold": ["f2"], "asked_at": "2026-03-18T10:00:00Z"}
+    both = {"question": "What became of the car and its brakes?", "gold": ["f2", "f3"]}
+    questions.write_text("".join(json.dumps({"user": "u", "half": "test", **row}) + "\n" for row in (both, asked)))
+    values = run_experiment(partial(user_facts.run_user_facts, facts=facts, questions=questions), environment)
+    for name in ("minilm", "static"):
+        memory = f"{user_facts.MEMORY}, {name}"
+        assert values[memory, f"{user_facts.FIRST}, held-out"] == 1
+        assert values[memory, f"{user_facts.IN_FIVE}, held-out"] == 1
+    facts.write_text(facts.read_text().replace("2026-03-02T10:00:00+00:00", "in March"))
+    with pytest.raises(DatasetError, match=r"line 1: the field 'said_at' must be a time with its zone, got 'in March'"):
+        run_experiment(partial(user_facts.run_user_facts, facts=facts, questions=questions), environment)

@@ -8,8 +8,9 @@ from langchain_core.documents import Document
 
 from langchain_meve import MeVeRetriever
 from meve import RetrieverConfig
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.memories import KEY
 
 
 @pytest.fixture
@@ -31,6 +32,13 @@ def parts():
 @pytest.fixture
 def retriever(documents, parts):
     return MeVeRetriever.from_documents(documents, **parts)
+
+
+@pytest.fixture
+def memory(file, clock):
+    """Return a memory in which what a user says lives for a week."""
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY, policy=Policy.from_dict({"user_ttl": "7d"})) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ def test_invalid_fields_are_refused(memory, odd):
 
 def test_remember_none_stores_messages_only(memory):
     make_memory(memory, remember=None).save_context({"input": FACT}, {"response": "Nice."})
-    assert [r.source for r in memory.list(user_id="ann")] == ["message", "message"]
+    assert [r.source for r in memory.list(user_id="ann", include_messages=True)] == ["message", "message"]
     assert make_memory(memory, "tuesday").load_memory_variables({"input": QUESTION})["history"] == ""
 
 

@@ -18,7 +18,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index_meve import MeVeMemory
 from meve import RetrieverConfig
 from meve.components.embedders import resolve_embedder
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock, OverlapVerifier, WordCounter, WordEmbedder
 
 
@@ -110,7 +110,9 @@ def embedder():
 
 @pytest.fixture
 def memory(tmp_path, clock, embedder):
-    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder) as opened:
+    """Return a memory in which what a user says lives for a week, and low scores are summarised."""
+    policy = Policy.from_dict({"user_ttl": "7d", "merging": {"summarise_below": 30}})
+    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder, policy=policy) as opened:
         yield opened
 
 

@@ -54,9 +54,9 @@ def test_history_that_is_set_again_is_remembered_once(memory, chat):
     history = [user(CAT), model("Nice."), user("I have a dog.")]
     chat.set(history)
     assert len(facts(memory)) == 2
-    ids = {r.id for r in memory.list(user_id="alice")}
+    ids = {r.id for r in memory.list(user_id="alice", include_messages=True)}
     chat.set(history)
-    assert {r.id for r in memory.list(user_id="alice")} == ids
+    assert {r.id for r in memory.list(user_id="alice", include_messages=True)} == ids
     for shorter in (history[1:], [*history, user("I live in Oslo.")], history[:1]):
         chat.set(shorter)
         assert texts(chat.get_all()) == texts(shorter)
@@ -175,7 +175,7 @@ def test_unreadable_message_of_another_version_raises_storage_error(memory, chat
 
 def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, clock):
     rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3)
-    policy = Policy.from_dict({"chat_ttl": "90m"})
+    policy = Policy.from_dict({"chat_ttl": "90m", "user_ttl": "90m"})
     with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
         options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
         chat = MeVeMemory(memory, user_id=7, session_id="s", **options)

@@ -130,7 +130,7 @@ async def test_repeated_question_is_judged_separately(memory):
     assert outcomes(memory) == ["used"]
     messages += [model("You asked that before.")]
     await block.aget(messages, session_id="s")
-    assert outcomes(memory) == ["used", "unused"]
+    assert outcomes(memory) == ["used", "unmentioned"]
 
 
 async def test_two_open_questions_judge_no_answer(memory):

@@ -65,7 +65,7 @@ def actions(memory, record_id, user="alice"):
 @pytest.mark.parametrize("chat_call", CHAT_CALLS)
 @pytest.mark.parametrize("engine", ENGINE_FACTORIES)
 def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, chat_call, memory, clock):
-    """A used fact gains score and an unused one loses it; other users and expired facts see nothing; all is logged."""
+    """A used fact gains score and another keeps it; other users and expired facts see nothing; all is logged."""
     llm = scripted_llm()
     chat_call(engine(llm, chat_of(memory, "monday")), FACT)
     [fact] = [r for r in memory.list(user_id="alice") if r.source == "chat_user"]
@@ -81,7 +81,7 @@ def test_engine_recalls_earlier_conversations_and_answers_move_scores(engine, ch
 
     llm = scripted_llm("Ask a botanist.")
     chat_call(engine(llm, chat_of(memory, "wednesday")), QUESTION)
-    assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 5
+    assert memory.get(fact.id, user_id="alice").reflection == fact.reflection + 10
 
     llm = scripted_llm()
     chat_call(engine(llm, chat_of(memory, "monday", "bob")), QUESTION)
@@ -135,9 +135,9 @@ async def test_agent_with_a_tool_uses_the_recall_and_is_judged_once(make_agent, 
     assert [m.role.value for m in chat.get_all()] == ["user", "assistant", "tool", "assistant"]
     assert len(memory.audit.events(user_id="alice", action="use")) == 1
     assert [m.role.value for m in chat.get()][1:] == ["user", "assistant", "tool", "assistant"]
-    judged = len(memory.audit.events(user_id="alice", action=["use", "update"]))
+    judged = len(memory.audit.events(user_id="alice", action="use"))
     assert await run_agent(make_agent(scripted_llm("Bye.")), chat, "Thanks!") == "Bye."
-    assert len(memory.audit.events(user_id="alice", action=["use", "update"])) == judged
+    assert len(memory.audit.events(user_id="alice", action="use")) == judged
 
 
 react = partial(ReActAgent, name="gardener")
@@ -244,7 +244,7 @@ def test_history_given_to_an_engine_replaces_the_old(memory):
     assert set(facts(memory)) == {FACT, "I have a cat."}
     engine.reset()
     assert chat.get_all() == []
-    assert memory.list(user_id="alice") == []
+    assert memory.list(user_id="alice", include_messages=True) == []
 
 
 async def test_agent_context_survives_serialization(memory, recwarn):

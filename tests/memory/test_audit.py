@@ -138,7 +138,8 @@ def test_events_filters_by_user_record_action_and_time(memory, clock):
     assert memory.audit.events(until=clock.now() - timedelta(days=50)) == []
 
 
-def test_explain_includes_archived_memories_on_request(memory, clock):
+def test_explain_includes_archived_memories_on_request(paper_memory, clock):
+    memory = paper_memory
     add_with_score(memory, 20, text="Tomatoes need six hours of sun.", id="sun", source="doc", ttl=timedelta(days=900))
     clock.advance(timedelta(days=60))
     assert memory.maintain().archived == {"alice": ["sun"]}

@@ -15,7 +15,7 @@ QUESTION = "What is the code of the door?"
 def count_by_reader(memory, user="alice"):
     """Yield the number of records that each read method returns."""
     yield len(memory.search(QUESTION, user_id=user, include_private=True).records)
-    yield len(memory.list(user_id=user, include_archived=True))
+    yield len(memory.list(user_id=user, include_archived=True, include_messages=True))
     yield len(memory.export(user_id=user)["records"])
     yield len(memory.explain("the code of the door", user_id=user))
     yield len(memory.prompt("the code of the door?", user_id=user, include_private=True).recall.records)
@@ -35,13 +35,48 @@ def test_record_expires_to_the_second_without_maintenance(memory, clock, policy_
         memory.get("code", user_id="alice")
 
 
-def test_canonical_record_stays_and_canonical_turn_expires_after_a_week(memory, clock):
+def test_canonical_record_stays_and_canonical_turn_expires_after_a_week(paper_memory, clock):
+    memory = paper_memory
     memory.add(CODE, user_id="alice", source="doc", policy_class="canonical", id="kept")
     memory.add(CODE, user_id="alice", source="chat_user", policy_class="canonical", id="turn")
     clock.advance(timedelta(days=7))
     assert [r.id for r in memory.list(user_id="alice")] == ["kept"]
     clock.advance(timedelta(days=10_000))
     assert [r.id for r in memory.list(user_id="alice")] == ["kept"]
+
+
+def test_what_a_user_says_lasts_unless_the_policy_says_otherwise(file, clock):
+    said = {"user_id": "alice", "id": "town"}
+    with GovernedMemory.open(file, clock=clock) as memory:
+        assert memory.add("I live in Lyon.", **said).expires_at is None
+        clock.advance(timedelta(days=3_650))
+        memory.maintain()
+        assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["town"]
+        memory.delete("town", user_id="alice")
+    with GovernedMemory.open(file, clock=clock, policy=Policy.from_dict({"user_ttl": "2d"})) as memory:
+        assert memory.add("I live in Lyon.", **said).expires_at == clock.now() + timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("source", "policy_class", "ttl", "published"),
+    [
+        ("chat_user", None, None, timedelta(hours=24)),
+        ("chat_user", "factual", None, timedelta(days=7)),
+        ("chat_user", "canonical", None, timedelta(days=7)),
+        ("chat_user", "intent_bound", timedelta(hours=24), timedelta(hours=24)),
+        ("chat_user", "ephemeral", timedelta(hours=6), timedelta(hours=6)),
+        ("chat_user", "private", timedelta(days=7), timedelta(days=7)),
+        ("chat_assistant", None, timedelta(hours=24), timedelta(hours=24)),
+        ("chat_assistant", "factual", timedelta(days=7), timedelta(days=7)),
+        ("doc", None, timedelta(days=30), timedelta(days=30)),
+        ("doc", "canonical", None, None),
+    ],
+)
+def test_life_of_each_source_and_class(tmp_path, clock, source, policy_class, ttl, published):
+    for name, policy, life in (("default", None, ttl), ("paper", Policy.paper(), published)):
+        with GovernedMemory.open(tmp_path / name, clock=clock, policy=policy) as memory:
+            record = memory.add("Tomatoes need sun.", user_id="alice", source=source, policy_class=policy_class)
+            assert record.expires_at == (None if life is None else clock.now() + life)
 
 
 def test_cached_recall_omits_expired_record(memory, clock):

@@ -19,7 +19,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 def read_all(memory, user):
     """Yield what each read method returns to the user."""
     yield [r.text for r in memory.search("What is the code of the safe?", user_id=user, include_private=True).records]
-    yield [r.text for r in memory.list(user_id=user, include_archived=True)]
+    yield [r.text for r in memory.list(user_id=user, include_archived=True, include_messages=True)]
     yield [r["text"] for r in memory.export(user_id=user)["records"]]
     yield [e.record.text for e in memory.explain("the code of the safe", user_id=user)]
     yield [r.text for r in memory.prompt("the code of the safe?", user_id=user).recall.records]

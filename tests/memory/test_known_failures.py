@@ -99,12 +99,16 @@ def test_part_number_is_found_by_its_words(memory):
     assert memory.search("XK-7741-Q", user_id="alice").records[0].text == "The part number is XK-7741-Q."
 
 
-def test_irrelevant_memories_are_not_returned(memory):
-    for text in ("Tomatoes need six hours of sun.", "Basil wants warmth.", "Compost heaps want turning."):
-        memory.add(text, user_id="alice", source="doc")
-    recall = memory.search("Which exchange rate did the bank apply to the invoice?", user_id="alice")
-    assert recall.records == ()
-    assert {c.reason for c in recall.trace.candidates} == {"below_threshold"}
+@pytest.mark.parametrize(("policy", "count"), [(Policy(), 3), (Policy.paper(), 0)])
+def test_only_published_policy_leaves_out_memories_below_a_score(file, policy, count):
+    """By default, limit and budget cut: a question is often worded unlike the memory that answers it."""
+    with GovernedMemory.open(file, policy=policy) as memory:
+        for text in ("Tomatoes need six hours of sun.", "Basil wants warmth.", "Compost heaps want turning."):
+            memory.add(text, user_id="alice", source="doc")
+        recall = memory.search("Which exchange rate did the bank apply to the invoice?", user_id="alice")
+        assert len(recall.records) == count
+        assert {c.reason for c in recall.trace.candidates} == ({"verified"} if count else {"below_threshold"})
+        assert len(memory.search("exchange rate", user_id="alice", limit=1).records) <= 1
 
 
 def test_no_network_connection_is_opened(file, monkeypatch):

@@ -96,7 +96,7 @@ def test_under_load_reflection_is_deferred(file):
         defer(memory, add_and_search(memory, "a"))
         defer(memory, add_and_search(memory, "b", "bob"))
         assert memory.get("a", user_id="alice").reflection == 50
-        assert not memory.reflect(memory.search("bread", user_id="alice"), answer="None.").deferred
+        assert not memory.reflect(memory.search("bread", user_id="carol"), answer="None.").deferred
         assert memory.get("a", user_id="alice").reflection == 60
         assert memory.get("b", user_id="bob").reflection == 60
         recall = memory.search(QUERY, user_id="alice")

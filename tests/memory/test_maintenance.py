@@ -47,7 +47,8 @@ def test_repeated_recalls_keep_the_score_while_the_memory_is_open(memory, clock)
     assert faded == pytest.approx(first - 0.2 * 25 / 100, abs=1e-3)
 
 
-def test_low_score_is_pruned_after_a_week(memory, clock):
+def test_low_score_is_pruned_after_a_week_by_the_published_policy(paper_memory, clock):
+    memory = paper_memory
     add_with_score(memory, 10, text="Tomatoes need sun.", id="low", **LASTING)
     add_with_score(memory, 20, text="Bread is baked.", id="enough", **LASTING)
     add_with_score(memory, 0, text="Water is wet.", id="canon", **{**LASTING, "policy_class": "canonical"})
@@ -56,7 +57,8 @@ def test_low_score_is_pruned_after_a_week(memory, clock):
     assert memory.maintain().pruned == {"alice": ["low"]}
     assert list_ids(memory) == ["canon", "enough"]
     (event,) = memory.audit.events(user_id="alice", action="prune")
-    assert (event.record_id, event.detail["score"]) == ("low", 10)
+    assert (event.record_id, event.detail["rule"], event.detail["evidence"]) == ("low", "pruning.below", {"score": 10})
+    assert event.detail["inverse"] == ""
 
 
 def test_duplicates_are_merged_with_the_tags_of_both(memory, clock):
@@ -77,11 +79,13 @@ def test_duplicates_are_merged_with_the_tags_of_both(memory, clock):
         ("The weekly team meeting is held on site.", "The weekly team meeting is not held on site."),
     ],
 )
-def test_newer_value_supersedes_the_older(memory, old, new):
+def test_newer_value_supersedes_the_older(static_memory, old, new):
+    memory = static_memory
     add_old_and_new(memory, old, new)
     assert memory.maintain().superseded == {"alice": ["old"]}
-    assert list_ids(memory) == ["new", "old"]
-    assert memory.get("old", user_id="alice").superseded_by == "new"
+    assert list_ids(memory) == ["new"]
+    old, latest = memory.get("old", user_id="alice"), memory.get("new", user_id="alice")
+    assert (old.superseded_by, old.valid_to) == ("new", latest.valid_from)
     assert [r.id for r in memory.search(new, user_id="alice").records] == ["new"]
 
 
@@ -110,12 +114,14 @@ def test_canonical_record_is_superseded_only_by_canonical_record(memory, clock):
     assert "canon" in memory.maintain().superseded["alice"]
 
 
-def test_contradicted_record_is_superseded_even_by_an_older_one(memory):
+def test_record_that_an_answer_contradicts_is_hidden_but_closes_nothing_and_stays(memory):
     add_old_and_new(memory, "The shop opens at 9 on weekdays.", "The shop opens at 11 on weekdays.")
     recall = memory.search("When does the shop open on weekdays?", user_id="alice")
     reflection = memory.reflect(recall, answer="The shop opens at 9 on weekdays.")
     assert {i: verdict.outcome for i, verdict in reflection.verdicts.items()} == {"new": "contradicted"}
-    assert memory.maintain().superseded == {"alice": ["new"]}
+    assert memory.maintain().superseded == {}
+    assert list_ids(memory) == ["new", "old"]
+    assert [r.id for r in memory.search("When does the shop open on weekdays?", user_id="alice").records] == ["old"]
 
 
 def test_memories_of_other_users_and_classes_are_never_merged(memory):
@@ -125,7 +131,8 @@ def test_memories_of_other_users_and_classes_are_never_merged(memory):
     assert memory.maintain().counts()["merged"] == 0
 
 
-def test_related_records_of_low_score_are_summarised(memory):
+def test_related_records_of_low_score_are_summarised(paper_memory):
+    memory = paper_memory
     add_with_score(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)
     add_fading_records(memory, count=4)
     assert memory.maintain().summarised == {"alice": ["t0", "t1", "t2", "t3"]}
@@ -134,7 +141,8 @@ def test_related_records_of_low_score_are_summarised(memory):
     assert set(records) == {"k", summary.id}
     assert "Tomatoes want" in summary.text
     assert summary.derived_from == ("t0", "t1", "t2", "t3")
-    assert memory.delete("t2", user_id="alice").erased == (summary.id,)
+    assert memory.get("t2", user_id="alice").superseded_by == summary.id
+    assert memory.delete("t2", user_id="alice").erased == (summary.id, "t2")
 
 
 def test_three_related_records_are_not_summarised(memory):
@@ -143,7 +151,8 @@ def test_three_related_records_are_not_summarised(memory):
     assert list_ids(memory) == ["t0", "t1", "t2"]
 
 
-def test_idle_record_of_low_score_is_archived_and_restored_by_update(memory, clock):
+def test_idle_record_of_low_score_is_archived_and_restored_by_update(paper_memory, clock):
+    memory = paper_memory
     add_with_score(memory, 29, text="Tomatoes need sun.", id="t", **LASTING)
     clock.advance(timedelta(days=60))
     assert memory.maintain().archived == {"alice": ["t"]}
@@ -155,8 +164,9 @@ def test_idle_record_of_low_score_is_archived_and_restored_by_update(memory, clo
     assert [e.action for e in memory.audit.events(record_id="t")][:4] == ["add", "archive", "restore", "update"]
 
 
-def test_cap_prunes_the_lowest_scores_first(file, clock):
-    policy = Policy.from_dict({"limits": {"per_user": 3}})
+@pytest.mark.parametrize("erase", [False, True])
+def test_cap_archives_or_erases_the_lowest_scores_first(file, clock, erase):
+    policy = Policy.from_dict({"limits": {"per_user": 3}, "pruning": {"erase": erase}})
     with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
         scores = {"Sun.": 90, "Bread.": 40, "Water.": 60, "Iron.": 30, "Cloud.": 80}
         for n, (text, score) in enumerate(scores.items()):
@@ -164,6 +174,8 @@ def test_cap_prunes_the_lowest_scores_first(file, clock):
         memory.hold("r3", user_id="alice")
         assert memory.maintain().pruned == {"alice": ["r1", "r2"]}
         assert list_ids(memory) == ["r0", "r3", "r4"]
+        archived = [r.id for r in memory.list(user_id="alice", include_archived=True) if r.archived]
+        assert archived == ([] if erase else ["r1", "r2"])
 
 
 def test_write_during_planning_is_allowed_and_plan_is_repeated(file, clock):
@@ -179,7 +191,8 @@ def test_write_during_planning_is_allowed_and_plan_is_repeated(file, clock):
                 assert not writer.is_alive()
             return super().summarise(texts)
 
-    with GovernedMemory.open(file, clock=clock, summariser=Slow(resolve_embedder(None).embed_passages)) as memory:
+    summariser = Slow(resolve_embedder(None).embed_passages)
+    with GovernedMemory.open(file, clock=clock, policy=Policy.paper(), summariser=summariser) as memory:
         add_fading_records(memory)
         report = memory.maintain()
         assert len(summarised) == 2
@@ -199,7 +212,8 @@ def test_maintenance_locks_out_writers_after_repeated_changes(file, clock):
                 memory.add(f"Bread is baked, {self.tries}.", **LASTING)
             return super().summarise(texts)
 
-    with GovernedMemory.open(file, clock=clock, summariser=Restless(resolve_embedder(None).embed_passages)) as memory:
+    summariser = Restless(resolve_embedder(None).embed_passages)
+    with GovernedMemory.open(file, clock=clock, policy=Policy.paper(), summariser=summariser) as memory:
         add_fading_records(memory)
         assert memory.maintain().counts()["summarised"] == 5
 

@@ -248,7 +248,7 @@ def test_invalid_message_raises_and_stores_nothing(memory, values, options):
         memory.messages.add("s", [{"text": "a"}, *values], **{"user_id": "alice", **options})
     with pytest.raises(PassageError, match="session_id"):
         memory.messages.add(" ", [{"text": "a"}], user_id="alice")
-    assert memory.list(user_id="alice") == []
+    assert memory.list(user_id="alice", include_messages=True) == []
 
 
 @pytest.mark.parametrize("wrong", [{"limit": -1}, {"offset": -1}, {"limit": True}, {"limit": 1.5}])

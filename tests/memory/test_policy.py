@@ -18,11 +18,19 @@ def test_default_policy_matches_the_specification():
         "intent_bound": timedelta(hours=24),
         "ephemeral": timedelta(hours=6),
         "private": timedelta(days=7),
+        "instruction": None,
     }
     boosts = {name: rule.boost for name, rule in policy.classes.items()}
-    assert boosts == {"canonical": 1.0, "factual": 0.5, "intent_bound": 0.2, "ephemeral": -0.5, "private": 0.0}
+    assert boosts == {
+        "canonical": 1.0,
+        "factual": 0.5,
+        "intent_bound": 0.2,
+        "ephemeral": -0.5,
+        "private": 0.0,
+        "instruction": 0.0,
+    }
     assert [name for name, rule in policy.classes.items() if rule.share] == ["canonical"]
-    assert [name for name, rule in policy.classes.items() if not rule.prune] == ["canonical"]
+    assert [name for name, rule in policy.classes.items() if not rule.prune] == ["canonical", "instruction"]
     assert [name for name, rule in policy.classes.items() if rule.on_request] == ["private"]
     assert policy.chat_ttl == timedelta(days=7)
     weights = policy.ranking
@@ -32,7 +40,7 @@ def test_default_policy_matches_the_specification():
 
 
 def test_used_score_rises_by_ten_five_and_two_up_to_100():
-    rules = Policy().reflection
+    rules = Policy.paper().reflection
     scores = [50.0]
     while scores[-1] < 100:
         scores.append(adjust_score(scores[-1], "used", rules))

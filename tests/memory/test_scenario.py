@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from meve.memory import GovernedMemory, Policy
+from tests.memories import KEY
+
 
 def get_scores(memory, *record_ids):
     return [memory.get(i, user_id="alice").reflection for i in record_ids]
@@ -11,6 +14,12 @@ def get_scores(memory, *record_ids):
 
 def list_ids(recall):
     return [r.id for r in recall.records]
+
+
+@pytest.fixture
+def memory(file, clock):
+    with GovernedMemory.open(file, policy=Policy.paper(), clock=clock, audit_key=KEY, embedder="static") as opened:
+        yield opened
 
 
 def test_four_sessions_of_gardening(memory, clock):

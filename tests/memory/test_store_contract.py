@@ -65,7 +65,7 @@ def test_memory_works_with_a_custom_store_of_one_connection(clock):
         assert report.counts()["merged"] == 1
         assert memory.items.get(("prefs",), "theme", user_id="alice").value == {"dark": True}
         assert [m.value for m in memory.messages.page("s", user_id="alice")] == [{"text": "Hello."}]
-        assert len(memory.forget_user(user_id="alice").erased) == 3
+        assert len(memory.forget_user(user_id="alice").erased) == 4
         assert memory.list(user_id="alice", include_archived=True) == []
         assert [r.id for r in memory.search("When does the office open?", user_id="alice").records] == ["office"]
         assert memory.audit.verify().ok

@@ -43,13 +43,13 @@ def test_extract_statements_returns_only_statements(text, expected):
     assert extract_statements(text) == expected
 
 
-def test_user_statement_is_stored_with_session_and_turn_lifetime(memory, clock):
+def test_user_statement_is_stored_with_session_and_without_end(memory):
     result = add_turns(memory, [TURN], user_id="ann", session_id="s1")
     [record] = result.added
     assert (record.text, record.source, record.policy_class, record.session_id) == (
         "I live in Oslo.", "chat_user", "factual", "s1",
     )  # fmt: skip
-    assert record.expires_at == clock.now() + timedelta(days=7)
+    assert record.expires_at is None
     assert memory.audit.events(record_id=record.id, action="add")[0].reason == "said in a conversation"
 
 
@@ -70,7 +70,8 @@ def test_equal_ids_without_session_are_told_apart_by_text(memory):
 
 
 @pytest.mark.parametrize("way", ["delete", "forget_user", "expire"])
-def test_erased_or_expired_fact_is_not_stored_again(memory, clock, way):
+def test_erased_or_expired_fact_is_not_stored_again(paper_memory, clock, way):
+    memory = paper_memory
     add_turns(memory, [TURN], user_id="ann", session_id="s1")
     if way == "delete":
         memory.delete(make_fact_id("s1", "m1", 0), user_id="ann")
@@ -147,7 +148,7 @@ def test_answer_adjusts_scores_of_recalled_memories(memory):
     memory.add("The fjord museum opens at nine.", user_id="ann", id="museum", source="doc")
     recall = memory.search("When is the fjord warm?", user_id="ann")
     result = record_turns(memory, [TURN], user_id="ann", recall=recall, answer="In August, near Huk.")
-    assert result.reflected.scores == {"huk": (50, 60), "museum": (50, 45)}
+    assert result.reflected.scores == {"huk": (50, 60), "museum": (50, 50)}
     assert [r.text for r in result.added] == ["I live in Oslo."]
 
 

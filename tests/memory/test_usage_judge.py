@@ -4,34 +4,60 @@ import pytest
 
 SUN, WATER = "Tomatoes need 6-8 hours of sun.", "Tomatoes need water in the evening."
 OSLO, BERGEN = "The ferry to Oslo leaves at 9:45.", "The ferry to Bergen leaves at 9:45."
+LYON, CATS = "I live in Lyon.", "I have two cats."
 CASES = {
     "one word": ([SUN], "What needs 8 hours of sun?", "Tomatoes.", ["used"]),
     "a number": ([OSLO], "When does the ferry to Oslo leave?", "9:45.", ["used"]),
     "two memories contain it and one matches the question": (
-        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 9:45.", ["used", "unused"],
+        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 9:45.", ["used", "unmentioned"],
     ),
-    "a word of all memories": ([SUN, WATER], "What needs 8 hours of sun?", "Tomatoes.", ["used", "unused"]),
-    "a word of no memory": ([SUN], "What needs 8 hours of sun?", "Basil.", ["unused"]),
-    "agreement": ([SUN], "Do tomatoes need 6-8 hours of sun?", "Yes.", ["unused"]),
-    "a repetition of the question": ([SUN], "Is it sun or shade?", "Sun.", ["unused"]),
+    "a word of all memories": ([SUN, WATER], "What needs 8 hours of sun?", "Tomatoes.", ["used", "unmentioned"]),
+    "a word of no memory": ([SUN], "What needs 8 hours of sun?", "Basil.", ["unmentioned"]),
+    "agreement": ([SUN], "Do tomatoes need 6-8 hours of sun?", "Yes.", ["unmentioned"]),
+    "a repetition of the question": ([SUN], "Is it sun or shade?", "Sun.", ["unmentioned"]),
     "a denial": ([SUN], "What needs 8 hours of sun?", "Not tomatoes.", ["contradicted"]),
-    "a memory of something else": ([WATER], "Which fruit is red?", "Tomatoes.", ["unused"]),
-    "more than the memory contains": ([SUN], "What needs 8 hours of sun?", "Tomatoes and lavender.", ["unused"]),
+    "a memory of something else": ([WATER], "Which fruit is red?", "Tomatoes.", ["unmentioned"]),
+    "more than the memory contains": ([SUN], "What needs 8 hours of sun?", "Tomatoes and lavender.", ["unmentioned"]),
     "another value alone": ([OSLO], "When does the ferry to Oslo leave?", "7:15.", ["contradicted"]),
     "another value, two memories": (
-        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 7:15.", ["contradicted", "unused"],
+        [OSLO, BERGEN], "When does the ferry to Oslo leave?", "At 7:15.", ["contradicted", "unmentioned"],
     ),
     "another name alone": (["Ann lives in Bergen."], "Where does Ann live?", "Oslo.", ["contradicted"]),
-    "a remark": (["My cat is called Tom."], "What is my cat called?", "Pets are lovely.", ["unused"]),
-    "advice": (["My cat is called Tom."], "What is my cat called?", "Ask a vet about it.", ["unused"]),
-    "another value on another subject": ([OSLO], "How many seats has the bus?", "12.", ["unused"]),
+    "a remark": (["My cat is called Tom."], "What is my cat called?", "Pets are lovely.", ["unmentioned"]),
+    "advice": (["My cat is called Tom."], "What is my cat called?", "Ask a vet about it.", ["unmentioned"]),
+    "another value on another subject": ([OSLO], "How many seats has the bus?", "12.", ["unmentioned"]),
+    **{
+        f"the same after {opening!r}": ([LYON], "Where do I live?", f"{opening} Lyon.", ["used"])
+        for opening in ("Sure! You live in", "Of course:", "Great question!", "Yes,", "Okay.", "Hello! It's")
+    },
+    **{
+        f"not after {opening!r}": ([LYON], "Where do I live?", f"{opening} you live in Paris.", ["contradicted"])
+        for opening in ("Sure!", "Of course,", "Great question!", "Yes,")
+    },
+    "a paraphrase": (["I have no car."], "How do I get to the lake?", "Without a car, take tram 4.", ["used"]),
+    "a supposition": ([LYON], "Where could I live?", "If you lived in Paris, the rent would double.", ["unmentioned"]),
+    "a question": ([LYON], "Where do I live?", "You live in Paris?", ["unmentioned"]),
+    "the right value among others": (
+        [CATS], "How many cats do I have?", "You have 2 cats, and 3 when mine visits.", ["used"],
+    ),
+    "a pronoun": (["My travelcard is valid until 30 September."], "Which card?", "The valid one.", ["unmentioned"]),
+    "somebody else": ([LYON], "Where does my mother live?", "Your mother lives in Paris.", ["unmentioned"]),
+    "the same time in another form": (
+        ["The ferry to Oslo leaves at 7:15."], "When does the ferry to Oslo leave?", "At 07:15.", ["used"],
+    ),
+    "the same amount in another form": (["My rent is 1500 euros."], "How much is my rent?", "1.5k euros.", ["used"]),
+    "another time in words": (
+        ["The ferry to Oslo leaves at 7:15."], "When does the ferry leave?", "At quarter to eight.", ["contradicted"],
+    ),
+    "another amount": (["My rent is 900 euros."], "How much is my rent a year?", "10,800 euros.", ["used"]),
+    "another value in words": ([CATS], "How many cats do I have?", "Three.", ["contradicted"]),
     "another value": ([OSLO], "When does the ferry to Oslo leave?", "The ferry leaves at 7:15.", ["contradicted"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("texts", "query", "answer", "outcomes"), CASES.values(), ids=CASES)
-def test_answer_gives_each_memory_its_outcome(memory, texts, query, answer, outcomes):
-    runtime = memory._runtime
+def test_answer_gives_each_memory_its_outcome(static_memory, texts, query, answer, outcomes):
+    runtime = static_memory._runtime
     verdicts = runtime.usage.judge(query, answer, texts, runtime.embedder.embed_passages(texts))
     assert [verdict.outcome for verdict in verdicts] == outcomes
 

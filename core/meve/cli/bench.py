@@ -184,7 +184,10 @@ def memory(
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure governed memory. Covers expiry, isolation, false facts, tags, contradictions and prompts."""
+    """Measure governed memory: what it keeps, finds, hides and forgets.
+
+    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories.
+    """
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
@@ -205,9 +208,10 @@ def memory_recall(
     ] = False,
     peers: Peers = None,
     seed: Seed = 42,
+    embedder: EmbedderName = None,
 ) -> None:
     """Measure recall of governed memory on LoCoMo. Compares it with BM25, vectors, both fused, and peers."""
-    require_for_bench("memory-recall")
+    require_for_bench("memory-recall", embedder=embedder)
     from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
 
     _add_working_directory(peers)
@@ -216,6 +220,7 @@ def memory_recall(
         verify=verify,
         held_out=held_out,
         peers=tuple(dict.fromkeys(peers or ())),
+        embedder=embedder,
         seed=seed,
     )
     _measure_memory(run_memory_recall, options, to)

@@ -5,8 +5,10 @@ from meve.memory._audit.audit_log import AuditLog
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._classify.tags import PolicyTagger, Tagger
+from meve.memory._contradiction.llm import LlmUpdateJudge
 from meve.memory._contradiction.nli import NliContradiction
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge, UpdateVerdict
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge, UsageVerdict
 from meve.memory._maintenance.maintenance import Background
@@ -26,9 +28,10 @@ from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "ClassRule", "Classifier",
-    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MaintenanceReport",
-    "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt",
-    "PromptBudget", "Recall", "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction",
-    "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules",
-    "UpdateOptions", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge",
+    "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger",
+    "Prompt", "PromptBudget", "Recall", "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction",
+    "RuleUpdateJudge", "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn",
+    "TurnRules", "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall",
+    "record_turns",
 ]  # fmt: skip

@@ -44,9 +44,10 @@ def expiry_of(
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
             raise ValidationError(f"ttl must be a timedelta above zero, got {ttl!r}")
         return after(now, ttl)
-    ttl = policy.rule(policy_class).ttl
-    if source in CHAT_SOURCES and policy.chat_ttl is not None:
-        ttl = policy.chat_ttl if ttl is None else min(ttl, policy.chat_ttl)
+    said_by_user = source == "chat_user"
+    own = None if said_by_user and policy_class == "factual" else policy.rule(policy_class).ttl
+    most = policy.user_ttl if said_by_user else policy.chat_ttl if source in CHAT_SOURCES else None
+    ttl = min((each for each in (own, most) if each is not None), default=None)
     return None if ttl is None else after(now, ttl)
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
-from meve.components.embedders import FAST, resolve_embedder
+from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, wrap_errors
+from meve.errors import ModelError, QueryError, wrap_errors
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
@@ -34,7 +35,7 @@ class MemoryOptions(TypedDict, total=False):
     policy: Policy | None
     """The policy that governs the memory."""
     embedder: Embedder | str | None
-    """As for a `Retriever`: the bundled model by default."""
+    """As for a `Retriever`; by default the one that the memory was made with, `minilm` for a new memory."""
     verifier: Verifier | str | None
     """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
@@ -45,6 +46,9 @@ class MemoryOptions(TypedDict, total=False):
     """Signs the audit log: 16 bytes or more, kept elsewhere. Without a key, only accidental changes are detected."""
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
+    updates: UpdateJudge | None
+    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; rules by default, see
+    `LlmUpdateJudge` for a language model. Searches judge by rules."""
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
@@ -71,6 +75,7 @@ class MemoryRuntime:
     clock: Clock
     chain: AuditChain
     contradiction: Contradiction
+    updates: UpdateJudge
     usage: UsageJudge
     classifier: Classifier
     tagger: Tagger
@@ -80,11 +85,13 @@ class MemoryRuntime:
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
-        embedder = resolve_embedder(options.get("embedder"), default=FAST)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"))
         store = RecordStore.open(backend, chain)
+        made_with = store.embedder_name()
+        default = made_with if made_with in SHIPPED else ACCURATE
+        embedder = resolve_embedder(options.get("embedder"), default=default)
         store.claim_embedder(embedder.name, embedder.dimension)
         return cls(
             store=store,
@@ -96,8 +103,9 @@ class MemoryRuntime:
             clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
+            updates=options.get("updates") or RuleUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
-            classifier=options.get("classifier") or SourceClassifier(),
+            classifier=options.get("classifier") or SourceClassifier(policy.user_class),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
         )
@@ -128,9 +136,12 @@ class MemoryRuntime:
         ]
 
     def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,)."""
+        """Return a query's vector, shape (d,); a query may be longer than the model's window."""
         with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
-            vector = self.embedder.embed_query(query)
+            try:
+                vector = self.embedder.embed_query(query)
+            except QueryError:  # longer than the model's window: a chat message is embedded as a text is, in pieces
+                vector = self.embedder.embed_passages([query])[0]
         return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
 
     def event(

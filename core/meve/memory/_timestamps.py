@@ -44,6 +44,18 @@ def check_moment(value: object, name: str) -> datetime:
         raise ValidationError(f"{name} must be within the years 1 to 9999 in UTC, got {value.isoformat()}") from cause
 
 
+def check_past(value: object, name: str, now: datetime) -> datetime:
+    """Return a moment in UTC that isn't after now.
+
+    Raises:
+        ValidationError: it is in the future, or no moment with a time zone.
+    """
+    moment = check_moment(value, name)
+    if moment > now:
+        raise ValidationError(f"{name} must not be after now, {now.isoformat()}, got {moment.isoformat()}")
+    return moment
+
+
 def ago(now: datetime, length: object, name: str) -> datetime | None:
     """Return the moment this long before now; None if it is before the year 1.
 

@@ -17,7 +17,15 @@ from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
-from meve.memory._recall.prompt import Prompt, PromptBudget, compose_prompt, count_room, parse_history, summarise_turns
+from meve.memory._recall.prompt import (
+    Prompt,
+    PromptBudget,
+    compose_prompt,
+    count_room,
+    fit_wishes,
+    parse_history,
+    summarise_turns,
+)
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
@@ -186,7 +194,13 @@ class GovernedMemory:
         return self._writer.update(user_key(user_id), id, reason, **options)
 
     def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase a record and those derived from it for good, from files, indexes and caches; `dry_run` only lists them.
+        """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+            dry_run: only list the records.
 
         Raises:
             UnknownIdError: the user has no record of that id.
@@ -234,8 +248,28 @@ class GovernedMemory:
         """
         self._writer.hold(user_key(user_id), id, "", reason)
 
+    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
+        """Take back a record that was archived, merged, summarised or superseded.
+
+        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
+        that is added later can still replace it.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+
+        Returns:
+            The record as it is now. Its expiry is the old one.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it was erased or has expired.
+            HoldError: the record is on hold.
+        """
+        return self._writer.restore(user_key(user_id), id, reason)
+
     def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
-        """Return a record of the user, or a shared one.
+        """Return a record of the user, or a shared one; also if it is archived, or another one replaced it.
 
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
@@ -248,14 +282,22 @@ class GovernedMemory:
         raise unknown(id)
 
     def list(
-        self, *, user_id: UserId, session_id: str | None = None, include_archived: bool = False
+        self,
+        *,
+        user_id: UserId,
+        session_id: str | None = None,
+        include_archived: bool = False,
+        include_superseded: bool = False,
+        include_messages: bool = False,
     ) -> builtins.list[MemoryRecord]:
-        """Return all records of a user that haven't expired, by id, without shared ones.
+        """Return the records of a user that hold and haven't expired, by id, without shared ones.
 
         Args:
             user_id: the owner.
             session_id: return only records of this conversation.
             include_archived: whether to return archived records, too.
+            include_superseded: whether to return records that another one replaced, too.
+            include_messages: whether to return the messages of `memory.messages`, too.
 
         Raises:
             ValidationError: an argument is invalid.
@@ -264,12 +306,19 @@ class GovernedMemory:
         session = None if session_id is None else check_text(session_id, "session_id")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
-        return sorted((r for r in records if not r.expired(now)), key=lambda r: r.id)
+        shown = [
+            r
+            for r in records
+            if not r.expired(now)
+            and (include_superseded or not r.is_closed)
+            and (include_messages or r.kind != "message")
+        ]
+        return sorted(shown, key=lambda r: r.id)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready: active and archived records, scores of shared records, audit entries.
+        """Return all data of a user, JSON-ready; expired and erased records aren't included.
 
-        Expired and erased records aren't included.
+        `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
         """
         return export_user(self._runtime, user_key(user_id), user_id)
 
@@ -282,14 +331,14 @@ class GovernedMemory:
             about: the topic.
             user_id: whose memory.
             limit: the maximum number of records.
-            include_archived: whether to return archived records, too.
+            include_archived: whether to return archived records and those that another one replaced, too.
 
         Raises:
             QueryError: `about` is blank.
         """
         query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000,
+            max_tokens=1_000_000, include_superseded=include_archived,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
@@ -305,7 +354,9 @@ class GovernedMemory:
         budget: PromptBudget | None = None,
         **search: Any,  # noqa: ANN401
     ) -> Prompt:
-        """Return a prompt within a token budget: recalled facts, a summary of older turns, the last turns, the query.
+        """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
+
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
 
         Args:
             query: the query.
@@ -325,10 +376,16 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        return compose_prompt(recall, turns, summary=summary, system=system, query=query, budget=shared, tokens=tokens)
+        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
+        return compose_prompt(
+            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
+        )
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
-        """Remove expired and low-scored records, merge duplicates, summarise, archive, and enforce the cap.
+        """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
+
+        A policy can also let it prune, summarise and archive records of low scores. `restore` takes back whatever is
+        closed or archived.
 
         Reads never wait for it, and never return expired records, with or without it.
 

@@ -22,7 +22,8 @@ from pydantic import (
 
 from meve.errors import PolicyError
 
-PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private"]
+PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private", "instruction"]
+"""What governs a memory. An `instruction` is a standing wish of the user, such as `Always answer in German.`"""
 RecordSource: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_result", "summary", "item", "message"]
 """Origin of a memory; `item` and `message` are set by `memory.items` and `memory.messages`."""
 CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "message")
@@ -84,17 +85,20 @@ class ClassRule(_PolicySection):
 
 
 class Relevance(_PolicySection):
-    """Relevance of a memory to a question: (cosine + words · share of the question's words that it contains) / 2.
+    """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2, at most 1.
 
-    Rare words weigh more, as in BM25. A turn of a conversation adds shares of the relevance of its neighbours. The
-    defaults found most evidence in LoCoMo (see docs/memory.md).
+    The word share is the share of the question's words that the memory contains; rare words weigh more, as in BM25. A
+    turn of a conversation adds shares of the relevance of its neighbours. The defaults were chosen on LoCoMo's turns
+    and on half of the users of `meve bench memory --only user-facts` (see docs/benchmarks-memory.md).
     """
 
-    words: Annotated[float, Field(ge=0, le=10)] = 3.0
+    words: Annotated[float, Field(ge=0, le=20)] = 6.0
     before: Fraction = 0.4
     """Share of the relevance of the turn before it in the session."""
     after: Fraction = 0.3
     """Share of the relevance of the turn after it."""
+    said_then: Fraction = 0.2
+    """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
 
 
 class Ranking(_PolicySection):
@@ -103,8 +107,8 @@ class Ranking(_PolicySection):
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2
     boost: Fraction = 0.1
-    threshold: Fraction = 0.3
-    """Minimum score of a recalled memory."""
+    threshold: Fraction = 0.0
+    """Minimum score of a recalled memory; with 0, only the limit and the budget of a search cut."""
     conflicts: bool = False
     """Whether memories that contradict each other may be recalled together; if not, only the prevailing one is."""
 
@@ -117,8 +121,8 @@ class Reflection(_PolicySection):
     """Initial score of turns of a conversation."""
     steps: tuple[tuple[Score, Score], ...] = ((70, 10), (90, 5), (100, 2))
     """Pairs of `below` and gain, with rising `below`."""
-    unused: Score = 5
-    """Loss of a memory that was recalled and not used."""
+    unused: Score = 0
+    """Loss of a memory that was recalled and that the answer doesn't show. It may have been obeyed all the same."""
     contradicted: Score = 30
     """Loss of a memory that the answer contradicts."""
     idle: Duration = timedelta(days=14)
@@ -156,19 +160,24 @@ class Reflection(_PolicySection):
 
 
 class Pruning(_PolicySection):
-    """When a low score removes a memory."""
+    """When a low score removes a memory, and where it goes."""
 
-    below: Score = 20
+    below: Score = 0
+    """Memories with lower scores are pruned; 0 prunes none."""
     min_age: Duration = timedelta(days=7)
+    erase: bool = False
+    """Whether pruned memories, and those beyond `limits.per_user`, are erased; if not, they are archived."""
 
 
 class Merging(_PolicySection):
-    """When memories count as duplicates, and when related ones are summarised."""
+    """When memories are compared and count as duplicates, and when related ones are summarised."""
 
+    nominate: Fraction = 0.5
+    """Minimum cosine of memories that are compared; maintenance also compares those that share a rare word."""
     similarity: Fraction = 0.92
-    """Minimum cosine of duplicates, which also agree in numbers, dates, names and negation."""
-    summarise_below: Score = 30
-    """Related memories with lower scores are replaced by one summary."""
+    """Minimum cosine of duplicates, which must also say the same."""
+    summarise_below: Score = 0
+    """Related memories with lower scores are replaced by one summary; 0 summarises none."""
     related: Fraction = 0.6
     """Minimum cosine of related memories."""
     min_related: Annotated[int, Field(ge=2)] = 4
@@ -176,9 +185,10 @@ class Merging(_PolicySection):
 
 
 class Archiving(_PolicySection):
-    """When memories are compressed and leave the index; a change or a hold restores them."""
+    """When memories are compressed and leave the index; a change, a hold or `restore` takes them back."""
 
-    below: Score = 30
+    below: Score = 0
+    """Idle memories with lower scores are archived; 0 archives none."""
     idle: Duration = timedelta(days=60)
 
 
@@ -186,7 +196,7 @@ class Limits(_PolicySection):
     """Limits of size and load."""
 
     per_user: Count = 10_000
-    """Memories per user; beyond it, those with the lowest scores are pruned."""
+    """Memories per user; beyond it, first replaced ones and then those with the lowest scores are pruned."""
     text: Count = 100_000
     """Characters of one memory."""
     recalls: Annotated[int, Field(ge=0)] = 1_024
@@ -205,7 +215,7 @@ class Tagging(_PolicySection):
     tags: dict[str, str] = Field(default_factory=dict)
     """For each tag, words or phrases separated by commas; a memory that contains one of them gets the tag."""
     similarity: Fraction = 0.25
-    """Minimum cosine with all words of a tag together, which also gives the tag. With the built-in embedder, 68 % of a
+    """Minimum cosine with all words of a tag together, which also gives the tag. With the static embedder, 68 % of a
     few dozen statements on eight topics got their tag this way, and 2 % a wrong one."""
 
     @field_validator("tags")
@@ -223,19 +233,25 @@ def _default_classes() -> dict[PolicyClass, ClassRule]:
         "intent_bound": ClassRule(ttl=timedelta(hours=24), boost=0.2),
         "ephemeral": ClassRule(ttl=timedelta(hours=6), boost=-0.5),
         "private": ClassRule(ttl=timedelta(days=7), on_request=True),
+        "instruction": ClassRule(prune=False),
     }
 
 
 class Policy(_PolicySection):
-    """All rules of a memory. `Policy()` has the defaults.
+    """All rules of a memory. `Policy()` has the defaults, and `paper()` the published rules.
 
     >>> Policy().rule("ephemeral").ttl
     datetime.timedelta(seconds=21600)
     """
 
     classes: dict[PolicyClass, ClassRule] = Field(default_factory=_default_classes)
+    user_class: PolicyClass = "factual"
+    """Class of what a user says (source `chat_user`), unless the caller names one."""
+    user_ttl: Duration | None = None
+    """Lifetime of facts that a user states, and maximum for the rest of what a user says; None: until changed or
+    forgotten."""
     chat_ttl: Duration | None = timedelta(days=7)
-    """Maximum lifetime of turns of a conversation, whatever their class; None for that of the class."""
+    """Maximum lifetime of messages and of what assistants say, whatever their class; None for that of the class."""
     relevance: Relevance = Relevance()
     ranking: Ranking = Ranking()
     reflection: Reflection = Reflection()
@@ -262,6 +278,24 @@ class Policy(_PolicySection):
     def rule(self, name: PolicyClass) -> ClassRule:
         """Return the rules of a class."""
         return self.classes[name]
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the published rules: low scores prune, summarise, archive and aren't recalled; what a user says ends.
+
+        Source: MemoryArchitect, sections B to H.
+        """
+        return cls.from_dict(
+            {
+                "user_class": "intent_bound",
+                "user_ttl": "7d",
+                "ranking": {"threshold": 0.3},
+                "reflection": {"unused": 5},
+                "pruning": {"below": 20, "erase": True},
+                "merging": {"summarise_below": 30},
+                "archiving": {"below": 30},
+            }
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -20,6 +20,9 @@ RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
 SHARED = ""
 """The key of the shared space, from which every user recalls; no user's key is empty."""
 
+SCOPES = ("agent_id", "run_id")
+"""Scopes of records besides the user, kept in metadata: options of `add`, and filters of `search`."""
+
 ID_LENGTH = 512
 _MAX_INT = 10**1_000
 
@@ -52,18 +55,41 @@ class MemoryRecord:
     """When an answer last used it; None for never."""
     uses: int = 0
     """The number of answers that used it."""
+    valid_from: datetime | None = None
+    """From when on it holds; None for `created_at`."""
+    valid_to: datetime | None = None
+    """Until when it held; None if it still holds. Closed memories are recalled only on request."""
     superseded_by: str | None = None
-    """The id of the memory that contradicts and replaces it. Superseded memories aren't recalled."""
+    """The id of the memory that replaced it, because it contradicts it, says the same or summarises it."""
+    restored_at: datetime | None = None
+    """When `restore` took it back; from then on, maintenance doesn't prune, archive or summarise it."""
     flagged: str = ""
     """Why it should be reviewed; empty for no reason."""
     hold: str = ""
     """Why it may not be changed or erased; empty for no hold."""
+    pinned: bool = False
+    """Whether it stands in every prompt of its user, and is never pruned, summarised or archived."""
     derived_from: tuple[str, ...] = ()
     """The ids of the memories that it was merged, summarised or otherwise derived from."""
     archived: bool = False
     """Whether it is archived: searches leave it out, and lists include it only on request."""
     version: int = 1
     """Rises with each change."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether another memory replaced it."""
+        return self.valid_to is not None or self.superseded_by is not None
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it stands in every prompt: what the user said himself, pinned or of the class `instruction`."""
+        return self.source == "chat_user" and (self.pinned or self.policy_class == "instruction")
+
+    def was_valid(self, at: datetime) -> bool:
+        """Return whether it held at a moment."""
+        begin, end = validity(self)
+        return begin <= at and (end is None or at < end)
 
     def expired(self, now: datetime) -> bool:
         """Return whether it has expired."""
@@ -114,6 +140,12 @@ class MemoryStats:
     """Entries of the audit log."""
     bytes: int
     """The size of the store's files."""
+
+
+def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
+    """Return from when on and until when a record holds; None for no end."""
+    begin = record.valid_from or record.created_at
+    return begin, record.valid_to or (begin if record.superseded_by is not None else None)
 
 
 def kind_of(source: RecordSource) -> RecordKind:
@@ -221,6 +253,18 @@ def check_metadata(metadata: object, name: str = "metadata") -> dict[str, Any]:
     return stored
 
 
+def check_scopes(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checked values of the options in `SCOPES` that are given, which are metadata of a record.
+
+    Raises:
+        PassageError: a value is no text, or blank.
+
+    >>> check_scopes({"agent_id": "planner", "run_id": None, "limit": 3})
+    {'agent_id': 'planner'}
+    """
+    return {name: check_text(options[name], name, ID_LENGTH) for name in SCOPES if options.get(name) is not None}
+
+
 def check_count(value: object, name: str) -> int:
     """Return a whole number of 0 or more.
 
@@ -229,6 +273,17 @@ def check_count(value: object, name: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
+    return value
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return True or False.
+
+    Raises:
+        ValidationError: it is anything else.
+    """
+    if not isinstance(value, bool):
+        raise ValidationError(f"{name} must be True or False, got {value!r:.40}")
     return value
 
 

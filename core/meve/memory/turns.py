@@ -9,11 +9,15 @@ from typing import TypeAlias
 from meve.conversation import Turn
 from meve.errors import ConfigurationError, DuplicateIdError, ModelError, ValidationError, wrap_errors
 from meve.memory._classify.fact_extraction import extract_statements
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
+
+_TYPED_LENGTH = 300
+"""Longer turns, and those of several lines, may hold pasted text: a wish in them is no instruction."""
 
 FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
 """Returns the facts in a text that are worth remembering, each as a statement that needs no context."""
@@ -30,7 +34,8 @@ class TurnRules:
     sources: Mapping[str, RecordSource] = field(default_factory=lambda: {"user": "chat_user"})
     """For each role, the source of its records."""
     classes: Mapping[str, PolicyClass] = field(default_factory=lambda: {"user": "factual"})
-    """For each role, the policy class of its records; the memory's classifier chooses for other roles."""
+    """For each role, the policy class of its records; the memory's classifier chooses for other roles. Of `factual`, a
+    user's standing wish in a short turn becomes an `instruction`."""
     facts: FactExtractor | None = None
     """Extracts the facts of a turn; None for its statements in English, found by rules."""
     max_facts: int = 32
@@ -105,7 +110,7 @@ def add_turns(
             try:
                 record = memory.add(
                     fact, user_id=user_id, source=rules.sources[turn.speaker],
-                    policy_class=rules.classes.get(turn.speaker), id=record_id, session_id=session_id, reason=reason,
+                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, reason=reason,
                 )  # fmt: skip
                 added.append(record)
             except DuplicateIdError:  # another thread or process stored it just now
@@ -153,6 +158,15 @@ def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
     """Return the id of the n-th fact of a turn, from 0; the same on every call."""
     key = json.dumps([session_id, turn_id]).encode()
     return f"turn-{hashlib.sha256(key).hexdigest()[:32]}-{n}"
+
+
+def _choose_class(turn: Turn, fact: str, rules: TurnRules) -> PolicyClass | None:
+    """Return the class of a fact; None lets the classifier choose."""
+    chosen = rules.classes.get(turn.speaker)
+    is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
+    if chosen != "factual" or is_pasted or rules.sources[turn.speaker] != "chat_user":
+        return chosen
+    return "instruction" if is_standing_wish(fact) else chosen
 
 
 def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Sequence[str], str]:

@@ -144,6 +144,7 @@ class _DictTransaction:
                 q.archived in (None, record.archived)
                 and (q.ids is None or record.id in q.ids)
                 and (q.derived_from is None or not set(q.derived_from).isdisjoint(record.derived_from))
+                and (q.superseded_by is None or record.superseded_by in q.superseded_by)
                 and q.kind in (None, record.kind)
                 and q.session_id in (None, record.session_id)
                 and (q.alive_at is None or not record.expired(q.alive_at))

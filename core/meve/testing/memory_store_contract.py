@@ -109,8 +109,8 @@ class MemoryStoreContract:
     ) -> None:
         whole = stored(
             "a", kind="summary", tags=("x", "y"), metadata={"n": 1, "deep": [None, "é"]}, session_id="s",
-            expires_at=LATER, reflection=12.5, touched_at=NOW, used_at=NOW, uses=3, superseded_by="b", flagged="why",
-            hold="wait", derived_from=("c",), version=4,
+            expires_at=LATER, reflection=12.5, touched_at=NOW, used_at=NOW, uses=3, flagged="why", hold="wait",
+            valid_from=NOW, valid_to=LATER, superseded_by="b", restored_at=LATER, derived_from=("c",), version=4,
         )  # fmt: skip
         insert(store, whole)
         store.close()
@@ -361,3 +361,15 @@ class MemoryStoreContract:
         with store.writing() as transaction:
             assert sorted(ids_of(transaction.with_derived(ALICE, ["a", "b"]))) == ["a", "ab", "b"]
             assert transaction.with_derived(ALICE, []) == []
+
+    def test_replaced_records_are_found_by_what_replaced_them(self, store: RecordStore) -> None:
+        insert(store, stored("new"), stored("old", superseded_by="new"), stored("older", superseded_by="old"))
+        insert(store, stored("other", superseded_by="none"))
+        for _ in range(2):
+            assert ids_of(store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))) == ["old"]
+            assert store.count(RecordQuery(user=ALICE, archived=None, superseded_by=["new", "old"])) == 2
+            with store.writing() as transaction:
+                found = transaction.with_derived(ALICE, ["new"], history=True)
+                assert sorted(ids_of(found)) == ["new", "old", "older"]
+                assert ids_of(transaction.with_derived(ALICE, ["new"])) == ["new"]
+            archive(store, "old")

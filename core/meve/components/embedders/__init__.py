@@ -10,8 +10,10 @@ from meve.ports import Embedder
 PUBLISHED_MINILM = "all-MiniLM-L6-v2"
 """The name of the published weights, from the `offline` extra."""
 ACCURATE, FAST = "minilm", "static"
-"""The default embedders: the accurate one where passages are embedded once and searched often; the fast one, with well
-under a millisecond for a text, where texts come one by one."""
+"""The default embedders: the accurate one where texts are kept and searched often; the fast one, with well under a
+millisecond for a text, where many texts are embedded while somebody waits."""
+SHIPPED = ("meve-minilm-1", "meve-static-1")
+"""The names of the embedders that ship with MeVe."""
 
 
 def resolve_embedder(embedder: Embedder | str | None = None, *, default: str = ACCURATE) -> Embedder:

@@ -13,6 +13,9 @@ from meve.evaluation.experiments.memory import (
     prompt_size,
     recall,
     sensitivity,
+    stories,
+    updates,
+    user_facts,
     wrong_tags,
 )
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
@@ -32,9 +35,13 @@ DESCRIPTIONS = {
     wrong_tags.NAME: "How often the right memory is among five.",
     contradictions.NAME: "Every fact changes once a week; the questions follow the last change.",
     contradictions.BY_KIND: "The same by what changes, and whether the wording stays the same.",
+    stories.NAME: "Two weeks of correct answers, each of them feedback, with maintenance each day.",
+    updates.NAME: "A user says two statements a day apart; after maintenance each is searched for by its own text.",
     prompt_size.NAME: "At each turn, a question about a fact of the first twenty; the whole conversation is in memory.",
     sensitivity.NAME: "The same history for each setting. A star marks a paired difference to the default; of so many "
     "comparisons, one in twenty does by chance.",
+    user_facts.NAME: "Ten users told 20 facts each; 300 questions, worded unlike the facts. Among five: the mean share "
+    "of a question's facts. The ranking was tuned on five of the users.",
     recall.NAME: "LoCoMo: the mean share of a question's evidence among ten memories, and milliseconds a question. A "
     "star marks a paired difference to the memory. The default weights were chosen on these questions.",
     memory_speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of "

@@ -34,8 +34,8 @@ def explain_recall(
     """Return explanations of recalled memories, and of those recalled from the archive, best first."""
     explanations = []
     shared_scores = runtime.store.shared_scores(user)
-    scored = [*_scored_records(recall), *_scored_records(archive)]
-    for hit, score in sorted(scored, key=lambda each: -each[1]):
+    scored = {hit.id: (hit, score) for hit, score in [*_scored_records(archive), *_scored_records(recall)]}
+    for hit, score in sorted(scored.values(), key=lambda each: -each[1]):
         key = user if hit.user_id is not None else SHARED
         stored = runtime.store.find(key, hit.id)
         record = hit if stored is None else stored.record  # has the time of the last recall
@@ -47,6 +47,7 @@ def explain_recall(
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
         rule += "; archived" if hit.archived else ""
+        rule += f"; replaced by {record.superseded_by}" if record.superseded_by is not None else ""
         hold = f"; on hold: {record.hold}" if record.hold else ""
         shared = shared_scores.get(record.id) if record.user_id is None else None
         explanations.append(
@@ -69,13 +70,14 @@ def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
 
 
 def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str, Any]:
-    """Return all data of a user, JSON-ready; expired and erased records are not included."""
+    """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
     now = runtime.clock.now()
     records = [stored.record for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
     return {
         "user_id": user_id,
         "exported_at": now.isoformat(),
-        "records": [r.to_dict() for r in records if not r.archived],
+        "records": [r.to_dict() for r in records if not r.archived and not r.is_closed],
+        "history": [r.to_dict() for r in records if not r.archived and r.is_closed],
         "archived": [r.to_dict() for r in records if r.archived],
         "shared_scores": {
             record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}

@@ -3,6 +3,8 @@
 from typing import Protocol
 
 from meve.components.lexical.analyzers import stem
+from meve.memory._contradiction.claims import Claim, concern_different_things, have_different_times
+from meve.memory._contradiction.lexicon import MEASURES, MONTHS, NAMING, UNIQUE_KIN, VERBS
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 _SUBJECT_SHARE = 0.6
@@ -29,7 +31,7 @@ class RuleContradiction:
         """Return `number: 2 / 5`, `day: …`, `name: …` or `denial`; empty if there is no contradiction.
 
         >>> RuleContradiction().find_difference("The shop opens at 9.", "The shop opens at 10.")
-        'number: 9 / 10'
+        'number: 09:00 / 10:00'
         >>> RuleContradiction().find_difference("Alice eats meat.", "Alice doesn't eat meat.")
         'denial'
         >>> RuleContradiction().find_difference("The shop opens at 9.", "Tomatoes need 6 hours of sun.")
@@ -43,26 +45,86 @@ class RuleContradiction:
         """Compare parsed statements, as `find_difference` does.
 
         If each statement has a word, other than common verbs, that the other lacks, their subjects differ: "basil needs
-        sun" and "fennel needs shade". A missed contradiction does less harm than a false one. A different name is a
-        contradiction only if nothing else differs; otherwise it means different subjects.
+        sun" and "fennel needs shade". So they do if two kinds of values differ. A missed contradiction does less harm
+        than a false one.
         """
-        first, second = one.subject, other.subject
-        if not have_same_subject(one, other) or (first - second - _VERBS and second - first - _VERBS):
+        if not have_same_subject(one, other) or _differ_in_subject(one, other):
             return ""
         mine, theirs = one.values, other.values
         pairs = (
             ("number", mine.numbers, theirs.numbers),
             ("day", mine.days, theirs.days),
-            ("name", mine.names, theirs.names),
+            ("name", mine.names - set(other.claim.words), theirs.names - set(one.claim.words)),
         )
         differences = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
-        kinds = ["denial"] * (mine.negated != theirs.negated) + [kind for kind, _, _ in differences]
-        if not kinds or ("name" in kinds and len(kinds) > 1):
+        if mine.negated != theirs.negated:
+            is_narrower = one.subject - _VERBS != other.subject - _VERBS and (one.claim.liked or other.claim.liked)
+            return "" if differences or is_narrower else "denial"
+        if len(differences) != 1 or not _is_exclusive(one, other, *differences[0]):
             return ""
-        if kinds[0] == "denial":
-            return "denial"
         kind, before, after = differences[0]
         return f"{kind}: {', '.join(sorted(before))} / {', '.join(sorted(after))}"
+
+
+def _differ_in_subject(one: Statement, other: Statement) -> bool:
+    """Return whether the statements are about different things, or one of them adds to the other."""
+    mine, theirs = one.claim, other.claim
+    return (
+        _each_has_own(one.subject - _VERBS, other.subject - _VERBS)
+        or concern_different_things(mine, theirs)
+        or have_different_times(mine, theirs)
+        or mine.added != theirs.added
+        or (mine.introduces and theirs.introduces)
+    )
+
+
+def _each_has_own(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one - other and other - one)
+
+
+def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset[str], after: frozenset[str]) -> bool:
+    """Return whether only one of two values can hold."""
+    if kind == "name":
+        return _is_one_name(one.claim, before) and _is_one_name(other.claim, after)
+    if _each_has_own(one.subject | one.values.names, other.subject | other.values.names):
+        return False
+    if kind == "day" and bool(before & MONTHS) != bool(after & MONTHS):
+        return False
+    if kind == "day" and not (_follows_verb(one.claim, before) and _follows_verb(other.claim, after)):
+        return False  # "I have lunch duty on Monday" and another day may both hold
+    if kind == "number" and one.values.numbers.isdisjoint(other.values.numbers) and min(len(before), len(after)) > 1:
+        return False  # another period, such as "from 9 to 12"
+    return _is_one_value(one.claim, before) and _is_one_value(other.claim, after)
+
+
+def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
+    """Return whether a statement gives these numbers or days as a value: not for its subject, nor for a past event."""
+    verbs = claim.words if claim.first_verb in ("do", "does") else (claim.first_verb,)  # a question with its answer
+    is_one_thing = _is_identified(claim) and not MEASURES.isdisjoint(verbs)
+    return is_one_thing and not claim.is_event and values.isdisjoint(claim.subject)
+
+
+def _is_identified(claim: Claim) -> bool:
+    """Return whether a statement is about no person of whom there may be several, such as "my brother"."""
+    return claim.people <= UNIQUE_KIN or not claim.names.isdisjoint(claim.subject)
+
+
+def _follows_verb(claim: Claim, values: frozenset[str]) -> bool:
+    """Return whether a value stands right after the first verb, but for one word."""
+    after = claim.words[claim.words.index(claim.first_verb) + 1 :][:2] if claim.first_verb else ()
+    return not values.isdisjoint(after)
+
+
+def _is_one_name(claim: Claim, names: frozenset[str]) -> bool:
+    """Return whether a statement gives one name for a relation that has one name at a time."""
+    if not claim.has_one_name or claim.past or not _is_identified(claim):
+        return False
+    if not NAMING.isdisjoint(claim.words) and claim.people:
+        return False  # there may be several: "My son is called Tom."
+    places = [n for n, word in enumerate(claim.words) if word in names]
+    follows = claim.words[places[-1] + 1 : places[-1] + 2] if places else ()
+    is_one = bool(places) and places[-1] - places[0] == len(places) - 1
+    return is_one and VERBS.isdisjoint(follows)
 
 
 def have_same_subject(one: Statement, other: Statement) -> bool:

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
+from meve.memory._contradiction.claims import NAME, Claim, parse_claim
+from meve.memory._contradiction.values import normalise_values
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)?")
-_UP_TO_TWENTY = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-nineteen twenty
-"""
-_SPELLED = {word: str(n) for n, word in enumerate(_UP_TO_TWENTY.split())}
-_SPELLED |= {"once": "1", "twice": "2", "thrice": "3", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100"}
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)*(?:[a-z]+\b|%)?")
 _DAYS = """
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
 october november december today tomorrow yesterday weekly daily monthly yearly
@@ -24,7 +20,6 @@ not no never none nobody nothing neither nor cannot isn't aren't wasn't weren't 
 wouldn't can't couldn't shouldn't mustn't hasn't haven't hadn't
 """
 _NEGATIONS = frozenset(_NEGATIVE_WORDS.split())
-_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+")
 
 
 class StatementValues(NamedTuple):
@@ -40,29 +35,32 @@ class StatementValues(NamedTuple):
 class Statement:
     """A parsed statement."""
 
+    text: str
     subject: frozenset[str]
     """Stems of the content words, without values and negations."""
     values: StatementValues
+    claim: Claim
 
 
 def parse_statement(text: str) -> Statement:
     """Return the subject and the values of a statement."""
-    text_words = words(text)
-    values = _find_values(text, text_words)
-    excluded = values.names | values.days | _SPELLED.keys() | _NEGATIONS | FUNCTION_WORDS
+    plain = normalise_values(text)
+    text_words = words(plain)
+    values = _find_values(plain, text_words)
+    excluded = values.names | values.days | _NEGATIONS | FUNCTION_WORDS
     subject = {word for word in text_words if word not in excluded and not word[0].isdigit()}
-    return Statement(subject=frozenset(map(stem, subject)), values=values)
+    return Statement(text=text, subject=frozenset(map(stem, subject)), values=values, claim=parse_claim(text))
 
 
 def parse_values(text: str) -> StatementValues:
     """Return the values in a statement."""
-    return _find_values(text, words(text))
+    plain = normalise_values(text)
+    return _find_values(plain, words(plain))
 
 
 def _find_values(text: str, text_words: Sequence[str]) -> StatementValues:
     numbers = {_normalise(number) for number in NUMBER.findall(text)}
-    numbers |= {_SPELLED[word] for word in _SPELLED.keys() & text_words}
-    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text)}
+    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(text)}
     days = _CALENDAR.intersection(text_words)
     return StatementValues(
         numbers=frozenset(numbers),

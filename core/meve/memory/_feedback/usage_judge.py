@@ -1,21 +1,41 @@
 """Judges which of the recalled memories an answer used, and which it contradicts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from meve._formulas import cosines
 from meve.components._sentence_splitter import split_sentences
-from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words
+from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words, words
 from meve.memory._contradiction.rules import Contradiction
-from meve.memory._contradiction.statements import NUMBER, parse_statement, parse_values
+from meve.memory._contradiction.statements import NUMBER, StatementValues, parse_statement, parse_values
+from meve.memory._contradiction.values import normalise_values
 from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
 
-UsageOutcome: TypeAlias = Literal["used", "unused", "contradicted"]
+UsageOutcome: TypeAlias = Literal["used", "unmentioned", "unused", "contradicted"]
+"""`unmentioned`: the answer doesn't show whether it used the memory, which it may have obeyed. `unused`: it didn't."""
+
+_OPENINGS = """
+sure|sure thing|certainly|absolutely|definitely|exactly|correct|indeed|of course|gladly|perfect|great|great question
+good|good question|good point|nice|lovely|wonderful|fine|right|ok|okay|alright|yes|yeah|yep|no|nope|thanks|thank you
+sorry|hello|hi|hey|ah|oh|well|so|got it|noted|understood|no problem|no worries|happy to help|you're welcome
+as you said|as you told me|if i remember right|if i remember correctly
+"""
+_OPENING = re.compile(rf"(?:\s*\b(?:{'|'.join(_OPENINGS.split(chr(10))[1:-1])})\b[\s,.!:;–—-]*)+", re.IGNORECASE)
+"""What an answer may begin with and that says nothing."""
+_SUPPOSITION = re.compile(r"\?\s*$|\b(?:if|unless|whether|would|could|might|suppose|imagine)\b", re.IGNORECASE)
+"""A sentence that claims nothing: a question or a supposition."""
+_PRONOUN_ONE = re.compile(r"(?<=\w )ones?\b(?!\s+\w)", re.IGNORECASE)
+"""As in "the green one", which is no number."""
+_NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|far|big)\b", re.IGNORECASE)
+"""What a question asks for, and its own numbers."""
+_NO_VALUES = parse_values("")
+_DENIAL = re.compile(r"(?:no|nope|nah)\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,35 +82,54 @@ class RuleUsageJudge:
         """Return a verdict for each memory; "contradicted" takes precedence over "used"."""
         answer_sentences = [sentence for sentence in split_sentences(answer) if sentence.strip()]
         if not answer_sentences:
-            return [UsageVerdict(outcome="unused", reason="the answer is empty") for _ in memories]
+            return [UsageVerdict(outcome="unmentioned", reason="the answer is empty") for _ in memories]
         sentence_vectors = self.embedder.embed_passages(answer_sentences)
-        statements = [_complete(query, sentence) for sentence in answer_sentences]
-        query_words, answer_words = set(content_words(query)), set(content_words(answer))
-        memory_words = [set(content_words(text)) for text in memories]
+        claims = [_complete(query, claim) for sentence in answer_sentences if (claim := _find_claim(sentence))]
+        said = parse_values(answer)
+        query_words, answer_words, *memory_words = (
+            set(content_words(normalise_values(text))) for text in (query, answer, *memories)
+        )
         common = set.intersection(*memory_words) if len(memory_words) > 1 else set()
-        negated = parse_values(answer).negated
         complete = _find_complete(query_words, answer_words - query_words, memory_words)
         verdicts = []
         for n, (text, own_words, vector) in enumerate(zip(memories, memory_words, np.asarray(vectors), strict=True)):
             distinctive = own_words - query_words - common or own_words
-            is_complete = n in complete and parse_values(text).negated == negated
+            is_complete = n in complete and parse_values(text).negated == said.negated
             similarity = cosines(vector, sentence_vectors).max()
-            verdicts.append(self._judge_one(text, statements, distinctive, answer_words, similarity, is_complete))
+            difference = self._find_contradiction(text, claims, said)
+            if difference:
+                verdicts.append(UsageVerdict(outcome="contradicted", reason=f"another {difference}"))
+            else:
+                verdicts.append(self._judge_use(distinctive, answer_words, similarity, is_complete))
         return verdicts
 
-    def _judge_one(
-        self,
-        text: str,
-        statements: Sequence[tuple[str, bool]],
-        distinctive: set[str],
-        answer_words: set[str],
-        similarity: float,
-        is_complete: bool,
+    def _find_contradiction(self, text: str, claims: Sequence["_Claim"], said: StatementValues) -> str:
+        """Return in what an answer contradicts a memory: `number`, `day`, `name` and so on; empty if it doesn't.
+
+        A missed contradiction does less harm than a false one: an answer that also says the memory's value agrees with
+        it, and a claim with a name or a word that the memory lacks may be about something else.
+        """
+        own = parse_statement(text)
+        agreed = {
+            "number": own.values.numbers & said.numbers,
+            "day": own.values.days & said.days,
+            "name": {name for name in own.values.names if name in said.names},
+        }
+        for claim in claims:
+            kind = self.contradiction.find_difference(text, claim.text).partition(":")[0]
+            if not kind or agreed.get(kind) or (kind == "name" and not claim.has_own_names):
+                continue  # another name that is the question's is another subject
+            statement = parse_statement(claim.text)
+            has_foreign_words = statement.subject - own.subject
+            is_elsewhere = has_foreign_words and (claim.is_joined or kind in ("denial", "name"))
+            if is_elsewhere or (kind != "name" and statement.values.names - own.values.names):
+                continue
+            return kind
+        return ""
+
+    def _judge_use(
+        self, distinctive: set[str], answer_words: set[str], similarity: float, is_complete: bool
     ) -> UsageVerdict:
-        for statement, has_own_names in statements:
-            kind = self.contradiction.find_difference(text, statement).partition(":")[0]
-            if kind and (has_own_names or kind != "name"):  # another name that is the question's is another subject
-                return UsageVerdict(outcome="contradicted", reason=f"another {kind}")
         if is_complete:
             return UsageVerdict(outcome="used", reason="it holds all that the answer says")
         total, shared = len(distinctive), len(distinctive & answer_words)
@@ -98,17 +137,39 @@ class RuleUsageJudge:
             return UsageVerdict(outcome="used", reason=f"{shared} of {total} distinctive words")
         if similarity >= self.similarity:
             return UsageVerdict(outcome="used", reason=f"a sentence of cosine {similarity:.2f}")
-        return UsageVerdict(outcome="unused", reason=f"{shared} of {total} distinctive words, cosine {similarity:.2f}")
+        reason = f"{shared} of {total} distinctive words, cosine {similarity:.2f}"
+        return UsageVerdict(outcome="unmentioned", reason=reason)
 
 
-def _complete(query: str, sentence: str) -> tuple[str, bool]:
-    """Return a sentence as a statement, joined to the question if it is only a value; and whether it has own names."""
+def _find_claim(sentence: str) -> str:
+    """Return what a sentence of an answer claims, without its opening; empty for questions and suppositions."""
+    if _SUPPOSITION.search(sentence):
+        return ""
+    opening = _OPENING.match(sentence)
+    claim = sentence[opening.end() :] if opening else sentence
+    return _PRONOUN_ONE.sub("", claim if claim.strip() or not _DENIAL.fullmatch(sentence.strip()) else sentence).strip()
+
+
+class _Claim(NamedTuple):
+    """A sentence of an answer as a statement."""
+
+    text: str
+    has_own_names: bool
+    is_joined: bool
+    """Whether it is only a value, to which the question was joined."""
+
+
+def _complete(query: str, sentence: str) -> _Claim:
+    """Return a sentence as a statement, joined to the question if it is only a value."""
     first = sentence.partition(" ")[0]
-    suffix = f", {first.lower() if first.lower() in FUNCTION_WORDS else first}{sentence.removeprefix(first)}"
+    is_name = first.lower() not in FUNCTION_WORDS and parse_values(first.lower()) == _NO_VALUES
+    suffix = f", {first if is_name else first.lower()}{sentence.removeprefix(first)}"
     statement = parse_statement(suffix)
-    if statement.subject:
-        return sentence, True
-    return f"{NUMBER.sub('', query).rstrip(' ?')}{suffix}", bool(statement.values.names)
+    is_amount = statement.values.numbers and FUNCTION_WORDS.isdisjoint(words(sentence))  # "900 euros."
+    if statement.subject and not is_amount:
+        return _Claim(sentence, has_own_names=True, is_joined=False)
+    joined = f"{_NOT_SUBJECT.sub('', query).rstrip(' ?')}{suffix}"
+    return _Claim(joined, has_own_names=bool(statement.values.names), is_joined=True)
 
 
 def _find_complete(query_words: set[str], new_words: set[str], memory_words: Sequence[set[str]]) -> list[int]:
@@ -124,11 +185,11 @@ def _find_complete(query_words: set[str], new_words: set[str], memory_words: Seq
 def adjust_score(score: float, outcome: UsageOutcome, rules: Reflection) -> float:
     """Return a reflection score after an answer, from 0 to 100.
 
-    >>> [adjust_score(50, outcome, Reflection()) for outcome in ("used", "unused", "contradicted")]
-    [60.0, 45.0, 20.0]
+    >>> [adjust_score(50, outcome, Reflection()) for outcome in ("used", "unmentioned", "contradicted")]
+    [60.0, 50.0, 20.0]
 
     Source: MemoryArchitect, section D.
     """
     if outcome == "used":
         return rules.raise_score(score)
-    return float(max(0.0, score - (rules.unused if outcome == "unused" else rules.contradicted)))
+    return float(max(0.0, score - (rules.contradicted if outcome == "contradicted" else rules.unused)))

@@ -1,6 +1,5 @@
 """Archiving: take idle records of low score out of every search."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +13,8 @@ def archive_idle(plan: "MaintenancePlan") -> None:
         record = stored.record
         idle = plan.now - max(record.touched_at or record.created_at, record.created_at)
         score = plan.score(record)
-        if plan.is_removable(record) and idle >= rules.idle and score < rules.below:
-            plan.replace(stored, replace(record, archived=True))
-            plan.log(record, "archive", f"idle for {idle.days} days, score {score:.0f}")
-            plan.note(plan.report.archived, record.id)
-            del plan.records[record.id]
+        if plan.may_hide(record) and idle >= rules.idle and score < rules.below:
+            reason, where = f"idle for {idle.days} days, score {score:.0f}", plan.report.archived
+            plan.archive(
+                stored, "archive", reason, where, rule="archiving.below", score=round(score, 4), idle_days=idle.days
+            )

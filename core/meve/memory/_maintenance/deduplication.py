@@ -4,18 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
-from meve.memory.records import MemoryRecord
+from meve.memory.records import MemoryRecord, validity
 from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 
 def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
     """Return a sort key; of two records the one with the larger key wins: held, then unflagged, newer, better ones."""
-    return (bool(record.hold), not record.flagged, record.created_at, score, record.id)
+    return (bool(record.hold), not record.flagged, validity(record)[0], score, record.id)
+
+
+def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
+    """Return whether a record was restored after both were written, so that both hold."""
+    restored = [record.restored_at for record in (one, other) if record.restored_at is not None]
+    return bool(restored) and max(restored) >= max(one.created_at, other.created_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +31,21 @@ class DuplicateJudge:
     scorer: PolicyScorer
     indexes: Sequence[UserIndex]
     """The user's own index, then the shared one."""
-    contradiction: Contradiction
+    judge: RuleUpdateJudge
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
-        mine, theirs = self._statement(one), self._statement(other)
-        if mine.values == theirs.values:
+        if is_settled(one.record, other.record):
+            return ""
+        older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
+        relation = self.judge.compare_statements(self._statement(older), self._statement(newer)).relation
+        if relation == "same":
             return "same"
-        if self.scorer.policy.ranking.conflicts or not self._contradict(one, other, mine, theirs):
-            return ""  # different values, but perhaps of different subjects
+        if relation == "different" or self.scorer.policy.ranking.conflicts:
+            return ""
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
-
-    def _contradict(self, one: Passage, other: Passage, mine: Statement, theirs: Statement) -> bool:
-        if isinstance(self.contradiction, RuleContradiction):
-            return bool(self.contradiction.compare_statements(mine, theirs))
-        return bool(self.contradiction.find_difference(one.text, other.text))
 
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self.indexes[passage.record.user_id is None].statement(passage.text)

@@ -1,4 +1,4 @@
-"""Merging: of two duplicates, one is erased; of two contradicting records, the older or worse one is superseded."""
+"""Merging: of two duplicates, and of two records that contradict each other, one is closed. None is erased."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,37 +6,58 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from meve.memory._contradiction.statements import StatementValues, parse_values
-from meve.memory._maintenance.deduplication import precedence
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve._formulas import cosines
+from meve.memory._contradiction.claims import have_equal_words
+from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
+from meve.memory._maintenance.deduplication import is_settled, precedence
+from meve.memory._maintenance.nomination import find_related_pairs
+from meve.memory.records import MemoryRecord, StoredRecord, validity
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
 class DuplicateMerger:
-    """Merges similar records with the same values, and supersedes one of two that contradict each other."""
+    """Merges similar records that say the same, and supersedes one of two of which the newer replaces the older."""
 
     def __init__(self, plan: "MaintenancePlan") -> None:
         self._plan = plan
-        self._values: dict[str, StatementValues] = {}
+        self._statements: dict[str, Statement] = {}
         """By record id."""
 
     def run(self) -> None:
-        """Compare records of equal text, then those of similar vectors."""
-        plan = self._plan
-        near = plan.nearest_pairs(self._candidates(), plan.policy.merging.similarity)
-        for one, other in chain(list(self._equal_texts()), near):
+        """Compare records of equal text, then those of similar vectors, then those that share a rare word."""
+        plan, candidates = self._plan, self._candidates()
+        near = plan.nearest_pairs(candidates, plan.policy.merging.nominate)
+        related = find_related_pairs([plan.records[key].record for key in candidates], self._statement)
+        for one, other in dict.fromkeys(chain(list(self._equal_texts()), near, related)):
             a, b = plan.records.get(one), plan.records.get(other)
-            if a is None or b is None or a.record.superseded_by or b.record.superseded_by:
+            if a is None or b is None or a.record.is_closed or b.record.is_closed or is_settled(a.record, b.record):
                 continue
-            if self._values_of(a.record) != self._values_of(b.record):
-                self._supersede(*sorted((a, b), key=lambda s: self._rank(s.record), reverse=True))
-            else:
+            older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.record.id))
+            verdict = self._judge(older, newer)
+            if verdict.relation == "replaces":
+                winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
+                self._supersede(winner, loser, verdict.reason)
+            elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
 
+    def _judge(self, older: StoredRecord, newer: StoredRecord) -> UpdateVerdict:
+        old, new = self._statement(older.record), self._statement(newer.record)
+        judge = self._plan.runtime.updates
+        if isinstance(judge, RuleUpdateJudge):
+            are_similar = _cosine(older, newer) >= self._plan.policy.merging.nominate
+            return judge.compare_statements(old, new, are_similar=are_similar)
+        return SAME if have_equal_words(old.claim, new.claim) else judge.judge(old.text, new.text)
+
+    def _statement(self, record: MemoryRecord) -> Statement:
+        if record.id not in self._statements:
+            self._statements[record.id] = parse_statement(record.text)
+        return self._statements[record.id]
+
     def _candidates(self) -> list[str]:
-        return [key for key, stored in self._plan.without_items().items() if stored.record.superseded_by is None]
+        return [key for key, stored in self._plan.without_items().items() if not stored.record.is_closed]
 
     def _equal_texts(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of equal text: each duplicate with the one that expires last."""
@@ -46,53 +67,52 @@ class DuplicateMerger:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _values_of(self, record: MemoryRecord) -> StatementValues:
-        if record.id not in self._values:
-            self._values[record.id] = parse_values(record.text)
-        return self._values[record.id]
-
     def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
-        return precedence(record, self._plan.score(record))
+        return precedence(replace(record, flagged=""), self._plan.score(record))
 
     def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
-    def _supersede(self, winner: StoredRecord, loser: StoredRecord) -> None:
-        """Mark the loser as superseded. Held records are never superseded; unprunable ones only by each other."""
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
+        """Close the loser, unless an answer contradicted the winner.
+
+        Held records are never superseded; unprunable ones and standing wishes only by their own kind.
+        """
         plan, w, x = self._plan, winner.record, loser.record
-        if x.hold or (plan.is_removable(w) and not plan.is_removable(x)):
+        if x.hold or w.flagged or (x.is_standing and not w.is_standing):
             return
-        difference = plan.runtime.contradiction.find_difference(w.text, x.text)
-        if not difference:  # different values, but perhaps of different subjects
+        if plan.is_removable(w) and not plan.is_removable(x):
             return
-        kind = difference.partition(":")[0]
-        flag = f"another {kind} than {w.id}"
-        superseded = replace(x, superseded_by=w.id, flagged=flag, version=x.version + 1)
-        plan.replace(loser, superseded)
-        plan.log(superseded, "supersede", f"{w.id} says another {kind}, and is newer or better")
-        plan.note(plan.report.superseded, x.id)
+        flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
+        reason = f"{w.id} says another {kind}, and is newer or better"
+        plan.close(flagged, w, "supersede", reason, plan.report.superseded, rule="contradiction", difference=kind)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
         plan, w, x = self._plan, longer.record, shorter.record
         are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
         outlives = _expiry_or_max(w) > _expiry_or_max(x) and not set(x.tags) <= set(w.tags)
-        if not are_alike or outlives or w.hold or not plan.is_removable(x):
+        are_derived = x.id in w.derived_from or w.id in x.derived_from
+        if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):
             return
         merged = replace(
             w,
             reflection=max(plan.score(w), plan.score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, *x.derived_from, x.id} - {w.id})),
+            derived_from=tuple(sorted({*w.derived_from, x.id})),
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,
         )
         plan.replace(longer, merged)
-        plan.add_origins(w.id, (*x.derived_from, x.id))
-        plan.merge_into(x, w.id, f"{w.id} says the same", plan.report.merged)
-        plan.pass_origin_on(x.id, w.id)
+        cosine = round(_cosine(longer, shorter), 4)
+        reason = f"{w.id} says the same"
+        plan.close(shorter, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
+
+
+def _cosine(one: StoredRecord, other: StoredRecord) -> float:
+    return float(cosines(one.vector, other.vector[None])[0])
 
 
 def _expiry_or_max(record: MemoryRecord) -> datetime:

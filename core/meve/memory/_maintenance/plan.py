@@ -15,15 +15,16 @@ from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
+from meve.memory._maintenance.reopening import reopen_orphans
 from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of, validity
 from meve.memory.stores._record_store import RecordTransaction
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
-_STEPS = ("expired", "pruned", "merged", "superseded", "summarised", "archived")
+_STEPS = ("expired", "restored", "pruned", "merged", "superseded", "summarised", "archived")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +32,13 @@ class MaintenanceReport:
     """The result of maintenance: ids of records, by user."""
 
     expired: dict[UserId | None, list[str]] = field(default_factory=dict)
+    restored: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Replaced records that hold again, because the record that replaced them is gone."""
     pruned: dict[UserId | None, list[str]] = field(default_factory=dict)
     merged: dict[UserId | None, list[str]] = field(default_factory=dict)
-    """Duplicates that became part of another record."""
+    """Duplicates of another record, which replaces them."""
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records that a newer one contradicts and replaces."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
     scrubbed: bool = True
@@ -78,13 +82,9 @@ class MaintenancePlan:
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]
-        self.archive = {s.record.id: s for s in every if s.record.archived}
+        self.archived = {s.record.id: s for s in every if s.record.archived}
         self.records = {s.record.id: s for s in every if not s.record.archived}
         """By id, the active records with their planned changes."""
-        self._derived: dict[str, set[str]] = {}
-        """By an origin's id: the ids of records derived from it."""
-        for stored in every:
-            self.add_origins(stored.record.id, stored.record.derived_from)
         self._plan()
 
     def apply(self, transaction: RecordTransaction) -> None:
@@ -95,6 +95,7 @@ class MaintenancePlan:
             transaction.replace(self.user, stored)
 
     def _plan(self) -> None:
+        reopen_orphans(self)
         prune_low_scores(self)
         if self.user != SHARED:  # a shared record has another score for each user
             self._try(DuplicateMerger(self).run)
@@ -120,7 +121,11 @@ class MaintenancePlan:
 
     def is_removable(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may remove a record that hasn't expired."""
-        return not record.hold and self.policy.rule(record.policy_class).prune
+        return not record.hold and not record.pinned and self.policy.rule(record.policy_class).prune
+
+    def may_hide(self, record: MemoryRecord) -> bool:
+        """Return whether maintenance may prune, archive or summarise a record; none that was restored."""
+        return self.is_removable(record) and record.restored_at is None
 
     def nearest_pairs(self, ids: Iterable[str], threshold: float) -> list[tuple[str, str]]:
         """Return pairs of ids with a cosine of at least `threshold`, highest first; of each id only the nearest few."""
@@ -149,7 +154,7 @@ class MaintenancePlan:
         """Change an active or archived record."""
         changed = replace(stored, record=record)
         if record.archived:
-            self.archive[record.id] = changed
+            self.archived[record.id] = changed
         else:
             self.records[record.id] = changed
         self._replaced[record.id] = changed
@@ -159,25 +164,41 @@ class MaintenancePlan:
         self._steps.append(lambda transaction: transaction.erase(self.user, record))
         self.log(record, action, reason, **detail)
 
-    def merge_into(self, record: MemoryRecord, into: str, reason: str, where: dict[UserId | None, list[str]]) -> None:
-        """Erase an active record whose content another record contains."""
-        self.erase(record, "merge", reason, into=into)
+    def close(
+        self,
+        stored: StoredRecord,
+        by: MemoryRecord,
+        action: Action,
+        reason: str,
+        where: dict[UserId | None, list[str]],
+        *,
+        rule: str,
+        **evidence: Any,  # noqa: ANN401
+    ) -> None:
+        """Let another record replace an active one, from when that one holds on; from now on if it held before."""
+        record, since = stored.record, validity(by)[0]
+        end = since if since > validity(record)[0] else self.now
+        closed = replace(record, valid_to=end, superseded_by=by.id, version=record.version + 1)
+        self.replace(stored, closed)
+        self.log(closed, action, reason, rule=rule, evidence={"by": by.id, **evidence}, inverse="restore")
+        self.note(where, record.id)
+
+    def archive(
+        self,
+        stored: StoredRecord,
+        action: Action,
+        reason: str,
+        where: dict[UserId | None, list[str]],
+        *,
+        rule: str,
+        **evidence: Any,  # noqa: ANN401
+    ) -> None:
+        """Move an active record to the archive."""
+        record = stored.record
+        self.replace(stored, replace(record, archived=True))
+        self.log(record, action, reason, rule=rule, evidence=evidence, inverse="restore")
         self.note(where, record.id)
         del self.records[record.id]
-
-    def pass_origin_on(self, gone: str, into: str) -> None:
-        """Make records derived from an erased record derive from the record that contains it."""
-        for name in sorted(self._derived.get(gone, ())):
-            stored = self.records.get(name) or self.archive.get(name)
-            if stored is not None and into not in (name, *stored.record.derived_from):
-                origins = tuple(sorted({*stored.record.derived_from, into}))
-                self.replace(stored, replace(stored.record, derived_from=origins, version=stored.record.version + 1))
-                self.add_origins(name, [into])
-
-    def add_origins(self, name: str, origins: Iterable[str]) -> None:
-        """Note that a record is derived from others."""
-        for each in origins:
-            self._derived.setdefault(each, set()).add(name)
 
     def log(self, record: MemoryRecord, action: Action, reason: str, **detail: Any) -> None:  # noqa: ANN401
         """Add an entry to the audit log."""

@@ -1,38 +1,43 @@
-"""Pruning: remove records of low score, and the worst ones beyond the maximum number."""
+"""Pruning: archive or erase records of low score, and the worst ones beyond the maximum number."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from meve.memory.records import MemoryRecord
+from meve.memory.records import StoredRecord
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
 def prune_low_scores(plan: "MaintenancePlan") -> None:
-    """Remove records of some age whose score is below the policy's threshold."""
+    """Prune records of some age whose score is below the policy's threshold."""
     rules = plan.policy.pruning
-    for record in [stored.record for stored in plan.records.values()]:
-        is_old = plan.now - record.created_at >= rules.min_age
-        if plan.is_removable(record) and is_old and plan.score(record) < rules.below:
-            _prune(plan, record, f"its score fell below {rules.below:g}")
+    for stored in list(plan.records.values()):
+        is_old = plan.now - stored.record.created_at >= rules.min_age
+        if plan.may_hide(stored.record) and is_old and plan.score(stored.record) < rules.below:
+            _prune(plan, stored, "pruning.below", f"its score fell below {rules.below:g}")
 
 
 def enforce_cap(plan: "MaintenancePlan") -> None:
-    """Remove the worst records beyond the policy's maximum for one user."""
+    """Prune closed records, then the worst ones, beyond the policy's maximum for one user."""
     cap = plan.policy.limits.per_user
     excess = len(plan.records) - cap
     if excess > 0:
 
-        def worth(record: MemoryRecord) -> tuple[bool, float, datetime, str]:
-            return (record.superseded_by is None, plan.score(record), record.created_at, record.id)
+        def worth(stored: StoredRecord) -> tuple[bool, float, datetime, str]:
+            record = stored.record
+            return (not record.is_closed, plan.score(record), record.created_at, record.id)
 
-        removable = [s.record for s in plan.records.values() if plan.is_removable(s.record)]
-        for record in sorted(removable, key=worth)[:excess]:
-            _prune(plan, record, f"over the cap of {cap:,}")
+        removable = [stored for stored in plan.records.values() if plan.may_hide(stored.record)]
+        for stored in sorted(removable, key=worth)[:excess]:
+            _prune(plan, stored, "limits.per_user", f"over the cap of {cap:,}")
 
 
-def _prune(plan: "MaintenancePlan", record: MemoryRecord, reason: str) -> None:
-    plan.erase(record, "prune", reason, score=round(plan.score(record), 4))
-    plan.note(plan.report.pruned, record.id)
-    del plan.records[record.id]
+def _prune(plan: "MaintenancePlan", stored: StoredRecord, rule: str, reason: str) -> None:
+    record, score = stored.record, round(plan.score(stored.record), 4)
+    if plan.policy.pruning.erase:
+        plan.erase(record, "prune", reason, rule=rule, evidence={"score": score}, inverse="")
+        plan.note(plan.report.pruned, record.id)
+        del plan.records[record.id]
+    else:
+        plan.archive(stored, "prune", reason, plan.report.pruned, rule=rule, score=score)

@@ -41,8 +41,8 @@ def summarise_related(plan: "MaintenancePlan") -> None:
     rules = plan.policy.merging
     low = {
         record_id for record_id, s in plan.without_items().items()
-        if plan.is_removable(s.record) and plan.score(s.record) < rules.summarise_below
-        and s.record.kind != "summary" and s.record.superseded_by is None and not s.record.flagged
+        if plan.may_hide(s.record) and plan.score(s.record) < rules.summarise_below
+        and s.record.kind != "summary" and not s.record.is_closed and not s.record.flagged
         and plan.now - s.record.created_at >= plan.policy.pruning.min_age
     }  # fmt: skip
     for group in _connected(plan.nearest_pairs(low, rules.related)):
@@ -52,10 +52,11 @@ def summarise_related(plan: "MaintenancePlan") -> None:
         for policy_class, members in by_class.items():
             if len(members) >= rules.min_related:
                 members.sort(key=lambda s: (s.record.created_at, s.record.id))
-                _summarise(plan, policy_class, [s.record for s in members])
+                _summarise(plan, policy_class, members)
 
 
-def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, records: Sequence[MemoryRecord]) -> None:
+def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, members: Sequence[StoredRecord]) -> None:
+    records = [stored.record for stored in members]
     sessions = sorted({r.session_id for r in records if r.session_id})
     summary = MemoryRecord(
         id=f"summary-{plan.runtime.chain.hash_content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
@@ -72,11 +73,12 @@ def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, records: Sequ
         derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
     )
     plan.add(plan.runtime.stored(summary), f"summary of {len(records)}")
-    plan.add_origins(summary.id, summary.derived_from)
-    for record in records:
-        plan.merge_into(record, summary.id, f"part of {summary.id}", plan.report.summarised)
-    for record in records:
-        plan.pass_origin_on(record.id, summary.id)
+    for stored in members:
+        score = round(plan.score(stored.record), 4)
+        reason = f"part of {summary.id}"
+        plan.close(
+            stored, summary, "merge", reason, plan.report.summarised, rule="merging.summarise_below", score=score
+        )
 
 
 def _connected(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:

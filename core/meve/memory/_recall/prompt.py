@@ -1,20 +1,23 @@
-"""Composes a prompt: system text, numbered facts, a summary of older turns, the last turns verbatim, the question.
+"""Composes a prompt: system text, standing wishes, facts, a summary of older turns, the last turns, the question.
 
 Source: MemoryArchitect, section E. Whatever doesn't fit is cut: first the summary, then the facts, then the last turns
-from the oldest on. System text and question are never cut.
+from the oldest on, at last the standing wishes. System text and question are never cut.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
-from meve.memory.records import check_text
+from meve.memory.records import MemoryRecord, check_text
 from meve.ports import TokenCounter
 
+WISHES = "The user's standing wishes, to respect in every answer (of two that disagree, the later one holds):"
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
+STANDING_TOKENS = 256
+"""The token budget of the memories that stand in every prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,8 @@ class PromptBudget:
     max_tokens: int = 2_048
     headroom: int = 0
     """Tokens kept free for the answer."""
+    standing_tokens: int = STANDING_TOKENS
+    """Maximum number of tokens of the user's standing wishes: instructions and pinned memories."""
     facts_share: float = 0.5
     """Maximum share of facts in the tokens that system text and question leave, in [0, 1]."""
     verbatim_turns: int = 4
@@ -39,6 +44,8 @@ class Prompt:
     text: str
     tokens: int
     system: str
+    standing: str
+    """The user's standing wishes."""
     facts: str
     summary: str
     """Summary of the older turns."""
@@ -47,7 +54,7 @@ class Prompt:
     query: str
     recall: Recall
     left_out: Mapping[str, int]
-    """The number of `turns` and `facts` that did not fit."""
+    """The number of `turns`, `facts` and `standing` wishes that did not fit."""
 
 
 def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
@@ -79,6 +86,29 @@ def count_room(system: str, query: str, budget: PromptBudget, tokens: TokenCount
     return room
 
 
+def fit_wishes(
+    records: Sequence[MemoryRecord], limit: int, count: Callable[[Sequence[str]], Sequence[int]]
+) -> list[MemoryRecord]:
+    """Return the standing memories that fit a token budget, in their order; newer ones go first.
+
+    Args:
+        records: the memories, the oldest first.
+        limit: the budget, in tokens.
+        count: counts the tokens of texts.
+    """
+    shown = []
+    for record, tokens in reversed(list(zip(records, count([format_wish(r) for r in records]), strict=True))):
+        if tokens <= limit:
+            limit -= tokens
+            shown.append(record)
+    return shown[::-1]
+
+
+def format_wish(record: MemoryRecord) -> str:
+    """Return a standing memory as one line."""
+    return f"- {' '.join(record.text.split())}"
+
+
 def summarise_turns(
     history: Sequence[Turn], limit: int, budget: PromptBudget, tokens: TokenCounter, summariser: Summariser
 ) -> str:
@@ -98,6 +128,7 @@ def compose_prompt(
     recall: Recall,
     history: Sequence[Turn],
     *,
+    wishes: Sequence[MemoryRecord],
     summary: str,
     system: str,
     query: str,
@@ -109,11 +140,15 @@ def compose_prompt(
     Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
-    facts = [f"[{n}] {p.passage.prompt_text}" for n, p in enumerate(recall.passages, 1)]
+    standing = [format_wish(record) for record in wishes]
+    known = {record.id for record in wishes}
+    facts = [p.passage.prompt_text for p in recall.passages if p.passage.id not in known]
+    facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
 
     def join() -> str:
         blocks = [
             system,
+            "\n".join([WISHES, *standing]) if standing else "",
             "\n".join([FACTS, *facts]) if facts else "",
             f"{EARLIER}\n{summary}" if summary else "",
             "\n".join([RECENT, *(turn.label + turn.text for turn in recent)]) if recent else "",
@@ -131,18 +166,25 @@ def compose_prompt(
             dropped += 1
         elif recent:
             recent.pop(0)
+        elif standing:
+            standing.pop(0)
         else:
             raise _too_small(count, limit)
     return Prompt(
         text=join(),
         tokens=count,
         system=system,
+        standing="\n".join(standing),
         facts="\n".join(facts),
         summary=summary,
         turns=tuple(recent),
         query=query,
         recall=recall,
-        left_out={"turns": 0 if summary else len(history) - len(recent), "facts": dropped},
+        left_out={
+            "turns": 0 if summary else len(history) - len(recent),
+            "facts": dropped,
+            "standing": len(recall.standing) - len(standing),
+        },
     )
 
 

@@ -1,6 +1,6 @@
 """A query to a memory: the checked options of `GovernedMemory.search`, and the content that the reader has seen."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -13,10 +13,21 @@ from cachetools import LRUCache, cachedmethod
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
-from meve.memory._recall.user_index import Scope
-from meve.memory._timestamps import ago
+from meve.filters import Filter, Where, call_filter, check_where
+from meve.memory._recall.time_expressions import TimeWindow, find_time
+from meve.memory._recall.user_index import Predicate, Scope
+from meve.memory._timestamps import ago, check_moment, check_past
 from meve.memory.policy import Policy, PolicyClass, RecordSource
-from meve.memory.records import UserId, check_choice, check_count, check_keywords, check_tags, check_text, user_key
+from meve.memory.records import (
+    UserId,
+    check_choice,
+    check_count,
+    check_keywords,
+    check_scopes,
+    check_tags,
+    check_text,
+    user_key,
+)
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.pipeline import check_query
 from meve.types import Passage
@@ -39,8 +50,24 @@ class SearchOptions(TypedDict, total=False):
     """Any of these sources."""
     session_id: str | None
     """Only memories of this conversation."""
+    agent_id: str | None
+    """Only memories that were added with this agent's id."""
+    run_id: str | None
+    """Only memories that were added with this run's id."""
+    where: Where | None
+    """Metadata that a memory must have, as for a `Retriever`: `{"project": "oak"}`, `{"project": ["oak", "elm"]}`, or
+    a function of the metadata."""
+    since: datetime | None
+    """Only memories added at this moment or later; it needs a time zone. Without `since` and `until`, a time in the
+    question, such as `last week`, only ranks memories added then higher."""
+    until: datetime | None
+    """Only memories added before this moment; it needs a time zone."""
     within: timedelta | None
-    """Only memories added at most this long ago."""
+    """Only memories added at most this long ago; not with `since`."""
+    include_superseded: bool
+    """Whether memories that another one replaced may be returned, archived or not; False by default."""
+    as_of: datetime | None
+    """Only memories that held at this moment, replaced or archived since or not."""
     include_private: bool
     """Whether private memories may be returned; False by default."""
     verify: bool
@@ -128,15 +155,31 @@ class MemoryQuery:
     seen: SeenContent = field(default=SeenContent())
     window: int | None = None
     """The number of turns to return around one that names something; None for all turns."""
+    time: TimeWindow | None = None
+    """The time that the question names."""
+    standing_classes: frozenset[PolicyClass] = frozenset()
+    """The classes of memories that may stand in the prompt."""
+    scopes: tuple[tuple[str, str], ...] = ()
+    """The agent and the run that were given, by name."""
     candidates: int = CANDIDATES
+
+    @property
+    def standing(self) -> Scope:
+        """The filter of memories that stand in the prompt: those of other agents and runs don't."""
+
+        def is_of_same_scopes(metadata: Mapping[str, Any]) -> bool:
+            return all(metadata.get(name, value) == value for name, value in self.scopes)
+
+        return Scope(now=self.scope.now, classes=self.standing_classes, where=is_of_same_scopes)
 
     @property
     def cache_key(self) -> tuple[Any, ...]:
         """The key of the recall cache, the user first. Uses the date because scores decay daily."""
         scope = tuple(_hashable(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
-        names = ("user", "text", "limit", "max_tokens", "verify", "window", "candidates")
+        names = ("user", "text", "limit", "max_tokens", "verify", "window", "time", "candidates")
         seen = self.seen.digest  # and not the texts: a cached recall would keep them
-        return (*(getattr(self, name) for name in names), seen, scope, self.scope.now.toordinal())
+        standing = (self.standing_classes, self.scopes)
+        return (*(getattr(self, name) for name in names), seen, scope, standing, self.scope.now.toordinal())
 
 
 def make_query(
@@ -152,19 +195,24 @@ def make_query(
     check_keywords(options, SearchOptions, "search")
     check_query(query)
     limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
-    for name in ("include_private", "verify"):
+    for name in ("include_private", "include_superseded", "verify"):
         if not isinstance(options.get(name, False), bool):
             raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
     window = options.get("window")
     sources, tags = options.get("sources"), options.get("tags")
-    session_id, within = options.get("session_id"), options.get("within")
+    session_id, as_of = options.get("session_id"), options.get("as_of")
+    since, until = _period(options, now)
     scope = Scope(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
         sources=None if sources is None else frozenset(_choices(sources, "sources", RecordSource)),
         tags=None if tags is None else check_tags(tags),
         session_id=None if session_id is None else check_text(session_id, "session_id"),
-        since=None if within is None else ago(now, within, "within"),
+        since=since,
+        until=until,
+        where=_metadata_filter(options),
+        include_superseded=options.get("include_superseded", False),
+        as_of=None if as_of is None else check_past(as_of, "as_of", now),
     )
     return MemoryQuery(
         text=query,
@@ -176,7 +224,34 @@ def make_query(
         verify=options.get("verify", False),
         seen=SeenContent.of(options.get("without", ()), cache or SentenceHashes()),
         window=None if window is None else check_count(window, "window"),
+        time=find_time(query, now),
+        standing_classes=_classes(policy, None, options.get("include_private", False)),
+        scopes=tuple(check_scopes(options).items()),
     )
+
+
+def _period(options: SearchOptions, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the first moment at which a memory may have been added, and the first one after the last."""
+    since, until, within = options.get("since"), options.get("until"), options.get("within")
+    if since is not None and within is not None:
+        raise ValidationError("give only one of since and within, got both")
+    begin = None if since is None else check_moment(since, "since")
+    end = None if until is None else check_moment(until, "until")
+    if begin is not None and end is not None and begin >= end:
+        raise ValidationError(f"since must be before until, got {begin.isoformat()} and {end.isoformat()}")
+    return (begin if within is None else ago(now, within, "within")), end
+
+
+def _metadata_filter(options: SearchOptions) -> Filter | Predicate | None:
+    """Return the condition on metadata of `where`, `agent_id` and `run_id` together; None for none."""
+    where, scopes = options.get("where"), check_scopes(options)
+    check_where(where)
+    if callable(where):
+        own, ids = where, Filter(scopes)
+        return (lambda metadata: ids.matches(metadata) and call_filter(own, metadata)) if scopes else own
+    for name in scopes.keys() & (where or {}).keys():
+        raise ValidationError(f"give {name} once, got it as {name} and in where")
+    return Filter({**(where or {}), **scopes}) if where or scopes else None
 
 
 def _classes(policy: Policy, classes: Collection[PolicyClass] | None, private: bool) -> frozenset[PolicyClass]:
@@ -200,4 +275,6 @@ def _digest(text: str) -> bytes:
 
 
 def _hashable(value: object) -> object:
+    if isinstance(value, Filter):
+        return value.key
     return tuple(sorted(map(str, value))) if isinstance(value, set | frozenset | list | tuple) else value

@@ -7,6 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from meve.errors import ConfigurationError
+from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, SharedScore
@@ -50,17 +51,23 @@ class MemorySource:
     """The user's index first, then the shared one."""
     scope: Scope
     rule: Relevance
+    time: TimeWindow | None = None
+    """The time that the question names."""
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k memories in scope from each index, the most relevant first.
 
-        With tags in the scope, as many memories without these tags follow, since a tag may be wrong;
-        `TagPreferenceScorer` rejects most of them.
+        If the question names a time, as many memories that were added then follow. With tags in the scope, as many
+        memories without these tags follow, since a tag may be wrong; `TagPreferenceScorer` rejects most of them.
         """
         if query.vector is None:
             raise ConfigurationError("a search of memories needs the query's vector: give the pipeline an embedder")
         candidates: dict[str, Candidate] = {}
-        scopes = [self.scope] if self.scope.tags is None else [self.scope, replace(self.scope, tags=None)]
+        scopes = [self.scope]
+        if self.time is not None:
+            scopes.append(self._within(self.time))
+        if self.scope.tags is not None:
+            scopes.append(replace(self.scope, tags=None))
         for index in self.indexes:
             for scope in scopes:
                 with index.lock:
@@ -68,9 +75,13 @@ class MemorySource:
                     hits = index.find_relevant(query.text, query.vector, k, mask, self.rule) if mask.any() else []
                 for hit in hits:
                     if scope.admits(hit.stored.record):
-                        origin = self.name if scope is self.scope else _UNTAGGED
+                        origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                         candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin))
         return list(candidates.values())
+
+    def _within(self, time: TimeWindow) -> Scope:
+        since, until = self.scope.since or time.since, self.scope.until or time.until
+        return replace(self.scope, since=max(since, time.since), until=min(until, time.until))
 
 
 def _to_candidate(hit: Hit, origin: str) -> Candidate:
@@ -84,13 +95,15 @@ def _to_candidate(hit: Hit, origin: str) -> Candidate:
 class PolicyScorer:
     """Scores memories by the weights of `Ranking`.
 
-    score = similarity · relevance + reflection · reflection score / 100 + boost · boost of the class
+    score = similarity · relevance + reflection · reflection score / 100 + boost · boost of the class, at least 0
 
     Source: MemoryArchitect, section C.
     """
 
     policy: Policy
     now: datetime
+    time: TimeWindow | None = None
+    """The time that the question names; `Relevance.said_then` prefers memories that were added then."""
     shared_scores: Mapping[str, SharedScore] = field(default_factory=dict)
     """The user's scores of shared records, by record id."""
     touched: Callable[[Sequence[str]], Mapping[str, datetime]] = field(default=lambda _: {})
@@ -103,9 +116,10 @@ class PolicyScorer:
         records = self._with_last_recall([_get_record(c) for c in candidates])
         reflections = np.array([self.reflection(record) for record in records]) / 100
         boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
-        relevances = np.array([_get_relevance(c) for c in candidates])
+        said_then = np.array([self.time is not None and self.time.contains(record.created_at) for record in records])
+        relevances = np.array([_get_relevance(c) for c in candidates]) + self.policy.relevance.said_then * said_then
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
-        return np.asarray(scores, dtype=np.float32)
+        return np.asarray(np.maximum(scores, 0.0), dtype=np.float32)
 
     def _with_last_recall(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
         begin = self.now - self.policy.reflection.idle

@@ -5,11 +5,14 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
+from meve.errors import QueryError
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
@@ -28,6 +31,9 @@ from meve.pipeline.trace import Trace
 from meve.ports import Scorer, Source
 from meve.types import Query
 
+SIMILAR = 0.7
+"""Minimum cosine of memories that a search compares; maintenance has more time, and compares less similar ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Context):
@@ -36,11 +42,18 @@ class Recall(Context):
     id: str
     """The id of this recall in the audit log."""
     user_id: UserId
+    standing: tuple[MemoryRecord, ...] = ()
+    """The memories that stand in every prompt of this user, the oldest first: instructions, and pinned memories. They
+    aren't part of `text`; `GovernedMemory.prompt` and `format_recall` show them."""
 
     @property
     def records(self) -> tuple[MemoryRecord, ...]:
         """The memories in the context, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return whether a memory of it has expired."""
+        return any(record.expired(now) for record in (*self.records, *self.standing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +73,7 @@ class Searcher:
             if heavy:
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self._log(query, self.look(query))
-            while any(r.expired(now := self.runtime.clock.now()) for r in recall.records):  # expired during the write
+            while recall.has_expired(now := self.runtime.clock.now()):  # during the write
                 query = replace(query, scope=replace(query.scope, now=now))
                 recall = self._log(query, self.look(query))
             return recall
@@ -69,23 +82,32 @@ class Searcher:
         """Return the memories that answer a query, without logging it."""
         indexes = [self.indexes.of(query.user), self.indexes.of(SHARED)]
         versions = tuple(index.version for index in indexes)
-        cached = self.cache.get(query.cache_key, versions)
-        if cached is not None and not any(r.expired(self.runtime.clock.now()) for r in cached.records):
+        is_cacheable = not callable(query.scope.where)  # what a function admits may change
+        cached = self.cache.get(query.cache_key, versions) if is_cacheable else None
+        if cached is not None and not cached.has_expired(self.runtime.clock.now()):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
+        if query.scope.as_of is not None or query.scope.include_superseded:
+            indexes.append(self._archive(query.user, only_closed=query.scope.as_of is None))
         recall = self._run(query, indexes)
-        while any(r.expired(self.runtime.clock.now()) for r in recall.records):  # expired during the search
+        while recall.has_expired(self.runtime.clock.now()):  # during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
             recall = self._run(query, indexes)
-        self.cache.put(query.cache_key, versions, recall)
+        if is_cacheable:
+            self.cache.put(query.cache_key, versions, recall)
         return recall
 
     def look_in_archive(self, query: MemoryQuery) -> Recall:
-        """Return the archived memories that answer a query; reads all archived records each time."""
-        dimension = self.runtime.embedder.dimension
-        archive = UserIndex(dimension)
-        records = self.runtime.store.records(RecordQuery(user=query.user, archived=True))
-        archive.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
-        return self._run(query, [archive, UserIndex(dimension)])
+        """Return the archived memories that answer a query, replaced or not."""
+        query = replace(query, scope=replace(query.scope, include_superseded=True))
+        return self._run(query, [self._archive(query.user), UserIndex(self.runtime.embedder.dimension)])
+
+    def _archive(self, user: str, *, only_closed: bool = False) -> UserIndex:
+        """Return an index of the archive; reads all archived records each time."""
+        index = UserIndex(self.runtime.embedder.dimension)
+        records = self.runtime.store.records(RecordQuery(user=user, archived=True))
+        records = [s for s in records if s.record.is_closed or not only_closed]
+        index.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
+        return index
 
     def _log(self, query: MemoryQuery, recall: Recall) -> Recall:
         query_hash = self.runtime.content_hash("query", query.text)
@@ -106,6 +128,7 @@ class Searcher:
         policy = PolicyScorer(
             policy=self.runtime.policy,
             now=query.scope.now,
+            time=query.time,
             shared_scores=self.runtime.store.shared_scores(query.user) if len(indexes[1]) else {},
             touched=partial(self.runtime.store.touched, query.user),
         )
@@ -119,7 +142,7 @@ class Searcher:
             sources=[self._source(query, indexes)],
             scorer=scorer,
             fallback=None,
-            relate=DuplicateJudge(policy, indexes, self.runtime.contradiction),
+            relate=DuplicateJudge(policy, indexes, RuleUpdateJudge(self.runtime.contradiction)),
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
             embedder=self.runtime.embedder,
@@ -128,12 +151,18 @@ class Searcher:
             clock=self.runtime.clock,
             notes=self._notes(query, indexes),
         )
-        context = pipeline.run(Query(text=query.text), self._config(query))
+        try:
+            context = pipeline.run(Query(text=query.text), self._config(query))
+        except QueryError:  # longer than the embedder's window
+            vector = self.runtime.embed_query(query.text)
+            context = pipeline.run(Query(text=query.text, vector=vector), self._config(query))
         values: dict[str, Any] = {f.name: getattr(context, f.name) for f in fields(Context)}
-        return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id)
+        with indexes[0].lock:
+            standing = tuple(indexes[0].standing(query.standing))
+        return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id, standing=standing)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance)
+        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time)
         if query.window is None:
             return source
         with indexes[0].lock:
@@ -148,7 +177,7 @@ class Searcher:
             threshold=ranking.threshold,
             min_verified=0,
             fallback_k=0,
-            redundancy=self.runtime.policy.merging.similarity,
+            redundancy=1.0 if query.scope.include_superseded else max(SIMILAR, self.runtime.policy.merging.nominate),
             fill=False,
             max_tokens=query.max_tokens,
             separator="\n",
@@ -163,6 +192,7 @@ class Searcher:
             "shed": query.candidates < CANDIDATES,
             "classes": sorted(query.scope.classes),
             "window": query.window,
+            "time": None if query.time is None else query.time.to_dict(),
             "tags": sorted(query.scope.tags) if query.scope.tags is not None else None,
         }
 

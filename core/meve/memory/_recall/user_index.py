@@ -3,10 +3,10 @@
 import threading
 from bisect import bisect
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,13 @@ from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StoreCorruptError
+from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
-from meve.memory.records import MemoryRecord, StoredRecord
+from meve.memory.records import MemoryRecord, StoredRecord, validity
 from meve.memory.stores._record_store import Changes, RecordStore
 from meve.types import FloatArray
 
@@ -31,6 +32,11 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
+_MAX_FILTERS = 64
+"""The number of filters whose masks a user's index caches."""
+
+Predicate = Callable[[Mapping[str, Any]], bool]
+"""Returns whether a record with this metadata is admitted."""
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
@@ -47,19 +53,37 @@ class Scope:
     session_id: str | None = None
     since: datetime | None = None
     """Created at this moment or later."""
+    include_superseded: bool = False
+    """Whether to admit closed records."""
+    as_of: datetime | None = None
+    """Only records that held at this moment, closed since or not."""
+    until: datetime | None = None
+    """Created before this moment."""
+    where: Filter | Predicate | None = None
+    """Required metadata."""
 
     def admits(self, record: MemoryRecord) -> bool:
         """Return whether a record meets every condition."""
         return (
             not record.expired(self.now)
-            and record.superseded_by is None
+            and (
+                self.include_superseded or not record.is_closed if self.as_of is None else record.was_valid(self.as_of)
+            )
             and record.text != ""
             and record.policy_class in self.classes
             and (self.sources is None or record.source in self.sources)
             and (self.tags is None or not set(self.tags).isdisjoint(record.tags))
             and (self.session_id is None or record.session_id == self.session_id)
             and (self.since is None or record.created_at >= self.since)
+            and (self.until is None or record.created_at < self.until)
+            and self.admits_metadata(record.metadata)
         )
+
+    def admits_metadata(self, metadata: Mapping[str, Any]) -> bool:
+        """Return whether metadata meets the condition on it."""
+        if self.where is None:
+            return True
+        return self.where.matches(metadata) if isinstance(self.where, Filter) else call_filter(self.where, metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +121,16 @@ class UserIndex:
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
         self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
-        self._fields = GrowableArray(np.zeros((0, 6), dtype=np.int64))
-        """Expiry, class, source, creation, last put of an item, row."""
+        self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
+        """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
         """The position of the record before it in its session; -1 for none."""
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
+        self._filtered: dict[str, Mask] = {}
+        """Which positions have the metadata that a filter requires, by the filter's key."""
+        self._standing: set[int] = set()
+        """Positions of the records that stand in every prompt."""
         self._tags: dict[str, set[int]] = {}
         self._sessions: dict[str, list[int]] = {}
         self._places = NamespaceIndex()
@@ -115,6 +143,7 @@ class UserIndex:
         self._remove([row for row in changes.removed_rows if row in self._positions])
         self._remove([stored.row for stored in changes.records if stored.row in self._positions])
         self._add(changes.records)
+        self._filtered.clear()
         self.version = changes.version
 
     def admitted(self, scope: Scope) -> Mask:
@@ -122,17 +151,42 @@ class UserIndex:
         n = len(self._stored)
         fields = self._fields.values
         mask: Mask = self._live.values & (fields[:, 0] > to_micros(scope.now))
+        if scope.as_of is not None:
+            mask &= (fields[:, 6] <= to_micros(scope.as_of)) & (fields[:, 7] > to_micros(scope.as_of))
+        elif not scope.include_superseded:
+            mask &= fields[:, 7] == NEVER
         if len(scope.classes) < len(_CLASSES):
             mask &= np.isin(fields[:, 1], [_CLASSES[name] for name in scope.classes])
         if scope.sources is not None:
             mask &= np.isin(fields[:, 2], [_SOURCES[name] for name in scope.sources])
         if scope.since is not None:
             mask &= fields[:, 3] >= to_micros(scope.since)
+        if scope.until is not None:
+            mask &= fields[:, 3] < to_micros(scope.until)
         if scope.tags is not None:
             mask &= among(n, set().union(*(self._tags.get(tag, set()) for tag in scope.tags)))
         if scope.session_id is not None:
             mask &= among(n, self._sessions.get(scope.session_id, []))
-        return mask
+        return mask if scope.where is None else mask & self._with_metadata(scope.where, mask)
+
+    def _with_metadata(self, where: Filter | Predicate, mask: Mask) -> Mask:
+        """Return which positions have required metadata, shape (n,); a function is asked about those of a mask."""
+        if isinstance(where, Filter):
+            return self._matching(where)
+        return among(len(mask), [p for p in np.flatnonzero(mask).tolist() if self._has_metadata(p, where)])
+
+    def _matching(self, where: Filter) -> Mask:
+        """Return which positions have the metadata that a filter requires, shape (n,), cached until a change."""
+        if where.key not in self._filtered:
+            if len(self._filtered) >= _MAX_FILTERS:
+                self._filtered.clear()
+            positions = [n for n in self._positions.values() if self._has_metadata(n, where.matches)]
+            self._filtered[where.key] = among(len(self._stored), positions)
+        return self._filtered[where.key]
+
+    def _has_metadata(self, n: int, admits: Predicate) -> bool:
+        stored = self._stored[n]
+        return stored is not None and call_filter(admits, stored.record.metadata)
 
     def items(self, prefix: Namespace, now: datetime) -> Positions:
         """Return the positions of the items under a prefix that haven't expired, in no order."""
@@ -142,7 +196,7 @@ class UserIndex:
 
     def newest(self, positions: Positions) -> Positions:
         """Sort item positions by last change, newest first; ties by row."""
-        _, _, _, _, put, row = self._fields.values[positions].T
+        put, row = self._fields.values[positions, 4:6].T
         return positions[np.lexsort((row, -put))]
 
     def namespaces(self, now: datetime) -> list[Namespace]:
@@ -157,6 +211,11 @@ class UserIndex:
     def records(self, scope: Scope) -> list[MemoryRecord]:
         """Return all records that haven't expired; the scope's other conditions are ignored."""
         return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
+
+    def standing(self, scope: Scope) -> list[MemoryRecord]:
+        """Return the records in a scope that stand in every prompt, the oldest first."""
+        stored = [s for n in self._standing if (s := self._stored[n]) is not None and scope.admits(s.record)]
+        return [s.record for s in sorted(stored, key=lambda s: (s.record.created_at, s.row))]
 
     def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
@@ -186,7 +245,8 @@ class UserIndex:
 
     def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at some positions, with shares of their neighbours' relevance, at most 1."""
-        own = np.append((cosines + rule.words * shares) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
+        words = rule.words * shares * np.sqrt(shares)
+        own = np.append((cosines + words) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
         previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
         return np.asarray(np.minimum(own[positions] + rule.before * previous + rule.after * following, 1.0))
 
@@ -207,13 +267,15 @@ class UserIndex:
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
-        self._live.put(first, np.array([s.record.superseded_by is None and s.record.text != "" for s in added]))
+        self._live.put(first, np.array([s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
         self._stored += added
         for n, stored in enumerate(added, start=first):
             self._positions[stored.row] = n
             self._places.add(n, stored.record)
+            if stored.record.is_standing:
+                self._standing.add(n)
             for tag in stored.record.tags:
                 self._tags.setdefault(tag, set()).add(n)
             if stored.record.session_id is not None:
@@ -248,6 +310,7 @@ class UserIndex:
             stored = self._stored[n]
             self._stored[n] = None
             self._live.values[n] = False
+            self._standing.discard(n)
             self._units.values[n] = 0
             if stored is not None:
                 self._places.remove(n, stored.record)
@@ -328,8 +391,9 @@ def among(n: int, positions: Collection[int] | Positions) -> Mask:
     return mask
 
 
-def _field_values(stored: StoredRecord) -> tuple[int, int, int, int, int, int]:
+def _field_values(stored: StoredRecord) -> tuple[int, ...]:
     record = stored.record
+    begin, end = validity(record)
     return (
         NEVER if record.expires_at is None else to_micros(record.expires_at),
         _CLASSES[record.policy_class],
@@ -337,4 +401,6 @@ def _field_values(stored: StoredRecord) -> tuple[int, int, int, int, int, int]:
         to_micros(record.created_at),
         updated_micros(record) if record.kind == "item" else 0,
         stored.row,
+        to_micros(begin),
+        NEVER if end is None else to_micros(end),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from meve.errors import UnknownIdError, ValidationError
+from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text
 from meve.memory.stores._record_store import RecordTransaction
 
@@ -35,11 +35,31 @@ def derive(
     return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
 
 
+def check_standing(transaction: RecordTransaction, user: str, record: MemoryRecord) -> None:
+    """Check that a pinned record or an instruction is what the user said himself, and derived from nothing else.
+
+    Text of documents, tools and assistants must not become an instruction to the model, however it is rewritten.
+
+    Raises:
+        PolicyError: it isn't.
+    """
+    if not record.pinned and record.policy_class != "instruction":
+        return
+    origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    sources = [record.source, *("an unknown record" if s is None else s.record.source for s in origins)]
+    if user == SHARED or any(source != "chat_user" for source in sources):
+        raise PolicyError(
+            f"only what the user said (source chat_user) may be pinned or an instruction, and {record.id!r:.80} comes "
+            f"from {', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
+        )
+
+
 def limit_expiry(
     transaction: RecordTransaction, user: str, record: MemoryRecord, before: MemoryRecord | None = None
 ) -> MemoryRecord:
-    """Return a record that expires no later than its origins, and if one is missing, no later than `before`."""
+    """Return a record that expires no later than its origins; if it replaced one, or one is gone, than `before`."""
     origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    origins = [None if each is None or each.record.superseded_by == record.id else each for each in origins]
     limits = [record.expires_at, *(origin.record.expires_at for origin in origins if origin is not None)]
     if before is not None and None in origins:
         limits.append(before.expires_at)
@@ -63,7 +83,9 @@ def limit_derived(transaction: RecordTransaction, user: str, origin: MemoryRecor
 def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
     """Return the records of one session, and those derived from them."""
     ids = {s.record.id for s in records if session in _sessions_of(s.record)}
-    return [s for s in records if s.record.id in ids or not ids.isdisjoint(s.record.derived_from)]
+    while derived := {s.record.id for s in records if not ids.isdisjoint(s.record.derived_from)} - ids:
+        ids |= derived
+    return [s for s in records if s.record.id in ids]
 
 
 def _sessions_of(record: MemoryRecord) -> list[str | None]:

@@ -2,20 +2,25 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypedDict, Unpack
 
 from meve.errors import ValidationError
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._classify.tags import Tagger
 from meve.memory._expiry import expiry_of
+from meve.memory._timestamps import check_past
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
     MemoryRecord,
     UserId,
     check_choice,
+    check_flag,
     check_id,
     check_keywords,
     check_metadata,
+    check_scopes,
     check_tags,
     check_text,
     kind_of,
@@ -37,14 +42,22 @@ class RecordOptions(TypedDict, total=False):
     """Unique among the user's records; None for a new one."""
     session_id: str | None
     """The conversation that it is from."""
+    agent_id: str | None
+    """The agent that it belongs to, kept in metadata; `search` filters by it."""
+    run_id: str | None
+    """The run that it belongs to, kept in metadata; `search` filters by it."""
     tags: Iterable[str] | None
     """Topics; None lets the tagger choose."""
     ttl: timedelta | None
-    """Its lifetime; None for the lifetime of its class."""
+    """Its lifetime; None for the policy's, which is unlimited for facts that a user states."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
+    valid_from: datetime | None
+    """From when on it holds; None for now."""
     metadata: Mapping[str, Any] | None
     """JSON-plain values of your own."""
+    pinned: bool
+    """Whether it stands in every prompt; only for what the user said himself. False by default."""
 
 
 class Classifier(Protocol):
@@ -55,12 +68,27 @@ class Classifier(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class SourceClassifier:
-    """Chooses `factual` for documents and summaries, `intent_bound` for turns and results of calls."""
+    """Chooses `factual` for documents and summaries, `intent_bound` for assistants' turns and results of calls.
 
-    def classify(self, text: str, source: RecordSource) -> PolicyClass:  # noqa: ARG002
+    A user's standing wish to the assistant, such as `Always answer in German.`, becomes an `instruction`.
+    """
+
+    user_class: PolicyClass = "factual"
+    """The class of what a user says otherwise."""
+
+    def classify(self, text: str, source: RecordSource) -> PolicyClass:
         """Return the class."""
-        return "factual" if source in ("doc", "summary") else "intent_bound"
+        if source == "chat_user" and is_standing_wish(text):
+            return "instruction"
+        return _class_of_source(source, self.user_class)
+
+
+def _class_of_source(source: RecordSource, user_class: PolicyClass) -> PolicyClass:
+    if source == "chat_user":
+        return user_class
+    return "factual" if source in ("doc", "summary") else "intent_bound"
 
 
 def make_record(
@@ -71,9 +99,13 @@ def make_record(
     now: datetime,
     classifier: Classifier,
     tagger: Tagger,
+    may_instruct: bool = True,
     **options: Unpack[RecordOptions],
 ) -> MemoryRecord:
-    """Return a checked record with its class, expiry and tags."""
+    """Return a checked record with its class, expiry and tags.
+
+    The classifier can make an instruction only of what the user said (`source`), and only if `may_instruct` is true.
+    """
     check_keywords(options, RecordOptions, "add")
     text = check_text(text, "text", policy.limits.text)
     source: RecordSource = check_choice(options.get("source", "chat_user"), "source", RecordSource)
@@ -82,8 +114,11 @@ def make_record(
     policy_class = options.get("policy_class")
     chosen: PolicyClass = classifier.classify(text, source) if policy_class is None else policy_class
     chosen = check_choice(chosen, "policy_class", PolicyClass)
+    if policy_class is None and chosen == "instruction" and not (source == "chat_user" and may_instruct):
+        chosen = _class_of_source(source, policy.user_class)
     record_id, session_id = options.get("id"), options.get("session_id")
     tags, metadata = options.get("tags"), options.get("metadata")
+    valid_from = options.get("valid_from")
     return MemoryRecord(
         id=uuid.uuid4().hex if record_id is None else check_id(record_id),
         kind=kind_of(source),
@@ -93,8 +128,16 @@ def make_record(
         policy_class=chosen,
         created_at=now,
         expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
+        valid_from=now if valid_from is None else check_past(valid_from, "valid_from", now),
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
-        metadata={} if metadata is None else check_metadata(metadata),
+        metadata=_with_scopes({} if metadata is None else check_metadata(metadata), check_scopes(options)),
+        pinned=check_flag(options.get("pinned", False), "pinned"),
         reflection=policy.reflection.chat_start if source in CHAT_SOURCES else policy.reflection.start,
     )
+
+
+def _with_scopes(metadata: dict[str, Any], scopes: Mapping[str, str]) -> dict[str, Any]:
+    for name in scopes.keys() & metadata.keys():
+        raise ValidationError(f"give {name} once, got it as {name} and in metadata")
+    return {**metadata, **scopes}

@@ -1,14 +1,15 @@
 """Add, update, delete and forget records; hold and release them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
+from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.provenance import check_origins, derive, limit_derived, limit_expiry, of_session
+from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
@@ -18,6 +19,7 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     check_choice,
+    check_flag,
     check_id,
     check_keywords,
     check_metadata,
@@ -46,6 +48,8 @@ class UpdateOptions(TypedDict, total=False):
     """Its lifetime from now on."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
+    pinned: bool | None
+    """Whether it stands in every prompt; only for what the user said himself."""
     if_version: int | None
     """Update only this version."""
 
@@ -89,6 +93,7 @@ class RecordWriter:
             now=now,
             classifier=runtime.classifier,
             tagger=runtime.tagger,
+            may_instruct=not origins,
             **options,
         )
         if user == SHARED and not runtime.policy.rule(record.policy_class).share:
@@ -98,6 +103,7 @@ class RecordWriter:
         with runtime.store.writing() as transaction:
             remove_expired(runtime, transaction, user, record.id, now)
             record = derive(transaction, user, record, origins, now)
+            check_standing(transaction, user, record)
             transaction.insert(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
         return record
@@ -119,6 +125,8 @@ class RecordWriter:
             _check_changes(stored.record, changes, options.get("if_version"))
             record = self._unarchive(transaction, user, stored.record, now)
             updated = replace(record, **changes, version=record.version + 1)
+            if changes.keys() & {"pinned", "policy_class"}:
+                check_standing(transaction, user, updated)
             if "expires_at" in changes:
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
@@ -133,27 +141,29 @@ class RecordWriter:
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
         check_keywords(options, UpdateOptions, "update")
-        checks = {
+        checks: dict[str, Callable[[Any], Any]] = {
             "text": lambda value: check_text(value, "text", self.runtime.policy.limits.text),
             "policy_class": lambda value: check_choice(value, "policy_class", PolicyClass),
             "tags": check_tags,
             "metadata": check_metadata,
+            "pinned": lambda value: check_flag(value, "pinned"),
         }
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         changes = {name: check(given[name]) for name, check in checks.items() if name in given}
         if "text" in changes:
-            changes |= {"superseded_by": None, "flagged": ""}  # they were about the old text
+            now = self.runtime.clock.now()
+            changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
 
     def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
-        """Erase a record and those derived from it, unless they are on hold; with `dry_run` only list them.
+        """Erase a record, those derived from it and those they replaced, unless on hold; with `dry_run` only list them.
 
-        A record that was merged or summarised is part of another record: then that one is erased.
+        A record that was merged or summarised is part of another record: then that one is erased, too.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
-            records = transaction.with_derived(user, [record_id])
+            records = transaction.with_derived(user, [record_id], history=True)
             if not records:
                 raise unknown(record_id)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
@@ -215,6 +225,24 @@ class RecordWriter:
             record = replace(record, hold=why, version=record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "hold" if why else "release", reason, now))
+
+    def restore(self, user: str, record_id: str, reason: str) -> MemoryRecord:
+        """Take a record back from the archive, or from its replacement. Raises what `GovernedMemory.restore` raises."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        record_id = check_id(record_id)
+        with runtime.store.writing() as transaction:
+            stored = _check_found(transaction.find(user, record_id), record_id, now)
+            before = stored.record
+            check_not_held(before)
+            record = replace(reopen(before), archived=False, restored_at=now)
+            transaction.replace(user, replace(stored, record=record))
+            was = {"archived": before.archived, "superseded_by": before.superseded_by}
+            transaction.log(runtime.event(user, record, "restore", reason, now, was=was))
+            by = transaction.find(user, before.superseded_by) if before.superseded_by is not None else None
+            if by is not None and by.record.kind != "summary" and not by.record.hold:  # a summary still holds the text
+                origins = tuple(each for each in by.record.derived_from if each != record_id)
+                transaction.replace(user, replace(by, record=replace(by.record, derived_from=origins)))
+        return record
 
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime

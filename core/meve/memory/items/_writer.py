@@ -104,6 +104,7 @@ class ItemWriter:
             policy_class=chosen,
             created_at=now,
             expires_at=expiry_of(policy, chosen, "item", now, put.ttl, put.expires_at),
+            valid_from=now,
             metadata=metadata,
             reflection=policy.reflection.start,
         )

@@ -76,11 +76,21 @@ class RecordTransaction:
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
 
-    def with_derived(self, user: str, record_ids: Sequence[str]) -> list[StoredRecord]:
-        """Return the records of these ids and those derived from one of them, archived or not."""
-        query = RecordQuery(user=user, archived=None, ids=record_ids)
-        both = [*self.records(query), *self.records(replace(query, ids=None, derived_from=record_ids))]
-        return list({stored.record.id: stored for stored in both}.values())
+    def with_derived(self, user: str, record_ids: Sequence[str], *, history: bool = False) -> list[StoredRecord]:
+        """Return the records of these ids and all derived from them; with `history`, those that they replaced, too.
+
+        What a derived summary replaced holds more than the origins, and isn't returned.
+        """
+        query = RecordQuery(user=user, archived=None)
+        found = {s.record.id: s for s in self.records(replace(query, ids=record_ids))}
+        ids = replacing = list(record_ids)
+        while ids:
+            near = self.records(replace(query, derived_from=ids))
+            near += self.records(replace(query, superseded_by=replacing)) if history and replacing else []
+            new = {s.record.id: s for s in near if s.record.id not in found}
+            found |= new
+            ids, replacing = list(new), [s.record.id for s in new.values() if s.record.kind != "summary"]
+        return list(found.values())
 
     def insert(self, user: str, *new: StoredRecord) -> None:
         """Write new records, of different ids. Raise DuplicateIdError if the user has a record of an id."""
@@ -173,6 +183,12 @@ class RecordStore:
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
+
+    def embedder_name(self) -> str | None:
+        """Return the name of the embedder that makes the vectors; None for a new store."""
+        with self.backend.reading() as snapshot:
+            claimed = snapshot.setting("embedder")
+        return None if claimed is None else claimed.rpartition(" ")[0]
 
     def claim_embedder(self, name: str, dimension: int) -> None:
         """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""

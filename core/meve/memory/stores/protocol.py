@@ -28,6 +28,8 @@ class RecordQuery:
     ids: Sequence[str] | None = None
     derived_from: Sequence[str] | None = None
     """Ids; a record must be derived from at least one of them."""
+    superseded_by: Sequence[str] | None = None
+    """Ids; one of these records must have replaced it."""
     kind: RecordKind | None = None
     session_id: str | None = None
     alive_at: datetime | None = None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -41,12 +41,18 @@ class Sizes:
     """The number of facts of each user that change."""
     changes: int = 3
     """The number of changes of each of them."""
+    pairs: int = 80
+    """The most pairs of statements of each kind and half."""
+    stories: int = 30
+    """The most stories of each half."""
     talks: int = 8
     turns: int = 100
     """The number of turns of each conversation."""
 
 
-QUICK = Sizes(users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, talks=2, turns=20)
+QUICK = Sizes(
+    users=2, facts=20, secrets=5, false=6, rounds=2, changing=10, changes=2, pairs=20, stories=3, talks=2, turns=20
+)
 """Sizes for a quick check; the intervals are wide."""
 
 
@@ -85,7 +91,9 @@ class MemorySandbox:
     def read_all(self, user: str) -> dict[str, str]:
         """Return the text of the list, archived memories included, and of the export of a user."""
         return {
-            "list": " ".join(record.text for record in self.memory.list(user_id=user, include_archived=True)),
+            "list": " ".join(
+                record.text for record in self.memory.list(user_id=user, include_archived=True, include_messages=True)
+            ),
             "export": json.dumps(self.memory.export(user_id=user), default=str, ensure_ascii=False),
         }
 
@@ -110,6 +118,10 @@ class Environment:
                 file, policy=policy, embedder=self.embedder, tokens=self.tokens, clock=clock
             ) as memory:
                 yield MemorySandbox(memory=memory, clock=clock, file=file)
+
+    def with_embedder(self, embedder: Embedder) -> "Environment":
+        """Return the same environment with another embedder."""
+        return replace(self, embedder=embedder)
 
     def rng(self, name: str) -> Random:
         """Return a random generator for one purpose, which depends on the seed."""

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from meve.components.embedders import FAST, resolve_embedder
+from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import EvaluationError
 from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
@@ -28,6 +28,7 @@ from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
+from meve.ports import Embedder
 from meve.types import StageProgress
 
 NAME = "memory recall"
@@ -35,7 +36,7 @@ K, FUSED_DEPTH = 10, 200
 """Memories a question; the depth of the rankings that are fused."""
 MEMORY = "memory"
 RECALL, MS = f"recall@{K}", "ms"
-GRID = {"words": (1.0, 2.0, 3.0, 4.0), "before": (0.0, 0.2, 0.4, 0.6), "after": (0.0, 0.3, 0.6)}
+GRID = {"words": (2.0, 4.0, 6.0, 8.0), "before": (0.0, 0.2, 0.4, 0.6), "after": (0.0, 0.3, 0.6)}
 """The weights of relevance that cross-validation chooses from."""
 
 
@@ -51,6 +52,8 @@ class RecallOptions:
     """Whether to measure weights of relevance that were chosen on the other conversations, which takes minutes."""
     peers: tuple[str, ...] = ()
     """The peers, each as `module:function`, a `MemoryPeer`."""
+    embedder: str | None = None
+    """A name as for a `Retriever`; None for the default of a memory."""
     seed: int = SEED
 
 
@@ -96,13 +99,14 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
         name: import_function(name, option="--peer", example="benchmarks.peers.mem0_memory:mem0")
         for name in options.peers
     }
+    embedder = resolve_embedder(options.embedder, default=ACCURATE)
     turns, questions = _read_locomo(options.data / "locomo")
     if options.held_out and len({q.user for q in questions}) < 2:
         raise EvaluationError("held_out needs questions about at least two conversations, got one")
     tally = Tally(NAME, options.seed, against=MEMORY)
-    with _open_filled(turns) as memory:
+    with _open_filled(turns, embedder) as memory:
         searches = {
-            **_baselines(turns),
+            **_baselines(turns, embedder),
             MEMORY: _memory_search(memory),
             **{name: peer(turns) for name, peer in peers.items()},
             **({"memory, verified": _memory_search(memory, verify=True)} if options.verify else {}),
@@ -121,7 +125,7 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
         "turns": sum(map(len, turns.values())),
         "users": len(turns),
         "questions": len(questions),
-        "embedder": resolve_embedder(FAST).name,
+        "embedder": embedder.name,
         "versions": collect_versions(),
     }
     return MemoryResults.from_tallies("memory-recall", settings, [tally])
@@ -158,8 +162,7 @@ def _conversation_turns(conversation: Row) -> Iterator[ConversationTurn]:
             )
 
 
-def _baselines(turns: Turns) -> dict[str, MemorySearch]:
-    embedder = resolve_embedder(FAST)
+def _baselines(turns: Turns, embedder: Embedder) -> dict[str, MemorySearch]:
     plain = {user: build_bm25([t.text for t in own]) for user, own in turns.items()}
     dated = {user: build_bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
     vectors = {user: np.asarray(embedder.embed_passages([t.text for t in own])) for user, own in turns.items()}
@@ -188,9 +191,12 @@ def _baselines(turns: Turns) -> dict[str, MemorySearch]:
 
 
 @contextmanager
-def _open_filled(turns: Turns) -> Iterator[GovernedMemory]:
+def _open_filled(turns: Turns, embedder: Embedder) -> Iterator[GovernedMemory]:
     policy = _policy({})
-    with TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db", policy=policy) as memory:
+    with (
+        TemporaryDirectory() as folder,
+        GovernedMemory.open(Path(folder) / "memory.db", policy=policy, embedder=embedder) as memory,
+    ):
         runtime = memory._runtime
         for user, own in turns.items():
             with runtime.store.writing() as transaction:
@@ -225,7 +231,8 @@ def _cross_validate(
     recalls: dict[tuple[float, ...], np.ndarray] = {}
     for n, weights in enumerate(combinations):
         progress("weights", n, len(combinations))
-        with GovernedMemory.open(memory.file, policy=_policy(dict(zip(GRID, weights, strict=True)))) as other:
+        policy = _policy(dict(zip(GRID, weights, strict=True)))
+        with GovernedMemory.open(memory.file, policy=policy, embedder=memory._runtime.embedder) as other:
             search = _memory_search(other)
             recalls[weights] = np.array([_evidence_share(q, search(q.user, q.text)) for q in questions])
     users = np.array([q.user for q in questions])

@@ -23,7 +23,7 @@ NAME, DEFAULT = "sensitivity", "default"
 FIRST, CONTEXT, ABOVE = "right first", "memories found", "false above right"
 AFTER = "right found after maintenance"
 VARIED = (
-    "ranking.similarity", "ranking.reflection", "ranking.boost", "ranking.threshold", "relevance.words",
+    "ranking.similarity", "ranking.reflection", "ranking.boost", "relevance.words",
     "reflection.steps", "reflection.unused", "reflection.contradicted", "reflection.idle", "reflection.half_life",
     "reflection.floor", "pruning.below", "merging.similarity", "merging.related", "merging.summarise_below",
     "archiving.below", "archiving.idle",
@@ -51,8 +51,8 @@ def run_sensitivity(environment: Environment, progress: StageProgress) -> Tally:
 
 
 def vary_policies() -> Iterator[tuple[str, Policy]]:
-    """Yield the default and each varied value, halved and doubled; doubled values stop at their upper limit."""
-    base = Policy.from_dict(_LIFE)
+    """Yield the published policy, and it with one value halved or doubled; doubled values stop at their upper limit."""
+    base = Policy.from_dict({**Policy.paper().model_dump(), **_LIFE})
     yield DEFAULT, base
     for path in VARIED:
         for sign, factor in (("halved", 0.5), ("doubled", 2.0)):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from meve.components.embedders import FAST, resolve_embedder
+from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import EvaluationError
 from meve.evaluation.experiments._experiment import SEED
@@ -15,6 +15,9 @@ from meve.evaluation.experiments.memory.isolation import run_isolation
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
 from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
+from meve.evaluation.experiments.memory.stories import run_stories
+from meve.evaluation.experiments.memory.updates import run_updates
+from meve.evaluation.experiments.memory.user_facts import run_user_facts
 from meve.evaluation.experiments.memory.wrong_tags import run_tags
 from meve.evaluation.results import collect_versions
 from meve.memory import Policy
@@ -26,8 +29,11 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Ta
     "false-facts": run_false_facts,
     "tags": run_tags,
     "contradictions": run_contradictions,
+    "updates": run_updates,
     "prompt-size": run_prompt_size,
     "sensitivity": run_sensitivity,
+    "user-facts": run_user_facts,
+    "stories": run_stories,
 }
 """The experiments by the names that `--only` takes."""
 
@@ -40,7 +46,7 @@ class MemoryBenchOptions:
     sizes: Sizes = field(default_factory=Sizes)
     seed: int = SEED
     embedder: str | None = None
-    """A name as for a `Retriever`; None for the bundled one."""
+    """A name as for a `Retriever`; None for the default of a memory."""
 
 
 def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
@@ -59,7 +65,7 @@ def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_:
         names = ", ".join(unknown) or "none"
         raise EvaluationError(f"unknown memory experiments: {names}; choose from {', '.join(EXPERIMENTS)}")
     environment = Environment(
-        embedder=resolve_embedder(options.embedder, default=FAST),
+        embedder=resolve_embedder(options.embedder, default=ACCURATE),
         tokens=resolve_tokens(None),
         sizes=options.sizes,
         seed=options.seed,

@@ -174,6 +174,8 @@ class Connections:
             yield
         except sqlite3.DatabaseError as cause:
             raise map_error(cause, self.file, doing) from cause
+        except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
+            raise StoreCorruptError(f"{self.file} is damaged: restore it from a copy") from cause
 
 
 def _set(connection: sqlite3.Connection, setting: str) -> None:

@@ -84,6 +84,7 @@ def _where(query: RecordQuery) -> tuple[str, list[Any]]:
     return _joined(
         [
             ("user = (SELECT no FROM users WHERE key = ?)", query.user),
+            (f"superseded {_IN}", _json(query.superseded_by)),
             ("session = ?", query.session_id),
             ("archived = ?", None if query.archived is None else int(query.archived)),
             ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
@@ -103,6 +104,7 @@ def _where_in_archive(query: RecordQuery) -> tuple[str, list[Any]]:
             ("user = (SELECT no FROM users WHERE key = ?)", query.user),
             ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
             (f"id {_IN}", _json(query.ids)),
+            (f"superseded {_IN}", _json(query.superseded_by)),
             (f"(derived IS NULL OR ({_DERIVED}))", _json(query.derived_from)),
         ]
     )

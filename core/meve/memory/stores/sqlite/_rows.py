@@ -16,10 +16,12 @@ from meve.memory.stores.protocol import Field
 
 COLUMNS = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
-    "touched", "used", "uses", "superseded", "flagged", "hold", "derived", "archived", "version", "tokens", "vector",
+    "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
+    "derived", "archived", "version", "tokens", "vector",
 )  # fmt: skip
-_COLUMNS_3 = tuple(name for name in COLUMNS if name not in {"kind", "archived"})
-"""The columns of version 3 of the schema."""
+_COLUMNS_4 = tuple(name for name in COLUMNS if name not in {"valid_from", "valid_to", "restored", "pinned"})
+_COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
+"""The columns of versions 4 and 3 of the schema."""
 _KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 
@@ -29,8 +31,9 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
     return (
         r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), micros_or_none(r.expires_at),
         r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
-        micros_or_none(r.used_at), r.uses, r.superseded_by, r.flagged, r.hold, _json(r.derived_from),
-        int(r.archived), r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
+        micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
+        micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
+        r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
     )  # fmt: skip
 
 
@@ -43,7 +46,8 @@ def from_rows(rows: Iterable[tuple[Any, ...]]) -> list[StoredRecord]:
 def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN401
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
-        used, uses, superseded, flagged, hold, derived, archived, version, tokens, vector,
+        used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
+        tokens, vector,
     ) = values  # fmt: skip
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
@@ -63,9 +67,13 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
         touched_at=moment_or_none(touched),
         used_at=moment_or_none(used),
         uses=uses,
+        valid_from=moment_or_none(valid_from),
+        valid_to=moment_or_none(valid_to),
         superseded_by=superseded,
+        restored_at=moment_or_none(restored),
         flagged=flagged,
         hold=hold,
+        pinned=bool(pinned),
         derived_from=_texts(derived),
         archived=bool(archived),
         version=version,
@@ -101,7 +109,22 @@ def repack_version_3(body: bytes) -> bytes:
     values, halves = _unpack(body)
     named = dict(zip(_COLUMNS_3, values, strict=False))  # without the vector
     named |= {"kind": kind_of(named["source"]), "archived": 1}
+    return _pack([named[name] for name in _COLUMNS_4[:-1]], halves)
+
+
+def repack_version_4(body: bytes) -> bytes:
+    """Return an archived record of version 4 of the schema as one of version 5."""
+    values, halves = _unpack(body)
+    named = dict(zip(_COLUMNS_4, values, strict=False))  # without the vector
+    closed = None if named["superseded"] is None else named["created"]
+    named |= {"valid_from": None, "valid_to": closed, "restored": None, "pinned": 0}
     return _pack([named[name] for name in COLUMNS[:-1]], halves)
+
+
+def superseded_by(body: bytes) -> str | None:
+    """Return which record replaced an archived one of version 4 of the schema."""
+    superseded: str | None = _unpack(body)[0][_COLUMNS_4.index("superseded")]
+    return superseded
 
 
 def _pack(values: list[Any], halves: bytes) -> bytes:

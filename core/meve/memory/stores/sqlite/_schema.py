@@ -6,7 +6,7 @@ Each migration and its version number are one transaction, so that a crash leave
 import sqlite3
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3
+from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, superseded_by
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -102,6 +102,20 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX memories_message;
     CREATE INDEX memories_message ON memories (user, session, archived, row, expires) WHERE kind = 'message';
     """,
+    """
+    ALTER TABLE memories ADD COLUMN valid_from INTEGER;
+    ALTER TABLE memories ADD COLUMN valid_to INTEGER;
+    ALTER TABLE memories ADD COLUMN restored INTEGER;
+    ALTER TABLE memories ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+    UPDATE memories SET valid_to = coalesce(
+        (SELECT max(by.created, memories.created) FROM memories AS by
+         WHERE by.user = memories.user AND by.id = memories.superseded),
+        created) WHERE superseded IS NOT NULL;
+    CREATE INDEX memories_superseded ON memories (user, superseded) WHERE superseded IS NOT NULL;
+    ALTER TABLE archive ADD COLUMN superseded TEXT;
+    UPDATE archive SET superseded = superseded_by(body), body = repack_version_4(body);
+    CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
+    """,
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 
@@ -116,7 +130,8 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    connection.create_function("repack_version_3", 1, repack_version_3, deterministic=True)
+    for function in (repack_version_3, repack_version_4, superseded_by):
+        connection.create_function(function.__name__, 1, function, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -111,8 +111,8 @@ class SqliteTransaction(SqliteSnapshot):
         if record.archived and record.kind != "message":
             self._delete(no, record.id)
             expires, origins = micros_or_none(record.expires_at), json.dumps(record.derived_from)
-            values = (no, record.id, expires, bool(record.hold), pack(stored), origins)
-            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?)", values)
+            values = (no, record.id, expires, bool(record.hold), pack(stored), origins, record.superseded_by)
+            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         else:
             self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record.id))
             self._connection.execute(_PUT, (no, version, *to_row(stored)))

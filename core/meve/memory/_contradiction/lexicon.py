@@ -1,0 +1,178 @@
+"""Lists of English words that tell whom a statement is about, and whether it announces a change."""
+
+import re
+
+from meve.components.lexical.analyzers import stem
+
+
+def _groups(text: str) -> dict[str, str]:
+    """Return the stem of each word with the first word of its line."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return {stem(word): words[0] for words in lines for word in words}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _sets(text: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(line.split()) for line in text.strip().splitlines())
+
+
+def _alternatives(text: str) -> re.Pattern[str]:
+    """Return a pattern of alternatives, which are separated by a bar between spaces or by a line break."""
+    alternatives = "|".join(re.split(r" \| |\n", text.strip()))
+    return re.compile(rf"\b(?:{alternatives})(?!\w)", re.I)
+
+
+KIN = _groups("""
+mother mum mom mamma mama mummy
+father dad papa daddy
+son
+daughter
+brother
+sister
+husband
+wife
+girlfriend
+boyfriend
+fiancé fiance fiancée
+grandmother grandma gran granny nana
+grandfather grandpa grandad granddad
+aunt auntie
+uncle
+cousin
+niece
+nephew
+twin twins
+flatmate roommate housemate
+neighbour neighbor neighbours
+friend mate
+colleague coworker
+stepson
+stepdaughter
+""")
+"""For the stem of a word for a person close to the user: one word for all its synonyms."""
+UNIQUE_KIN = _words("mother father husband wife girlfriend boyfriend fiancé")
+"""Persons of whom the user has one at a time."""
+ONE_NAME = _words("""
+live lives lived living address reside resides settled based boss manager supervisor gp doctor dentist single married
+divorced engaged name named called born capital landlord favourite favorite
+""")
+"""Words for a relation that has one name at a time: "I live in Berlin." """
+ONE_NAME_PHRASE = re.compile(
+    r"\breports? to\b|\b(?:home|house|flat) is\b|"
+    r"\b(?i:answer|repl(?:y|ies)|respond|write|talk|speak)\b.{0,20}\bin [A-Z]"
+)
+"""Phrases for such a relation."""
+NAMING = _words("name named called")
+MEASURES = _words("""
+is are be open opens close closes leave leaves depart departs start starts begin begins end ends arrive arrives cost
+costs last lasts weigh weighs need needs have has
+""")
+"""Verbs of which a thing has one value: the shop opens at 9."""
+HEALTH = _words("""
+allergic allergy allergies intolerant intolerance anaphylactic diabetic diabetes epileptic epilepsy coeliac celiac
+asthma insulin pacemaker medication
+""")
+"""Words of facts that must not be lost: only a statement with the same words replaces them."""
+LIKED = frozenset(_groups("love loves like likes adore adores enjoy enjoys fan fond"))
+DISLIKED = frozenset(_groups("hate hates dislike dislikes loathe loathes detest despise"))
+
+ENDED = _alternatives(r"""
+no longer | any ?more | no more | quit | stop(?:s|ped) \w+ing | g[ai]ve(?:n)? up | gave \w+(?: \w+)? (?:up|away)
+dropped | cancel+ed | sold | abandoned | retired | resigned | died | passed away | broke up | split up | divorced
+got rid of | called off | fell through | left (?:the|my|for) | fired | laid off | finished | completed | graduated
+ended | expired | recovered | cured | (?:is|are|am) over
+""")
+"""Words that announce that something ended."""
+CHANGED = _alternatives(r"""
+moved | moving (?:to|out|in) | switch(?:ed|ing) | chang(?:ed|ing) | swapped | traded | replaced | transferred
+relocated | migrated | renamed | promoted | pushed | postponed | delayed | brought forward | put (?:off|back)
+rescheduled | shifted | upgraded | downgraded | taken over | took over | became | become | doubled | halved | raised
+lowered | increased | reduced | extended | extension | shortened | (?:down|up|back) to | (?:is|are|am|been) back
+got (?:married|engaged|divorced|hired|promoted) | (?:another|a new|a different|someone else) | decided | joined
+hired | instead | rather than | actually | after all | from now on | going forward | correction | i was wrong
+turns out | used to
+""")
+"""Words that announce that something changed or was wrong."""
+CURRENT = _alternatives(r"""
+now | nowadays | these days | currently | lately | at the moment | since | new | by now | today | meanwhile | latest
+recently | finally | again | this (?:morning|week|month) | last (?:week|month) | yesterday | as of
+from (?:mon|tues|wednes|thurs|fri|satur|sun)day | from next
+from (?:january|february|march|april|may|june|july|august|september|october|november|december)
+bought | started
+""")
+"""Words that say that something holds now, perhaps unlike before."""
+ADDED = _alternatives(r"""
+too | also | as well | another one | my other | besides | additionally | in addition | on top of that | second
+keeps? | still | sometimes | now and then | occasionally | both
+""")
+"""Words that add to what holds already."""
+PASSING = _alternatives(r"""
+tomorrow | tonight | next (?:week|month|weekend|year)
+this (?:summer|winter|spring|autumn|fall|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day) | on holiday
+just (?:for|this) | for (?:once|a few|the holidays) | planning to | going to | (?:i'll|we'll)
+""")
+"""Words of a plan or an exception, which leave a habit as it is."""
+PAST = re.compile(
+    r"^\W*(?:before|back (?:in|then)|when i was|as a (?:child|kid|teenager)|years ago)\b|\b(?:used to|formerly|"
+    r"in the past|back in|in my (?:teens|twenties|thirties|forties|youth|childhood)|my first|my old|my former|my ex|"
+    r"from \d{4} to \d{4})\b", re.I
+)  # fmt: skip
+"""Words that say that a statement tells of the past."""
+INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is) an? ", re.I)
+"""Words that introduce a thing that no other statement has named."""
+PAST_VERBS = _words("was were had did ran went got took made came saw met gave bought sold won lost broke began")
+NO_EVENTS = _words("""
+bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
+supposed allowed closed led opened born tired kept held allied advanced hundred sacred naked wicked required limited
+painted reserved parked stored divorced engaged employed owned scheduled planned signed registered
+""")
+"""Words in "ed" that are no verbs in the past tense, or may be none."""
+
+CONTRASTS = _sets("""
+left right
+front rear back
+upper lower
+inner outer
+top bottom
+east west north south
+older younger eldest youngest oldest
+first second third fourth last
+start end
+private personal work home
+spring summer autumn winter
+import export
+more less
+upload download
+outbound return
+driver passenger
+to from
+into from
+with without
+min max minimum maximum
+""")
+"""Words that tell two things of a kind or two directions apart."""
+TIMES_OF_DAY = _sets("""
+morning noon afternoon evening night
+breakfast lunch dinner
+before after
+""")
+"""Words that tell two times apart."""
+QUALIFIERS = _words("ex other another middle maiden")
+"""Words that make a thing another one, if only one statement has them."""
+VERBS = _words("""
+answer answers reply respond am is are was were be been being has have had do does did will would can could shall should
+may might must need needs want wants like likes love loves hate hates prefer prefers live lives work works go goes get
+gets take takes drive drives play plays study studies speak speaks eat eats drink drinks smoke smokes weigh weighs run
+runs read reads use uses open opens close closes start starts leave leaves cost costs keep keeps stay stays own owns
+teach teaches rent rents report reports plan plans watch watches write writes sleep sleeps call calls lasts grow grows
+quit stopped moved switched changed got gave took died bought sold went ran hope expect visit visits cycle cycles walk
+walks pay pays earn earns know knows think manage manages see sees meet meets arrive arrives begin begins end ends give
+gives put contain contains hold holds allow allows help helps wear wears make makes
+""")
+"""Common verbs; what stands before the first is the subject."""
+COPULAS = _words("am is are was be been became")
+MONTHS = _words("january february march april may june july august september october november december")
+CALENDAR = MONTHS | _words("monday tuesday wednesday thursday friday saturday sunday morning evening afternoon night")

@@ -1,0 +1,111 @@
+"""Judges how a newer statement relates to an older one: says the same, replaces it, or tells of something else."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
+from meve.memory._contradiction.lexicon import COPULAS, HEALTH
+from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.statements import Statement, parse_statement
+
+UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
+SIMPLE = (10, 14)
+"""The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateVerdict:
+    """The relation of a newer statement to an older one."""
+
+    relation: UpdateRelation
+    reason: str = ""
+    """A word for the rule that decided, such as `number` or `change`, without text of the statements."""
+
+
+class UpdateJudge(Protocol):
+    """Judges two statements of one user with similar embeddings or with a rare word in common."""
+
+    def judge(self, older: str, newer: str) -> UpdateVerdict:
+        """Return whether the newer statement says the `same`, `replaces` the older one, or is `different`.
+
+        Return `different` where in doubt; then both are kept.
+        """
+        ...
+
+
+DIFFERENT = UpdateVerdict(relation="different")
+SAME = UpdateVerdict(relation="same", reason="words")
+
+
+class RuleUpdateJudge:
+    """Judges by rules, for English.
+
+    Two statements say the same if their words, values and signs are equal, but for articles and the form of values. A
+    newer one replaces an older one if both are about the same person and thing and contradict each other. If both are
+    short, it also replaces one that it denies, or of which it announces a change: "now", "no longer" or "moved".
+
+    Args:
+        contradiction: detects contradictions; `RuleContradiction` if None, or for example `NliContradiction`.
+    """
+
+    def __init__(self, contradiction: Contradiction | None = None) -> None:
+        self._contradiction = contradiction or RuleContradiction()
+
+    def judge(self, older: str, newer: str) -> UpdateVerdict:
+        """Return the relation of the newer statement to the older one, which has a similar embedding.
+
+        >>> RuleUpdateJudge().judge("I live in Berlin.", "I live in Hamburg.").relation
+        'replaces'
+        >>> RuleUpdateJudge().judge("Call at quarter to eight.", "Call at 7:45.").relation
+        'same'
+        >>> RuleUpdateJudge().judge("My son is allergic to milk.", "My daughter is allergic to milk.").relation
+        'different'
+        """
+        return self.compare_statements(parse_statement(older), parse_statement(newer))
+
+    def compare_statements(self, older: Statement, newer: Statement, *, are_similar: bool = True) -> UpdateVerdict:
+        """Return the relation of parsed statements; a change can replace only a statement with a similar embedding."""
+        old, new = older.claim, newer.claim
+        if have_equal_words(old, new):
+            return SAME
+        if concern_different_things(old, new) or (new.added and not new.changed):
+            return DIFFERENT
+        reason = self._find_difference(older, newer).partition(":")[0]
+        if not reason and _may_end(old, new):
+            reason = "denial" if _denies(old, new) else "change" if are_similar and _announces_change(old, new) else ""
+        return UpdateVerdict(relation="replaces", reason=reason) if reason else DIFFERENT
+
+    def _find_difference(self, older: Statement, newer: Statement) -> str:
+        if isinstance(self._contradiction, RuleContradiction):
+            return self._contradiction.compare_statements(older, newer)
+        return self._contradiction.find_difference(older.text, newer.text)
+
+
+def _may_end(old: Claim, new: Claim) -> bool:
+    """Return whether what a short statement tells can end, and a newer one is about the same persons and illnesses."""
+    are_simple = len(old.words) <= SIMPLE[0] and len(new.words) <= SIMPLE[1]
+    if not are_simple or old.past or old.is_event or (new.passing and not new.changed):
+        return False
+    return HEALTH.intersection(old.words) <= set(new.words) and new.changed_people <= old.people
+
+
+def _announces_change(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement announces a change, and not of a part of what the older one tells."""
+    if not new.cues - old.cues:
+        return False
+    is_part = new.head & old.topics and old.head.isdisjoint(new.head) and {"i", "we"}.isdisjoint(new.words)
+    if is_part and not new.ended:
+        return False  # "I have a dog" and "my dog now sleeps in my bed"
+    if len(old.head & new.topics) > 1 and not old.head <= new.topics:
+        return False  # "the review of the bridge project" and "the review of the harbour project"
+    is_role = not old.relations.isdisjoint(old.subject) and not old.relations.isdisjoint(new.subject)
+    return not is_role or new.first_verb in COPULAS  # "my boss is Tom" and "my boss has moved to another office"
+
+
+def _denies(old: Claim, new: Claim) -> bool:
+    """Return whether what one statement denies, the other affirms, or one likes what the other dislikes."""
+    shared = old.topics & new.topics
+    is_general = bool(new.cues - old.cues) or (old.topics <= new.topics and not old.liked)
+    if is_general and any((topic in old.denied) != (topic in new.denied) for topic in shared):
+        return True
+    return bool(shared) and old.topics == new.topics and old.liked * new.liked < 0

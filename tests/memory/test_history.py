@@ -1,0 +1,235 @@
+"""History: maintenance closes or archives records, `restore` takes them back, and only erasure erases."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import HoldError, UnknownIdError, ValidationError
+from meve.memory import GovernedMemory, Policy
+from meve.memory._recall.formatting import format_recall
+from meve.testing.dict_memory_store import DictMemoryStore
+from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score
+
+OLD, NEW = "The shop opens at 9 on weekdays.", "The shop opens at 10 on weekdays."
+QUESTION = "When does the shop open on weekdays?"
+
+
+@pytest.fixture(params=["sqlite", "dict"])
+def memory(request, file, clock):
+    """Return a memory over each store."""
+    where = {"file": file} if request.param == "sqlite" else {"store": DictMemoryStore()}
+    with GovernedMemory.open(clock=clock, **where) as opened:
+        yield opened
+
+
+def find(memory, query=QUESTION, **options):
+    return [r.id for r in memory.search(query, user_id="alice", **options).records]
+
+
+def test_superseded_record_is_read_on_request_or_as_of_an_earlier_time(memory, clock):
+    begin = clock.now()
+    add_old_and_new(memory, OLD, NEW)
+    clock.advance(timedelta(days=1))
+    assert memory.maintain().superseded == {"alice": ["old"]}
+    assert find(memory) == ["new"]
+    assert sorted(find(memory, include_superseded=True)) == ["new", "old"]
+    assert find(memory, as_of=begin) == ["old"]
+    assert find(memory, as_of=begin + timedelta(hours=1)) == ["new"]
+    assert find(memory, as_of=begin - timedelta(seconds=1)) == []
+    assert [r.id for r in memory.list(user_id="alice")] == ["new"]
+    assert [r.id for r in memory.list(user_id="alice", include_superseded=True)] == ["new", "old"]
+    assert OLD not in memory.prompt(QUESTION, user_id="alice").text
+    assert OLD in format_recall(memory, memory.search(QUESTION, user_id="alice", as_of=begin))
+
+
+def test_as_of_reads_what_was_archived_later(memory, clock):
+    memory.add(OLD, id="old", **LASTING)
+    before = clock.now()
+    archive = Policy.from_dict({"limits": {"per_user": 1}})
+    clock.advance(timedelta(hours=1))
+    memory.add("Tomatoes need sun.", id="sun", **LASTING)
+    with_cap = GovernedMemory.open(store=memory._runtime.store.backend, clock=clock, policy=archive)
+    assert with_cap.maintain().pruned == {"alice": ["old"]}
+    assert find(memory) == ["sun"]
+    assert find(memory, as_of=before) == ["old"]
+    assert find(memory, include_superseded=True) == ["sun"]
+
+
+@pytest.mark.parametrize("odd", ["yesterday", 3, timedelta(days=1)])
+def test_as_of_must_be_a_moment_with_a_time_zone_that_has_passed(memory, clock, odd):
+    with pytest.raises(ValidationError, match="as_of must"):
+        find(memory, as_of=odd)
+    with pytest.raises(ValidationError, match="as_of must not be after now"):
+        find(memory, as_of=clock.now() + timedelta(seconds=1))
+    with pytest.raises(ValidationError, match="include_superseded must be True or False"):
+        find(memory, include_superseded="yes")
+
+
+def test_valid_from_says_since_when_a_memory_holds(memory, clock):
+    may = clock.now()
+    clock.advance(timedelta(days=30))
+    record = memory.add(OLD, id="old", valid_from=may, **LASTING)
+    assert (record.valid_from, record.created_at) == (may, clock.now())
+    assert find(memory, as_of=may) == ["old"]
+    with pytest.raises(ValidationError, match="valid_from must not be after now"):
+        memory.add(NEW, valid_from=clock.now() + timedelta(days=1), **LASTING)
+
+
+@pytest.mark.parametrize(("old", "new", "step"), [(OLD, NEW, "superseded"), ("I like tea.", "I like tea!", "merged")])
+def test_closed_record_is_taken_back_and_stays(memory, clock, old, new, step):
+    add_old_and_new(memory, old, new)
+    assert getattr(memory.maintain(), step) == {"alice": ["old"]}
+    restored = memory.restore("old", user_id="alice", reason="both hold")
+    assert (restored.valid_to, restored.superseded_by, restored.flagged) == (None, None, "")
+    assert restored == memory.get("old", user_id="alice")
+    for _ in range(2):
+        assert sorted(find(memory, old)) == ["new", "old"]
+        assert getattr(memory.maintain(), step) == {}
+    assert memory.delete("old", user_id="alice").erased == ("old",)
+    assert find(memory, new) == ["new"]
+
+
+def test_later_record_replaces_a_restored_one(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    memory.restore("old", user_id="alice")
+    clock.advance(timedelta(days=1))
+    memory.add("The shop opens at 11 on weekdays.", id="latest", **LASTING)
+    assert sorted(memory.maintain().superseded["alice"]) == ["new", "old"]
+
+
+def test_restore_keeps_two_records_that_a_recall_takes_for_a_contradiction(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    assert find(memory) == ["new"]
+    memory.restore("old", user_id="alice")
+    assert sorted(find(memory)) == ["new", "old"]
+
+
+def test_archived_record_is_taken_back_and_not_archived_again(file, clock):
+    with GovernedMemory.open(file, clock=clock, policy=Policy.paper()) as memory:
+        add_with_score(memory, 29, text=OLD, id="old", **LASTING)
+        clock.advance(timedelta(days=60))
+        assert memory.maintain().archived == {"alice": ["old"]}
+        assert not memory.restore("old", user_id="alice").archived
+        assert memory.maintain().archived == {}
+        assert find(memory) == ["old"]
+
+
+def test_summarised_record_is_taken_back(file, clock):
+    with GovernedMemory.open(file, clock=clock, policy=Policy.paper()) as memory:
+        add_fading_records(memory)
+        memory.maintain()
+        (summary,) = memory.list(user_id="alice")
+        memory.restore("t2", user_id="alice")
+        memory.maintain()
+        assert sorted(r.id for r in memory.list(user_id="alice")) == [summary.id, "t2"]
+        assert memory.delete("t2", user_id="alice").erased == (summary.id, "t2")
+        assert memory.maintain().restored == {"alice": ["t0", "t1", "t3", "t4"]}
+
+
+def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
+    memory.add(OLD, id="old", **{**LASTING, "ttl": timedelta(days=1)})
+    with pytest.raises(UnknownIdError, match="old"):
+        memory.restore("old", user_id="bob")
+    memory.hold("old", user_id="alice")
+    with pytest.raises(HoldError, match="on hold"):
+        memory.restore("old", user_id="alice")
+    memory.release("old", user_id="alice")
+    clock.advance(timedelta(days=1))
+    with pytest.raises(UnknownIdError, match="old"):
+        memory.restore("old", user_id="alice")
+
+
+def test_deleting_a_record_erases_what_it_replaced(file, clock):
+    with GovernedMemory.open(file, clock=clock) as memory:
+        add_old_and_new(memory, OLD, NEW)
+        clock.advance(timedelta(hours=1))
+        memory.add("The shop opens at 11 on weekdays.", id="latest", **LASTING)
+        memory.maintain()
+        assert memory.delete("latest", user_id="alice").erased == ("latest", "new", "old")
+        assert memory.list(user_id="alice", include_archived=True, include_superseded=True) == []
+        assert memory.export(user_id="alice")["history"] == []
+    assert b"The shop opens" not in file.read_bytes()
+
+
+def test_deleting_a_superseded_record_leaves_the_newer_one(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    assert memory.delete("old", user_id="alice").erased == ("old",)
+    assert find(memory) == ["new"]
+
+
+def test_closed_record_expires_at_its_own_time(memory, clock):
+    memory.add(OLD, id="old", **{**LASTING, "ttl": timedelta(days=2)})
+    clock.advance(timedelta(hours=1))
+    memory.add(NEW, id="new", **LASTING)
+    memory.maintain()
+    clock.advance(timedelta(days=2))
+    assert find(memory, include_superseded=True) == ["new"]
+    assert memory.maintain().expired == {"alice": ["old"]}
+
+
+def test_record_holds_again_when_its_replacement_expired(memory, clock):
+    memory.add(OLD, id="old", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add(NEW, id="new", **{**LASTING, "ttl": timedelta(days=2)})
+    memory.maintain()
+    clock.advance(timedelta(days=2))
+    report = memory.maintain()
+    assert (report.expired, report.restored) == ({"alice": ["new"]}, {"alice": ["old"]})
+    assert find(memory) == ["old"]
+
+
+def test_forgetting_a_session_brings_back_what_it_replaced(memory, clock):
+    memory.add(OLD, id="old", session_id="s1", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add(NEW, id="new", session_id="s2", **LASTING)
+    memory.maintain()
+    assert memory.forget_session("s2", user_id="alice").erased == ("new",)
+    memory.maintain()
+    assert find(memory) == ["old"]
+
+
+def test_new_text_reopens_a_closed_record(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    record = memory.update("old", user_id="alice", text="The bakery sells rye bread.")
+    assert (record.valid_from, record.valid_to, record.superseded_by) == (clock.now(), None, None)
+
+
+def test_export_holds_the_history_apart(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    data = json.loads(json.dumps(memory.export(user_id="alice")))
+    assert [r["id"] for r in data["records"]] == ["new"]
+    (old,) = data["history"]
+    assert (old["id"], old["superseded_by"], old["valid_to"]) == ("old", "new", data["records"][0]["valid_from"])
+    (each,) = [e for e in memory.explain(OLD, user_id="alice", include_archived=True) if e.record.id == "old"]
+    assert each.why.endswith("; replaced by new")
+    assert [e.record.id for e in memory.explain(OLD, user_id="alice")] == ["new"]
+
+
+def test_audit_log_names_rule_evidence_and_inverse(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.add("I like tea.", id="tea", **LASTING)
+    memory.add("I like tea.", id="tee", **LASTING)
+    memory.maintain()
+    (superseded,) = memory.audit.events(action="supersede")
+    assert superseded.detail["rule"] == "contradiction"
+    assert superseded.detail["evidence"] == {"by": "new", "difference": "number"}
+    (merged,) = memory.audit.events(action="merge")
+    assert merged.detail["rule"] == "merging.similarity"
+    assert merged.detail["evidence"] == {"by": "tee", "cosine": 1.0}
+    assert {superseded.detail["inverse"], merged.detail["inverse"]} == {"restore"}
+    memory.restore("tea", user_id="alice", reason="two cups")
+    (restored,) = memory.audit.events(action="restore")
+    assert (restored.reason, restored.detail["was"]) == ("two cups", {"archived": False, "superseded_by": "tee"})
+
+
+def test_history_of_one_user_is_not_read_by_another(memory, clock):
+    begin = clock.now()
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    assert memory.search(QUESTION, user_id="bob", include_superseded=True).records == ()
+    assert memory.search(QUESTION, user_id="bob", as_of=begin).records == ()

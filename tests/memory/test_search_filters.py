@@ -1,0 +1,127 @@
+"""Filters of a search by metadata, agent, run and time; the embedder of a new and of an existing memory."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from meve.errors import ConfigurationError, IndexMismatchError, ValidationError
+from meve.memory import GovernedMemory
+from tests.memories import KEY, open_memory
+
+QUESTION = "What does the cat eat?"
+LASTING = {"user_id": "alice", "ttl": timedelta(days=5_000)}
+
+
+def find(memory, question=QUESTION, **options):
+    return {r.id for r in memory.search(question, user_id="alice", **options).records}
+
+
+@pytest.fixture
+def cats(memory, clock):
+    """One memory a day, from 1 May 2026 on."""
+    for id, text, scopes in (
+        ("plain", "The cat eats fish.", {}),
+        ("oak", "Cats may eat no onions.", {"metadata": {"project": "oak", "n": 1}}),
+        ("elm", "Our cat sleeps on the stove.", {"metadata": {"project": "elm"}, "agent_id": "vet"}),
+        ("run", "Dry food is in the cellar.", {"agent_id": "vet", "run_id": "r1"}),
+    ):
+        memory.add(text, id=id, **LASTING, **scopes)
+        clock.advance(timedelta(days=1))
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ({"where": {"project": "oak"}}, {"oak"}),
+        ({"where": {"project": ["oak", "elm"]}}, {"oak", "elm"}),
+        ({"where": {"project": "oak", "n": 2}}, set()),
+        ({"where": lambda metadata: "project" not in metadata}, {"plain", "run"}),
+        ({"where": {}}, {"plain", "oak", "elm", "run"}),
+        ({"agent_id": "vet"}, {"elm", "run"}),
+        ({"agent_id": "vet", "where": {"project": "elm"}}, {"elm"}),
+        ({"agent_id": "vet", "where": lambda metadata: "project" not in metadata}, {"run"}),
+        ({"agent_id": "vet", "run_id": "r1"}, {"run"}),
+        ({"since": datetime(2026, 5, 3, 12, tzinfo=UTC)}, {"elm", "run"}),
+        ({"until": datetime(2026, 5, 2, 12, tzinfo=UTC)}, {"plain"}),
+        ({"since": datetime(2026, 5, 2, tzinfo=UTC), "until": datetime(2026, 5, 3, tzinfo=UTC)}, {"oak"}),
+        ({"within": timedelta(days=2), "until": datetime(2026, 5, 4, tzinfo=UTC)}, {"elm"}),
+    ],
+)
+def test_search_returns_only_memories_that_meet_each_condition(cats, options, ids):
+    assert find(cats, **options) == ids
+    assert find(cats, **options) == ids  # from the cache
+
+
+def test_filter_function_is_asked_each_time(cats):
+    admitted = {"oak"}
+    assert find(cats, where=lambda metadata: metadata.get("project") in admitted) == {"oak"}
+    admitted.add("elm")
+    assert find(cats, where=lambda metadata: metadata.get("project") in admitted) == {"oak", "elm"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"where": "oak"}, ConfigurationError, "filter must map names"),
+        ({"where": {"project": object()}}, ConfigurationError, "filter must map names"),
+        ({"where": lambda metadata: metadata["missing"]}, ConfigurationError, "calling the filter"),
+        ({"agent_id": " "}, ValidationError, "agent_id must not be blank"),
+        ({"agent_id": "vet", "where": {"agent_id": "x"}}, ValidationError, "give agent_id once"),
+        ({"since": datetime(2026, 5, 1)}, ValidationError, "since must have a time zone"),
+        ({"until": "2026-05-01"}, ValidationError, "until must be a datetime"),
+        (
+            {"since": datetime(2026, 5, 2, tzinfo=UTC), "until": datetime(2026, 5, 2, tzinfo=UTC)},
+            ValidationError,
+            "since must be before until",
+        ),
+        (
+            {"since": datetime(2026, 5, 2, tzinfo=UTC), "within": timedelta(days=1)},
+            ValidationError,
+            "only one of since and within",
+        ),
+    ],
+)
+def test_invalid_condition_raises(cats, options, error, message):
+    with pytest.raises(error, match=message):
+        cats.search(QUESTION, user_id="alice", **options)
+
+
+def test_agent_given_twice_on_adding_raises(memory):
+    with pytest.raises(ValidationError, match="give agent_id once"):
+        memory.add("A text.", user_id="alice", agent_id="vet", metadata={"agent_id": "nurse"})
+    assert memory.list(user_id="alice") == []
+
+
+def test_list_shows_messages_only_on_request(memory):
+    memory.messages.add("s1", [{"role": "user", "text": "Hello!"}], user_id="alice")
+    memory.add("The cat eats fish.", id="fish", session_id="s1", **LASTING)
+    assert [r.id for r in memory.list(user_id="alice")] == ["fish"]
+    assert [r.id for r in memory.list(user_id="alice", session_id="s1")] == ["fish"]
+    assert {r.kind for r in memory.list(user_id="alice", include_messages=True)} == {"fact", "message"}
+
+
+def test_new_memory_embeds_with_minilm_and_a_file_keeps_its_embedder(file):
+    with GovernedMemory.open(file, audit_key=KEY, embedder="static") as memory:
+        memory.add("The cat eats fish.", id="fish", **LASTING)
+    with GovernedMemory.open(file, audit_key=KEY) as memory:
+        assert memory._runtime.embedder.name == "meve-static-1"
+        assert find(memory) == {"fish"}
+    with pytest.raises(IndexMismatchError, match="meve-static-1"):
+        GovernedMemory.open(file, audit_key=KEY, embedder="minilm")
+    with GovernedMemory.open(file.with_name("new.db"), audit_key=KEY) as memory:
+        assert memory._runtime.embedder.name == "meve-minilm-1"
+
+
+def test_query_longer_than_the_embedders_window_finds_memories(memory):
+    memory.add("The cat eats fish.", id="fish", **LASTING)
+    memory.items.put(("pets",), "cat", {"food": "fish"}, user_id="alice")
+    question = "I sat by the river all day and thought of nothing much at all. " * 60 + QUESTION
+    assert find(memory, question) >= {"fish"}
+    assert memory.items.search(("pets",), user_id="alice", query=question)
+
+
+def test_embedder_of_another_name_is_still_refused(file):
+    open_memory(file).close()
+    with pytest.raises(IndexMismatchError, match="open it with that embedder"):
+        GovernedMemory.open(file, audit_key=KEY)

@@ -1,0 +1,82 @@
+"""Times that a question names: resolved against the clock, they rank memories added then higher and hide none."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meve.memory._recall.time_expressions import find_time
+
+NOW = datetime(2026, 10, 14, 8, 30, tzinfo=UTC)  # a Wednesday
+
+
+@pytest.mark.parametrize(
+    ("question", "since", "until"),
+    [
+        ("What did I tell you last week about the car?", "2026-10-05", "2026-10-12"),
+        ("What did I say in May?", "2026-05-01", "2026-06-01"),
+        ("What did I say in May 2025?", "2025-05-01", "2025-06-01"),
+        ("What did I say in November?", "2025-11-01", "2025-12-01"),
+        ("Where was I yesterday?", "2026-10-13", "2026-10-14"),
+        ("What did we discuss on Tuesday?", "2026-10-13", "2026-10-14"),
+        ("What was it I told you last Friday?", "2026-10-09", "2026-10-10"),
+        ("Whom did I meet two months ago?", "2026-08-01", "2026-09-01"),
+        ("What did I mention 3 days ago?", "2026-10-11", "2026-10-12"),
+        ("Where did we go last weekend?", "2026-10-10", "2026-10-12"),
+        ("What have I told you this month?", "2026-10-01", "2026-11-01"),
+        ("What did I report on the 5th of May?", "2026-05-05", "2026-05-06"),
+        ("What did I report on May 5th, 2025?", "2025-05-05", "2025-05-06"),
+        ("What have I said since May?", "2026-05-01", "2026-10-14T08:30"),
+        ("What happened last year?", "2025-01-01", "2026-01-01"),
+    ],
+)
+def test_time_is_resolved_to_a_window_in_the_past(question, since, until):
+    window = find_time(question, NOW)
+    assert (window.since, window.until) == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (since, until))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What may I eat?",
+        "What do I have next week?",
+        "Who marches on Tuesday?",
+        "What happens in May?",
+        "What did I say, may I ask, of march?",
+        "Where do I live?",
+    ],
+)
+def test_other_words_and_times_of_events_are_no_window(question):
+    assert find_time(question, NOW) is None
+
+
+NUMBERS = st.integers(0, 999).map(str)
+WORDS = ["last", "in", "on", "since", "said", "May", "Tuesday", "week", "weekend", "ago", "days", "years", "2026-13-45"]
+
+
+@given(st.lists(st.sampled_from(WORDS) | NUMBERS, max_size=8))
+def test_any_question_is_read_without_an_error(parts):
+    window = find_time(" ".join(["said", *parts]), NOW)
+    assert window is None or window.since < window.until
+
+
+def test_memory_said_then_comes_first_and_none_is_hidden(memory, clock):
+    for n, text in enumerate(("The car is red.", "We sold the car.", "Ann likes her car.", "The car needs oil.")):
+        memory.add(text, id=f"week{n}", user_id="alice", ttl=timedelta(days=90))
+        clock.advance(timedelta(days=7))
+    recall = memory.search("What did I tell you two weeks ago about the car?", user_id="alice")
+    assert recall.records[0].id == "week2"
+    assert len(recall.records) == 4
+    time = recall.trace.phases[0].settings["time"]
+    assert time["expression"] == "two weeks ago"
+    assert time["since"] <= recall.records[0].created_at.isoformat() < time["until"]
+
+
+def test_memory_said_then_is_found_among_thousands_of_better_ones(memory, clock):
+    memory.add("The gearbox is broken.", id="old", user_id="alice", ttl=timedelta(days=900))
+    clock.advance(timedelta(days=7))
+    for n in range(80):
+        memory.add(f"The car, the car, the car {n}.", user_id="alice", ttl=timedelta(days=900))
+    recall = memory.search("What did I say about the car last week?", user_id="alice", limit=60, max_tokens=9_000)
+    assert "old" in {r.id for r in recall.records}

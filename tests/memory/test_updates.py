@@ -1,0 +1,213 @@
+"""Updates: which pairs of statements say the same, which newer one replaces an older one, and which both stay."""
+
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import ConfigurationError, ModelError
+from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, UpdateVerdict
+from meve.memory._contradiction.values import normalise_values
+from tests.memories import LASTING, add_old_and_new
+
+REPLACED = [
+    ("I live in Berlin.", "I live in Hamburg."),
+    ("My boss is Markus.", "Julia is my new boss."),
+    ("I smoke.", "I quit smoking."),
+    ("I drive a Golf.", "I sold the Golf, I take the tram now."),
+    ("I hate musicals.", "I love musicals."),
+    ("Our standup is at 9:30.", "The standup was pushed to ten."),
+    ("My favourite band is Muse.", "My favourite band is Radiohead."),
+    ("I have Netflix.", "I cancelled Netflix."),
+    ("I don't drink alcohol.", "I drink wine again."),
+    ("My sister lives in Rome.", "My sister moved to Milan."),
+    ("The wifi password is tulip.", "We changed the wifi password to rose."),
+    ("Answer in English.", "From now on answer in German."),
+    ("I weigh 80 kg.", "I weigh 75 kg."),
+]
+BOTH = [
+    ("My son is allergic to milk.", "My daughter is allergic to milk."),
+    ("My son is allergic to milk.", "My son has moved to Berlin."),
+    ("I'm allergic to peanuts.", "Our shop no longer sells peanuts."),
+    ("Alice manages Bob.", "Bob manages Alice."),
+    ("My left knee hurts.", "My right knee hurts."),
+    ("I fly to Oslo on the 3rd.", "I fly from Oslo on the 17th."),
+    ("I like tea.", "I now also drink coffee."),
+    ("I have a dog.", "My dog now sleeps in my bed."),
+    ("I live in Berlin.", "My sister now lives in Hamburg."),
+    ("I live in Berlin.", "The rent in Berlin has increased."),
+    ("I work from home on Friday.", "I'm in the office on Tuesday."),
+    ("I had surgery in 2019.", "I had surgery in 2021."),
+    ("I have a meeting on Monday.", "I have a meeting on Tuesday."),
+    ("I usually spend summer in Brittany.", "This summer I'm going to Norway."),
+    ("Room 3.12 has a projector.", "Room 3.21 has a projector."),
+    ("I smoked in my twenties.", "I don't smoke now."),
+    ("The shop is open from 9 to 12.", "The shop is open from 14 to 17."),
+    ("My boss is Markus.", "My boss has moved to a new office."),
+    ("My son is called Max.", "My son is called Ben."),
+    ("My aunt lives in Vigo.", "My aunt lives in Lugo."),
+    ("I do yoga on Monday.", "I do yoga on Thursday."),
+    ("The twins eat fish but Otto eats meat.", "The twins eat fish but Nell eats meat."),
+    ("I like tea.", "I don't like iced tea."),
+    ("The review of the bridge project is on Monday.", "They moved the review of the harbour project to Friday."),
+    (
+        "I play the cello in an amateur orchestra in Ghent and rehearse with them on most Monday evenings.",
+        "I don't play the cello on Mondays now.",
+    ),
+    ("The kitchen tap was replaced in May.", "The bathroom tap was replaced in May."),
+]
+SAME = [
+    ("Call me at 7:15.", "Call me at 07:15."),
+    ("Call me at quarter to eight.", "Call me at 7:45!"),
+    ("The rent is 1.5k.", "The rent is 1500."),
+    ("The rent is €1,500.", "The rent is 1500 euros."),
+    ("It weighs 1.5 kg.", "It weighs 1,500 grams."),
+    ("The exam is on 3rd of May.", "The exam is on May 3."),
+    ("I don't eat meat.", "I do not eat the meat."),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), REPLACED)
+def test_newer_statement_replaces_the_older(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "replaces"
+
+
+@pytest.mark.parametrize(("older", "newer"), BOTH)
+def test_statements_that_may_both_hold_are_different(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+
+
+@pytest.mark.parametrize(("older", "newer"), SAME)
+def test_equal_values_in_another_form_are_the_same(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "same"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Sofia can't eat gluten.", "Sofie can't eat gluten."),
+        ("I like it.", "I don't like it."),
+        ("The balance is -5.", "The balance is 5."),
+        ("Take 5 mg.", "Take 5 g."),
+        ("You like tea?", "You like tea."),
+        ("I write C.", "I write C++."),
+        ("I very much like tea.", "I like tea."),
+    ],
+)
+def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
+    assert RuleUpdateJudge().judge(one, other).relation != "same"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("six in the evening", "18:00"),
+        ("half past six pm", "18:30"),
+        ("noon", "12:00"),
+        ("two hundred and five", "205"),
+        ("18 thousand", "18000"),
+        ("2026-11-30", "2026-11-30"),
+        ("30 November 2026", "2026-11-30"),
+        ("30.11.2026", "2026-11-30"),
+        ("an hour and ninety minutes", "an hour and 90min"),
+        ("from 10 to 12", "from 10 to 12"),
+        ("nineteen eighty four", "nineteen eighty four"),
+        ("one of the big ones", "one of the big ones"),
+        ("0151 442 7780", "0151 442 7780"),
+        ("Tuesdays", "Tuesday"),
+    ],
+)
+def test_values_have_one_form(text, expected):
+    assert normalise_values(text) == expected
+
+
+@pytest.mark.parametrize(("older", "newer"), REPLACED)
+def test_maintenance_supersedes_what_a_newer_record_replaces(memory, older, newer):
+    add_old_and_new(memory, older, newer)
+    assert memory.maintain().superseded == {"alice": ["old"]}
+    assert [r.id for r in memory.search(f"{older} {newer}", user_id="alice").records] == ["new"]
+
+
+@pytest.mark.parametrize(("older", "newer"), BOTH)
+def test_maintenance_keeps_both_of_different_records(memory, older, newer):
+    add_old_and_new(memory, older, newer)
+    report = memory.maintain()
+    assert (report.counts()["superseded"], report.counts()["merged"]) == (0, 0)
+    found = {r.id for text in (older, newer) for r in memory.search(text, user_id="alice").records}
+    assert found == {"old", "new"}
+
+
+def test_search_returns_only_the_newer_value_before_maintenance(memory):
+    add_old_and_new(memory, "I live in Berlin.", "I live in Hamburg.")
+    assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["new"]
+
+
+def test_latest_of_many_changes_remains(memory, clock):
+    for n, city in enumerate(["Berlin", "Hamburg", "Kiel", "Bonn"]):
+        memory.add(f"I live in {city}.", id=city, **LASTING)
+        memory.add(f"Fact {n}: my colleague {city}son likes tea number {n}.", id=f"f{n}", **LASTING)
+        clock.advance(timedelta(days=1))
+    memory.maintain()
+    assert {r.id for r in memory.list(user_id="alice") if r.superseded_by is None and r.id[0] != "f"} == {"Bonn"}
+
+
+class Listed:
+    """A judge with one verdict, which lists what it was asked."""
+
+    def __init__(self, relation):
+        self.relation, self.asked = relation, []
+
+    def judge(self, older, newer):
+        self.asked.append((older, newer))
+        return UpdateVerdict(relation=self.relation, reason="claim")
+
+
+@pytest.mark.parametrize(("relation", "step"), [("same", "merged"), ("replaces", "superseded")])
+def test_a_given_judge_decides_in_maintenance(file, clock, relation, step):
+    judge = Listed(relation)
+    with GovernedMemory.open(file, clock=clock, updates=judge) as memory:
+        add_old_and_new(memory, "I love tea in the garden.", "I love tea in the garden, always.")
+        memory.add("The night train was late.", id="other", **LASTING)
+        assert memory.maintain().counts()[step] == 1
+    assert judge.asked == [("I love tea in the garden.", "I love tea in the garden, always.")]
+
+
+def test_model_answer_decides_and_each_pair_is_asked_once():
+    prompts = []
+
+    def complete(prompt):
+        prompts.append(prompt)
+        return " Replaces.\n"
+
+    judge = LlmUpdateJudge(complete)
+    for _ in range(2):
+        assert judge.judge("I like tea.", 'I like "cocoa".').relation == "replaces"
+    (prompt,) = prompts
+    assert '"I like \\"cocoa\\"."' in prompt
+
+
+@pytest.mark.parametrize("answer", ["", "same or different", "Yes", None, 3, "replaces, since the user moved"])
+def test_any_other_model_answer_keeps_both(answer):
+    assert LlmUpdateJudge(lambda _: answer).judge("I like tea.", "I like cocoa.").relation == "different"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "relation"),
+    [
+        ("The rent is 900 euros.", "The rent amounts to 900 euros.", "same"),
+        ("The rent is 900 euros.", "The rent is 950 euros.", "different"),
+        ("I eat meat.", "I don't eat meat.", "different"),
+        ("I met Tom.", "I met Tim.", "different"),
+    ],
+)
+def test_model_cannot_merge_statements_with_other_values(one, other, relation):
+    assert LlmUpdateJudge(lambda _: "same").judge(one, other).relation == relation
+
+
+def test_failing_model_raises():
+    def fail(_):
+        raise RuntimeError("out of order")
+
+    with pytest.raises(ModelError, match="out of order"):
+        LlmUpdateJudge(fail).judge("I like tea.", "I like cocoa.")
+    with pytest.raises(ConfigurationError, match="complete must be a function"):
+        LlmUpdateJudge("gpt")
