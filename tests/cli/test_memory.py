@@ -220,19 +220,3 @@ def test_invalid_arguments_are_rejected_without_traceback(filled, arguments, mes
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
-
-
-def test_forgetting_an_unknown_user_says_so_with_a_status_of_its_own(filled):
-    result = filled("forget", "--user", "bob", "--everything", "--yes")
-    assert result.exit_code == 3
-    assert "nothing is remembered of bob" in result.stderr
-    assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
-
-
-@pytest.mark.parametrize(("told", "asked", "meant"), [("42", "int:42", "42"), ("int:42", "42", "int:42")])
-def test_forgetting_a_user_under_another_type_of_id_names_the_right_one(memory, told, asked, meant):
-    assert memory("add", "Basil likes warmth.", "--user", told, "--id", "basil").exit_code == 0
-    result = memory("forget", "--user", asked, "--everything", "--yes")
-    assert result.exit_code == 3
-    assert f"did you mean --user {meant}?" in result.stderr
-    assert [r["id"] for r in read_json(memory("list", "--user", told, "--json"))] == ["basil"]

@@ -177,18 +177,6 @@ def test_damaged_file_raises(file):
         memory.list(user_id="alice")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="file modes")
-def test_only_the_owner_can_read_the_files_of_a_new_memory(file):
-    before = os.umask(0)
-    try:
-        with open_memory(file) as memory:
-            memory.add("Tomatoes need sun.", user_id="alice")
-            made = {each.name: each.stat().st_mode & 0o777 for each in file.parent.iterdir()}
-    finally:
-        os.umask(before)
-    assert made == {"memory.db": 0o600, "memory.db-wal": 0o600, "memory.db-shm": 0o600}
-
-
 def test_file_of_a_newer_version_raises(file):
     open_memory(file).close()
     run_sql(file, "PRAGMA user_version = 999")

@@ -1,4 +1,4 @@
-"""Error handling of commands: one line on stderr, and exit status 1, or the error's own."""
+"""Error handling of commands: one line on stderr, and exit status 1."""
 
 import errno
 import io
@@ -17,9 +17,9 @@ P = ParamSpec("P")
 
 
 def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command so that MeVe's errors and unwritable output become a message and an exit status.
+    """Wrap a command so that MeVe's errors and unwritable output become a message and exit status 1.
 
-    The status is 1, or the error's own. A closed pipe ends the command without a message.
+    A closed pipe ends the command without a message.
     """
 
     @wraps(command)
@@ -28,7 +28,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except MeveError as error:
-            _fail(str(error), error, getattr(error, "exit_status", 1))
+            _fail(str(error), error)
         except KeyboardInterrupt:
             from meve.cli._render import print_message
 
@@ -59,11 +59,11 @@ def escape_unencodable_output() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _fail(message: str, cause: Exception, status: int = 1) -> None:
+def _fail(message: str, cause: Exception) -> None:
     from meve.cli._render import print_message
 
     print_message("error", message)
-    raise typer.Exit(status) from cause
+    raise typer.Exit(1) from cause
 
 
 def _discard(stream: TextIO) -> None:

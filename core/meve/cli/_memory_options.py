@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meve.errors import MeveError, UnknownIdError
+from meve.errors import UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import GovernedMemory
@@ -54,39 +54,6 @@ def explain_unknown_id(user: str, id: str | None) -> Iterator[None]:
     except UnknownIdError as cause:
         command = shlex.join(["meve", "memory", "list", "--user", user])
         raise UnknownIdError(f"no memory {id!r:.80} of {user}: {command} lists all") from cause
-
-
-class UnknownUserError(MeveError):
-    """The file holds nothing of a user."""
-
-    exit_status = 3
-
-
-def check_known(memory: "GovernedMemory", user: str) -> None:
-    """Raise an error if the memory holds nothing of a user, and name the user whose id is of the other type.
-
-    Raises:
-        UnknownUserError: it holds nothing.
-    """
-    user_id = parse_user(user)
-    if _holds_any(memory, user_id):
-        return
-    other: str | int | None = str(user_id) if isinstance(user_id, int) else None
-    if isinstance(user_id, str) and user_id.isascii() and user_id.removeprefix("-").isdigit():
-        other = int(user_id)
-    hint = (
-        "check the id" if other is None or not _holds_any(memory, other) else f"did you mean --user {_format(other)}?"
-    )
-    raise UnknownUserError(f"nothing is remembered of {user}, and nothing was erased: {hint}")
-
-
-def _holds_any(memory: "GovernedMemory", user_id: str | int) -> bool:
-    report = memory.forget_user(user_id=user_id, dry_run=True)
-    return bool(report.erased or report.held)
-
-
-def _format(user_id: str | int | None) -> str:
-    return f"int:{user_id}" if isinstance(user_id, int) else str(user_id)
 
 
 def parse_user(name: str) -> str | int:

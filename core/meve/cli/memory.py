@@ -19,7 +19,6 @@ from meve.cli._memory_options import (
     Reason,
     User,
     Yes,
-    check_known,
     explain_unknown_id,
     open_memory,
     parse_span,
@@ -168,10 +167,7 @@ def forget(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a memory or all memories of a user for good. Also removes them from vectors, keyword index and archive.
-
-    If nothing is remembered of the user, the exit status is 3.
-    """
+    """Erase a memory or all memories of a user for good. Also removes them from vectors, keyword index and archive."""
     if (id is None) != everything:
         raise typer.BadParameter("give either a memory's id or --everything")
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
@@ -182,8 +178,6 @@ def forget(
                 return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
             return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
 
-        if id is None:
-            check_known(governed_memory, user)
         if not dry_run and not yes:
             count = format_count(len(erase(dry_run=True).erased), "memory", "memories")
             typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)

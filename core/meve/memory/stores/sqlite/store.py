@@ -1,9 +1,8 @@
 """The SQLite back end of a memory: one file with a write-ahead log."""
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +24,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, file: str | Path) -> Self:
-        """Open the store in a file, or create it for its owner only (mode 600); its folder must exist.
+        """Open the store in a file, or create it; its folder must exist.
 
         Raises:
             StorageError: the file can't be opened, is damaged, or of a newer version.
@@ -36,8 +35,6 @@ class SqliteStore:
                 raise StorageError(f"{path.parent} is no folder: create it, or choose another path for the memory")
             if path.is_dir():
                 raise StorageError(f"{path} is a folder: give the path of a file")
-            with suppress(FileExistsError):  # only its owner may read a new file, and SQLite's files beside it
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as cause:
             raise StorageError(f"{path} can't be opened: {cause}; check the permissions of file and folder") from cause
         connections = Connections(path)
