@@ -215,13 +215,15 @@ def export(
     key: KeyFile = None,
     to: Annotated[Path | None, typer.Option(help="A file; standard output by default.", metavar="FILE")] = None,
 ) -> None:
-    """Export all data of a user as JSON."""
+    """Export all data of a user as JSON. Only you may read the file."""
     with open_memory(file, policy, key) as governed_memory:
         data = governed_memory.export(user_id=parse_user(user))
     if to is None:
         write_json(data)
     else:
-        to.write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+        from meve.memory._private_files import write_private
+
+        write_private(to, json.dumps(data, indent=2) + "\n")
         print_line(f"{format_count(len(data['records']), 'memory', 'memories')} of {user}: {to}")
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
+from meve.memory._private_files import create_private
 
 WAIT_SECONDS = 60.0
 """The longest wait of a writer for other writers."""
@@ -120,7 +121,8 @@ class Connections:
             connection.execute(f"PRAGMA busy_timeout = {1_000 * WAIT_SECONDS:.0f}")
 
     def opened(self, settings: Sequence[str] = SETTINGS) -> sqlite3.Connection:
-        """Return a new connection, in autocommit mode."""
+        """Return a new connection, in autocommit mode; a new file is private from the first moment."""
+        create_private(self.file)
         connection = sqlite3.connect(
             self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
