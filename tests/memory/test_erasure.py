@@ -196,3 +196,25 @@ def test_forget_user_keeps_records_of_other_users(memory):
     kept = memory.add("Mine.", user_id="bob")
     memory.forget_user(user_id="alice")
     assert memory.list(user_id="bob") == [kept]
+
+
+def test_forget_of_an_unknown_user_or_session_finds_nothing(memory):
+    memory.add(SENTINEL, user_id="alice", session_id="s1")
+    memory.add(SENTINEL, user_id=5)
+    for dry_run in (True, False):
+        unknown = memory.forget_user(user_id="nobody", dry_run=dry_run)
+        assert (unknown.found, unknown.other_user, unknown.erased) == (False, None, ())
+        other_type = memory.forget_user(user_id="5", dry_run=dry_run)
+        assert (other_type.found, other_type.other_user, other_type.erased) == (False, 5, ())
+    assert not memory.forget_session("s9", user_id="alice").found
+    assert memory.forget_session("s1", user_id="alice").found
+    assert memory.forget_user(user_id=5).found
+    assert not memory.forget_user(user_id=5).found
+
+
+def test_user_with_a_score_of_a_shared_record_is_found(memory):
+    memory.add_shared(SENTINEL, id="shared")
+    recall = memory.search("When does Zyxomma petiolatum fly?", user_id="alice")
+    memory.reflect(recall, answer=SENTINEL)
+    assert memory.forget_user(user_id="alice").found
+    assert not memory.forget_user(user_id="alice").found

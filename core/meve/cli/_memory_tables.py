@@ -3,11 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from meve.cli._render import NARROW_WIDTH, UNPRINTABLE, format_count, get_console, print_line, print_table, table
+from meve.cli._render import (
+    NARROW_WIDTH,
+    UNPRINTABLE,
+    format_count,
+    get_console,
+    print_line,
+    print_message,
+    print_table,
+    table,
+    write_json,
+)
 
 if TYPE_CHECKING:
-    from meve.memory import MemoryRecord
-    from meve.memory._audit.chain import AuditEvent
+    from meve.memory import ErasureReport, MemoryRecord
+    from meve.memory._audit.chain import AuditEvent, AuditVerification
 
 
 def format_expiry(record: "MemoryRecord") -> str:
@@ -43,6 +53,33 @@ def print_erased(label: str, erased: Sequence[str], held: Mapping[str, str]) -> 
     print_line(f"{label}: {', '.join(erased) or 'nothing'}")
     for name, reason in held.items():
         print_line(f"kept, on hold: {name} ({reason})", "yellow")
+
+
+def print_unknown_user(user: str, report: "ErasureReport", *, as_json: bool) -> None:
+    """Print that nothing is stored of a user, and the user of the other type that might be meant."""
+    other = report.other_user
+    if as_json:
+        write_json({"erased": [], "held": {}, "found": False, "other_user": other})
+        return
+    hint = "" if other is None else f"; did you mean --user {'int:' * isinstance(other, int)}{other}?"
+    print_message("error", f"nothing is stored of {user}, nothing was erased{hint}")
+
+
+def print_verification(result: "AuditVerification") -> None:
+    """Print whether the audit log is intact, and which memories aren't as it says."""
+    if result.broken_at is not None:
+        print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
+        return
+    note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
+    print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}{note}", "green")
+    if result.records:
+        print_line(f"as the log says: {format_count(result.records, 'memory', 'memories')}", "green")
+    if result.not_covered:
+        print_line(f"not covered by the log: {format_count(result.not_covered, 'memory', 'memories')}", "yellow")
+    for each in result.differences:
+        user = "all users" if each.user_id is None else each.user_id
+        name = f"{each.record_id} of {user}".translate(UNPRINTABLE)
+        print_line(f"not as the log says: {name} ({', '.join(each.differs)})", "bold red")
 
 
 def print_events(events: "Sequence[AuditEvent]") -> None:

@@ -24,7 +24,14 @@ from meve.cli._memory_options import (
     parse_span,
     parse_user,
 )
-from meve.cli._memory_tables import format_expiry, print_erased, print_events, print_records
+from meve.cli._memory_tables import (
+    format_expiry,
+    print_erased,
+    print_events,
+    print_records,
+    print_unknown_user,
+    print_verification,
+)
 from meve.cli._render import format_count, print_line, print_text, write_json
 
 if TYPE_CHECKING:
@@ -38,6 +45,11 @@ memory_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+UNKNOWN_USER = 3
+"""Exit status of `forget` if nothing is stored of the user."""
+ALTERED_RECORDS = 4
+"""Exit status of `verify` if the log is intact, and a memory isn't as it says."""
 
 
 def add(
@@ -167,11 +179,18 @@ def forget(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a memory or all memories of a user for good. Also removes them from vectors, keyword index and archive."""
+    """Erase a memory or all memories of a user for good. Also removes them from vectors, keyword index and archive.
+
+    Exits with 3 if nothing is stored of the user.
+    """
     if (id is None) != everything:
         raise typer.BadParameter("give either a memory's id or --everything")
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
         user_id = parse_user(user)
+        everything_of_user = governed_memory.forget_user(user_id=user_id, dry_run=True)
+        if not everything_of_user.found:
+            print_unknown_user(user, everything_of_user, as_json=as_json)
+            raise typer.Exit(UNKNOWN_USER)
 
         def erase(*, dry_run: bool) -> "ErasureReport":
             if id is None:

@@ -208,13 +208,18 @@ class GovernedMemory:
         return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
 
     def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them."""
+        """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them.
+
+        If nothing of the user is stored, `found` is False in the report; the int 5 and the string "5" are two users.
+        """
         return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
     ) -> ErasureReport:
         """Erase all records of a user's session and those derived from them, except those on hold.
+
+        If there are none, `found` is False in the report.
 
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.

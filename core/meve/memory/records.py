@@ -181,6 +181,19 @@ def user_of(key: str) -> UserId | None:
     return None if key == SHARED else int(name) if kind == "i" else name
 
 
+def other_type_of(key: str) -> UserId | None:
+    """Return the user of the other type whose id reads the same: 5 for the key of "5"; None if there is none.
+
+    >>> other_type_of("s:5"), other_type_of("i:5"), other_type_of("s:05")
+    (5, '5', None)
+    """
+    kind, _, name = key.partition(":")
+    if kind == "i":
+        return name
+    is_int = len(name) <= 1_000 and name.removeprefix("-").isdecimal() and name.isascii() and str(int(name)) == name
+    return int(name) if is_int else None
+
+
 def check_text(value: object, name: str, most: int | None = None) -> str:
     """Return a text that can be stored.
 

@@ -25,6 +25,8 @@ from meve.memory.records import (
     check_metadata,
     check_tags,
     check_text,
+    other_type_of,
+    user_key,
 )
 from meve.memory.stores._record_store import RecordTransaction
 
@@ -65,6 +67,11 @@ class ErasureReport:
     scrubbed: bool
     """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
     later write, and `maintain`, tries again."""
+    found: bool = True
+    """Whether anything of the user or session is stored; False if there was nothing to erase."""
+    other_user: UserId | None = None
+    """If nothing of the user was found, the user whose id reads the same and is of the other type, if stored: 5 for
+    "5"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +188,10 @@ class RecordWriter:
                 if not stored.record.expired(now):
                     check_not_held(stored.record)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
+            if not records and not (session is None and transaction.shared_scores(user)):
+                other = other_type_of(user)
+                is_known = other is not None and transaction.all_records(user_key(other))
+                report = replace(report, found=False, other_user=other if is_known else None)
             if session is None and not dry_run:
                 transaction.forget_user(user)
         return report if dry_run else replace(report, scrubbed=runtime.store.scrub())
