@@ -1,13 +1,15 @@
 """`meve memory`: output for people and programs, and confirmation before erasing."""
 
 import json
+import stat
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
-from tests.memories import add_with_score
+from tests.memories import add_with_score, run_sql
 
 
 @pytest.fixture
@@ -183,6 +185,41 @@ def test_audit_log_is_listed_and_verified(filled, tmp_path):
     broken = filled("verify")
     assert broken.exit_code == 1
     assert "entry 2 was altered" in broken.stdout
+
+
+def test_verify_names_an_altered_memory_and_exits_with_4(meve, tmp_path):
+    key, file = tmp_path / "audit.key", tmp_path / "memory.db"
+    key.write_bytes(b"a key of the tests, long enough")
+    options = ("--file", file, "--key", key)
+    meve("memory", "add", "My PIN is 4711.", "--user", "int:7", "--id", "pin", *options)
+    assert "as the log says: 1 memory" in meve("memory", "verify", *options).stdout
+    run_sql(file, "UPDATE memories SET text = 'x', expires = 1")
+    result = meve("memory", "verify", *options)
+    assert result.exit_code == 4
+    assert "not as the log says: pin of 7 (text, expiry)" in result.stdout
+    result = meve("memory", "verify", "--json", *options)
+    data = json.loads(result.stdout)
+    assert (result.exit_code, data["ok"], data["records"]) == (4, False, 0)
+    assert data["differences"] == [{"id": "pin", "user": 7, "differs": ["text", "expiry"]}]
+
+
+def test_forget_of_an_unknown_user_says_so_and_exits_with_3(filled):
+    filled("add", "I live in Lyon.", "--user", "int:5", "--id", "home")
+    for arguments in (["--everything", "--yes"], ["home", "--yes"], ["--everything", "--dry-run"]):
+        result = filled("forget", "--user", "5", *arguments)
+        assert result.exit_code == 3
+        shown = " ".join(result.stderr.split())
+        assert shown == "error: nothing is stored of 5, nothing was erased; did you mean --user int:5?"
+    result = filled("forget", "--user", "nobody", "--everything", "--yes", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout) == {"erased": [], "held": {}, "found": False, "other_user": None}
+    assert len(read_json(filled("list", "--user", "int:5", "--json"))) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes of files")
+def test_exported_file_has_mode_600(filled, tmp_path):
+    filled("export", "--user", "alice", "--to", tmp_path / "out.json")
+    assert stat.S_IMODE((tmp_path / "out.json").stat().st_mode) == 0o600
 
 
 def test_export_contains_everything_of_a_user(filled, tmp_path):

@@ -298,19 +298,23 @@ def audit(
 
 
 def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Verify that the audit log is intact. Exits with 1 if it isn't."""
+    """Verify that the audit log is intact, and the memories as it says.
+
+    Exits with 1 if the log isn't intact, and with 4 if a memory was changed, removed or added behind it.
+    """
     with open_memory(file, policy, key) as governed_memory:
         result = governed_memory.audit.verify()
     if as_json:
-        data = {"ok": result.ok, "events": result.events, "keyed": result.keyed}
-        write_json({**data, "at": result.broken_at, "problem": result.problem})
-    elif result.ok:
-        note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
-        print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}{note}", "green")
+        differences = [
+            {"id": each.record_id, "user": each.user_id, "differs": each.differs} for each in result.differences
+        ]
+        data = {"ok": result.ok, "events": result.events, "keyed": result.keyed, "records": result.records}
+        data["not_covered"] = result.not_covered
+        write_json({**data, "at": result.broken_at, "problem": result.problem, "differences": differences})
     else:
-        print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
+        print_verification(result)
     if not result.ok:
-        raise typer.Exit(1)
+        raise typer.Exit(ALTERED_RECORDS if result.differences else 1)
 
 
 def maintain(

@@ -14,13 +14,15 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from meve.errors import AuditError
-from meve.memory.records import UserId, user_of
+from meve.memory.records import SHARED, UserId, user_of
 
 Action: TypeAlias = Literal[
     "add", "retrieve", "use", "update", "expire", "prune", "merge", "delete", "hold", "release", "archive", "restore",
     "supersede",
 ]  # fmt: skip
 
+PSEUDONYM = "h:"
+"""The beginning of a user's key in the log in place of which a keyed hash stands."""
 INITIAL_DIGEST = b"\x00" * 32
 """The digest before the first entry."""
 _encode_entry = json.JSONEncoder(separators=(",", ":")).encode
@@ -49,7 +51,7 @@ class AuditEvent:
     """Position in the log, from 1."""
     at: datetime
     user_id: UserId | None
-    """None for the shared space."""
+    """None for the shared space. If the entry holds a pseudonym, and no user was asked for, the pseudonym."""
     record_id: str
     action: Action
     reason: str
@@ -72,10 +74,24 @@ class AuditHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDifference:
+    """A record that isn't as the log says. Holds no content."""
+
+    record_id: str
+    """Empty if not even the id can be read."""
+    user_id: UserId | None
+    """Its owner by the log; None for the shared space. A pseudonym if only that is known."""
+    differs: tuple[str, ...]
+    """What differs: `text`, `owner`, `expiry`, `hold`, `class`, `metadata` (with tags and session), `history` (when it
+    was made, held and was replaced, origins and archive), `score`, `other`; or `missing`, `planted`, `unreadable`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditVerification:
-    """The result of verifying the log."""
+    """The result of verifying the log, and the records against the log."""
 
     ok: bool
+    """Whether the log is intact, and no record differs from it."""
     events: int
     """Number of intact entries."""
     keyed: bool
@@ -83,6 +99,11 @@ class AuditVerification:
     broken_at: int | None = None
     """Position of the first entry that is altered, missing or out of order."""
     problem: str = ""
+    records: int = 0
+    """Number of records that are as the log says. Records are compared if the log is intact and uses a key."""
+    not_covered: int = 0
+    """Number of records of whose state the log has no hash: written without a key, or before there were such hashes."""
+    differences: tuple[RecordDifference, ...] = ()
 
 
 class AuditRow(NamedTuple):
@@ -105,16 +126,20 @@ class AuditChain:
 
     Args:
         key: 16 bytes or more, kept outside of the file; None for a chain without a key.
+        pseudonyms: whether new entries hold a keyed hash in place of the user's key.
 
     Raises:
-        AuditError: a key that is too short.
+        AuditError: a key that is too short, or none for pseudonyms.
     """
 
-    def __init__(self, key: bytes | None = None) -> None:
+    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = False) -> None:
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
             raise AuditError("audit_key must be at least 16 bytes: give 32 random bytes")
+        if pseudonyms and key is None:
+            raise AuditError("audit.pseudonyms of the policy needs an audit_key: without it, ids can be guessed")
         self._key = key
         self.keyed = key is not None
+        self.pseudonyms = pseudonyms
 
     def digest(self, before: bytes, entry: tuple[int, int, str, str, str, str, str]) -> bytes:
         """Return the digest of an entry's fields and of the digest before; 32 bytes."""
@@ -127,6 +152,16 @@ class AuditChain:
     def hash_content(self, text: str) -> str:
         """Return a hash that identifies a text. Without a key, short texts can be guessed from it."""
         return self._hash(b"content" + text.encode()).hex()
+
+    def mac(self, purpose: str, text: str) -> str:
+        """Return a hash that is keyed if there is a key; different for each purpose."""
+        return self._hash(f"{purpose}\0{text}".encode()).hex()
+
+    def pseudonym(self, user: str) -> str:
+        """Return the keyed hash that stands for a user's key; without a key, and for the shared space, as it is."""
+        if not self.keyed or user == SHARED or user.startswith(PSEUDONYM):
+            return user
+        return PSEUDONYM + self.mac("user", user)[:32]
 
     @property
     def fingerprint(self) -> str:
@@ -166,10 +201,15 @@ def to_audit_event(row: AuditRow, at: datetime) -> AuditEvent:
     return AuditEvent(
         seq=row.seq,
         at=at,
-        user_id=user_of(row.user),
+        user_id=user_in_event(row.user),
         record_id=row.record,
         action=row.action,
         reason=row.reason,
         detail=json.loads(row.detail),
         digest=row.digest.hex(),
     )
+
+
+def user_in_event(user: str) -> UserId | None:
+    """Return the user of a key in the log, which may be a pseudonym; None for the shared space."""
+    return user if user.startswith(PSEUDONYM) else user_of(user)

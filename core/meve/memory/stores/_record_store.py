@@ -1,7 +1,7 @@
 """Reads, writes and audit entries that all back ends share, composed of the primitives of a `MemoryStore`."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from typing import Any, Self
 from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
+    Action,
     AuditChain,
     AuditEvent,
     AuditHead,
@@ -18,8 +19,9 @@ from meve.memory._audit.chain import (
     EventDraft,
     to_audit_event,
 )
+from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, user_of
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -50,6 +52,7 @@ class UserChange:
 
 
 Listener = Callable[[UserChange], None]
+Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
 _encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -65,6 +68,10 @@ class RecordTransaction:
         self.events: list[EventDraft] = []
         self.changes: dict[str, UserChange] = {}
         """By the user's key."""
+        self._written: dict[tuple[str, str], MemoryRecord] = {}
+        """By user and id, the records that were written; an entry of each will hold the hash of its state."""
+        self._erased: dict[tuple[str, str], str] = {}
+        """By user and id, the kinds of the records that were erased and not logged yet."""
         self.records = transaction.records
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
@@ -99,7 +106,7 @@ class RecordTransaction:
             raise DuplicateIdError(f"id {record_id!r} is taken: choose another id, or update the record")
         self._change(user)
         for stored in new:
-            self._transaction.put(user, stored)
+            self._put(user, stored)
 
     def replace(self, user: str, stored: StoredRecord) -> None:
         """Write a record in place of the one with its id. Raise StorageError if there is none."""
@@ -109,12 +116,14 @@ class RecordTransaction:
         change = self._change(user)
         if _content(before.record) != _content(stored.record):
             change.overwritten.append(before.record)
-        self._transaction.put(user, stored)
+        self._put(user, stored)
 
     def erase(self, user: str, record: MemoryRecord) -> None:
         """Remove a record, archived or not."""
         if self._transaction.remove(user, record.id):
             self._change(user).erased.append(record)
+            self._written.pop((user, record.id), None)
+            self._erased[user, record.id] = record.kind
 
     def forget_user(self, user: str) -> None:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
@@ -127,23 +136,44 @@ class RecordTransaction:
         self._transaction.put_shared_score(user, record_id, score)
 
     def log(self, *events: EventDraft) -> None:
-        """Add entries to the audit log, in this order."""
-        self.events += events
+        """Add entries to the audit log, in this order. An erasure's entry follows the erasure, and says the kind."""
+        for event in events:
+            kind = self._erased.pop((event.user, event.record), None)
+            self.events.append(event if kind is None else _with_detail(event, erased=kind))
 
     def append_events(self, audit_chain: AuditChain) -> None:
         """Append the logged events to the audit chain."""
         if not self.events:
             return
+        self._log_states(audit_chain)
         head = _get_head(self._transaction)
         seq, digest = head.seq, head.digest
         entries: list[AuditRow] = []
         for event in self.events:
             seq += 1
             detail = _encode_detail(dict(event.detail))
-            fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
+            user = audit_chain.pseudonym(event.user) if audit_chain.pseudonyms else event.user
+            fields = (seq, to_micros(event.at), user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
             entries.append(AuditRow(*fields, digest))
         self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
+
+    def _log_states(self, audit_chain: AuditChain) -> None:
+        """Put the state of each written record into its last entry; without an entry, it gets one."""
+        changed: dict[tuple[str, str], Action] = {key: "update" for key in self._written}
+        changed |= {key: "delete" for key in self._erased}
+        for user, record_id in sorted(changed.keys() - {(event.user, event.record) for event in self.events}):
+            action, at = changed[user, record_id], self.events[-1].at
+            self.log(EventDraft(at=at, user=user, record=record_id, action=action, reason="changed with other records"))
+        last = {(event.user, event.record): n for n, event in enumerate(self.events)}
+        for (user, record_id), record in self._written.items() if audit_chain.keyed else ():
+            n = last[user, record_id]
+            self.events[n] = _with_detail(self.events[n], state=hash_state(audit_chain, user, record))
+
+    def _put(self, user: str, stored: StoredRecord) -> None:
+        self._transaction.put(user, stored)
+        self._written[user, stored.record.id] = stored.record
+        self._erased.pop((user, stored.record.id), None)
 
     def _change(self, user: str) -> UserChange:
         return self.changes.setdefault(user, UserChange(user=user))
@@ -262,13 +292,23 @@ class RecordStore:
             return snapshot.shared_scores(user)
 
     def events(self, query: EventQuery) -> Iterator[AuditEvent]:
-        """Return the matching entries of the audit log, oldest first. Raise AuditError for a damaged entry."""
+        """Return the matching entries of the audit log, oldest first. Raise AuditError for a damaged entry.
+
+        A user's entries are found, and name the user, whether they hold the id or a pseudonym.
+        """
         with self.backend.reading() as snapshot:
-            for entry in snapshot.entries(query):
+            for entry in self._entries(snapshot, query):
                 with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log (verify() checks the log)"):
                     event = to_audit_event(entry, from_micros(entry.at))
                     "".join(entry[2:-1]).encode()  # no surrogates
-                yield event
+                yield event if query.user is None else replace(event, user_id=user_of(query.user))
+
+    def _entries(self, snapshot: Snapshot, query: EventQuery) -> Iterable[AuditRow]:
+        pseudonym = query.user if query.user is None else self.chain.pseudonym(query.user)
+        if pseudonym == query.user:
+            return snapshot.entries(query)
+        entries = [*snapshot.entries(query), *snapshot.entries(replace(query, user=pseudonym))]
+        return sorted(entries, key=lambda entry: entry.seq)
 
     def head(self) -> AuditHead:
         """Return position and digest of the newest entry of the audit log."""
@@ -277,13 +317,27 @@ class RecordStore:
         return AuditHead(seq=head.seq, digest=head.digest.hex())
 
     def verify(self, kept: AuditHead | None = None) -> AuditVerification:
-        """Check the audit log against its chain, its seal, and a head that was kept elsewhere."""
+        """Check the audit log against its chain, its seal and a kept head, and the records against the log."""
+        logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            head = snapshot.head()
-            if head is None:
-                problem = "the log's head is missing"
-                return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
-            return self.chain.verify(snapshot.entries(EventQuery()), head.seq, head.digest, head.seal, kept)
+            result = self._verify_log(snapshot, kept, logged.follow)
+            if not result.ok:
+                return result
+            if not self.chain.keyed:
+                return replace(result, not_covered=snapshot.count(RecordQuery(user=None, archived=None)))
+            return logged.compare(snapshot, result)
+
+    def verify_log(self, follow: Follow, kept: AuditHead | None = None) -> AuditVerification:
+        """Check the audit log alone, while `follow` reads along; it must yield each entry."""
+        with self.backend.reading() as snapshot:
+            return self._verify_log(snapshot, kept, follow)
+
+    def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
+        head = snapshot.head()
+        if head is None:
+            problem = "the log's head is missing"
+            return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
+        return self.chain.verify(follow(snapshot.entries(EventQuery())), head.seq, head.digest, head.seal, kept)
 
     def counts(self) -> MemoryStats:
         with self.backend.reading() as snapshot:
@@ -327,6 +381,10 @@ def all_records(snapshot: Snapshot, user: str) -> list[StoredRecord]:
     """Return all records of a user by id, the archived ones last."""
     records = snapshot.records(RecordQuery(user=user, archived=None))
     return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id))
+
+
+def _with_detail(event: EventDraft, **detail: str) -> EventDraft:
+    return replace(event, detail={**event.detail, **detail})
 
 
 def _content(record: MemoryRecord) -> tuple[object, ...]:

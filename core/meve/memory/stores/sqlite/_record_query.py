@@ -18,7 +18,9 @@ _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE 
 def read_records(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
     """Return the matching records by row, those of the archive after the others."""
     key = "(SELECT key FROM users WHERE no = user)"
-    records = from_rows(connection.execute(*select_records(query, f"{key}, row, {_ALL}")).fetchall())
+    with readable():
+        rows = connection.execute(*select_records(query, f"{key}, row, {_ALL}")).fetchall()
+    records = from_rows(rows)
     if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
         records += _archived(connection, query)
     return records

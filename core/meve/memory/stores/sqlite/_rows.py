@@ -1,6 +1,7 @@
 """Records as rows of a table and back; archived records as compressed bytes."""
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -143,6 +144,12 @@ def readable() -> Iterator[None]:
     """Turn errors of values that can't be read into StoreCorruptError."""
     try:
         yield
+    except sqlite3.OperationalError as cause:
+        if "decode" not in str(cause):
+            raise
+        raise StoreCorruptError(
+            "a memory's record is damaged (text that is no UTF-8): restore its file from a copy"
+        ) from None  # SQLite's message holds the text
     except (ValueError, TypeError, OverflowError, zlib.error) as cause:
         raise StoreCorruptError(
             f"a memory's record is damaged ({type(cause).__name__}: {cause}): restore its file from a copy"
