@@ -87,7 +87,7 @@ class MemoryRuntime:
         check_keywords(options, MemoryOptions, "open")
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
-        chain = AuditChain(options.get("audit_key"))
+        chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
         store = RecordStore.open(backend, chain)
         made_with = store.embedder_name()
         default = made_with if made_with in SHIPPED else ACCURATE

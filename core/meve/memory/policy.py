@@ -226,6 +226,13 @@ class Tagging(_PolicySection):
         return {tag.strip().casefold(): about for tag, about in tags.items()}
 
 
+class AuditRules(_PolicySection):
+    """What the audit log holds."""
+
+    pseudonyms: bool = False
+    """Whether new entries hold a keyed hash in place of the user's id; it needs an `audit_key`."""
+
+
 def _default_classes() -> dict[PolicyClass, ClassRule]:
     return {
         "canonical": ClassRule(boost=1.0, prune=False, share=True),
@@ -260,6 +267,7 @@ class Policy(_PolicySection):
     archiving: Archiving = Archiving()
     tagging: Tagging = Tagging()
     limits: Limits = Limits()
+    audit: AuditRules = AuditRules()
 
     @model_validator(mode="before")
     @classmethod
