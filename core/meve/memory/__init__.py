@@ -2,7 +2,8 @@
 
 from meve.conversation import Turn
 from meve.memory._audit.audit_log import AuditLog
-from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
+from meve.memory._audit.certificate import CertificateCheck, ErasureCertificate, ErasureEntry
+from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification, RecordDifference
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.llm import LlmUpdateJudge
@@ -27,11 +28,11 @@ from meve.memory.records import MemoryRecord, MemoryStats
 from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
-    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "ClassRule", "Classifier",
-    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge",
-    "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger",
-    "Prompt", "PromptBudget", "Recall", "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction",
-    "RuleUpdateJudge", "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn",
-    "TurnRules", "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall",
-    "record_turns",
+    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck", "ClassRule",
+    "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
+    "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord",
+    "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference",
+    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge", "RuleUsageJudge",
+    "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateJudge", "UpdateOptions",
+    "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
 ]  # fmt: skip

@@ -1,11 +1,19 @@
 """Reads and verifies the audit log: which memories were added, used, changed and removed, when and why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from meve.clock import Clock
-from meve.errors import ValidationError
+from meve.errors import AuditError, ValidationError
+from meve.memory._audit.certificate import (
+    CertificateCheck,
+    ErasureCertificate,
+    ErasureFinder,
+    check,
+    choose_signer,
+    wants_entries_of,
+)
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._timestamps import ago, check_moment, to_micros
 from meve.memory.records import UserId, check_choice, check_text, user_key
@@ -60,9 +68,10 @@ class AuditLog:
         return self.store.head()
 
     def verify(self, head: AuditHead | None = None) -> AuditVerification:
-        """Check that every entry is in its place and unchanged.
+        """Check that every entry is in its place and unchanged, and every record as the newest entry on it says.
 
-        Without an audit key this shows accidents only: whoever can write the file can recompute the chain.
+        Without an audit key this shows accidents only: whoever can write the file can recompute the chain. Records are
+        compared only with a key. It reads the log and all records once.
 
         Args:
             head: what `head()` returned earlier.
@@ -73,6 +82,74 @@ class AuditLog:
         if head is not None and not isinstance(head, AuditHead):
             raise ValidationError(f"head must be what head() returned, got {head!r:.60}")
         return self.store.verify(head)
+
+    def certificate(
+        self,
+        *,
+        user_id: UserId,
+        record_ids: Iterable[str] | None = None,
+        since: timedelta | datetime | None = None,
+        until: datetime | None = None,
+        key: bytes | None = None,
+    ) -> ErasureCertificate:
+        """Certify which records of a user were erased: ids, kinds, times and positions in the log, but no text.
+
+        Args:
+            user_id: the owner.
+            record_ids: certify only the erasures of these; None for all.
+            since: a moment, or a time before now; inclusive.
+            until: a moment; exclusive.
+            key: signs the certificate, 16 bytes or more; None for the audit key, if there is one.
+
+        Raises:
+            ValidationError: an argument is invalid, or the log doesn't show the erasure of one of `record_ids`.
+            AuditError: the log isn't intact.
+        """
+        user, chain = user_key(user_id), self.store.chain
+        signing = choose_signer(key, chain)
+        if isinstance(record_ids, str):
+            raise ValidationError(f"record_ids must be a list of ids, got {record_ids!r:.80}")
+        ids = None if record_ids is None else {check_text(each, "an id in record_ids") for each in record_ids}
+        begin, end = self._to_micros(since), None if until is None else to_micros(check_moment(until, "until"))
+        users = (user, chain.pseudonym(user))
+        finder = ErasureFinder(
+            lambda row: (
+                row.user in users
+                and (ids is None or row.record in ids)
+                and (begin is None or row.at >= begin)
+                and (end is None or row.at < end)
+            )
+        )
+        result = self.store.verify_log(finder.follow)
+        if not result.ok:
+            raise AuditError(f"nothing can be certified: {result.problem}")
+        for each in sorted((ids or set()) - {entry.record_id for entry in finder.entries}):
+            raise ValidationError(f"record_ids names {each!r:.80}, whose erasure the log doesn't show: delete it first")
+        return ErasureCertificate(
+            user_id=users[1] if chain.pseudonyms else user_id,
+            issued_at=self.clock.now(),
+            entries=tuple(finder.entries),
+            head=finder.head,
+        ).signed(signing)
+
+    def check_certificate(self, certificate: ErasureCertificate, *, key: bytes | None = None) -> CertificateCheck:
+        """Check that the log still contains everything that a certificate says, and that the signature is right.
+
+        `verify` tells whether an erased record was put back behind the log.
+
+        Args:
+            certificate: what `certificate` returned, or `ErasureCertificate.from_dict` read.
+            key: the key that signed it; None for the audit key, if there is one.
+
+        Raises:
+            ValidationError: an argument is invalid.
+        """
+        if not isinstance(certificate, ErasureCertificate):
+            raise ValidationError(f"certificate must be what certificate() returned, got {certificate!r:.60}")
+        signing = choose_signer(key, self.store.chain)
+        finder = ErasureFinder(wants_entries_of(certificate, self.store.chain))
+        log = self.store.verify_log(finder.follow, certificate.head)
+        return check(certificate, signing, finder.entries, log)
 
     def _to_micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):

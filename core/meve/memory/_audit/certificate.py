@@ -1,0 +1,167 @@
+"""Erasure certificates: which records of a user were erased, when, and where the log says so. They hold no text."""
+
+import hmac
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any, Self
+
+from meve.errors import ValidationError
+from meve.memory._audit.chain import INITIAL_DIGEST, Action, AuditChain, AuditHead, AuditRow, AuditVerification
+from meve.memory._timestamps import check_moment, from_micros
+from meve.memory.records import UserId, user_key
+
+_EMPTY = AuditHead(seq=0, digest=INITIAL_DIGEST.hex())
+_ALWAYS_ERASE = ("delete", "expire")
+"""Actions that are erasures in logs of older versions, too, whose entries don't say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureEntry:
+    """The erasure of one record, as the audit log says."""
+
+    position: int
+    """The position of the entry in the log, from 1."""
+    at: datetime
+    record_id: str
+    kind: str
+    """`fact`, `item`, `message` or `summary`; empty in the log of an older version."""
+    action: Action
+    """`delete`, `expire` or `prune`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCertificate:
+    """What was erased of a user. `AuditLog.certificate` issues it, and `AuditLog.check_certificate` checks it."""
+
+    user_id: UserId
+    """The user; a pseudonym if the policy lets the log hold pseudonyms."""
+    issued_at: datetime
+    entries: tuple[ErasureEntry, ...]
+    """In the order of the log."""
+    head: AuditHead
+    """The newest entry of the log when the certificate was issued."""
+    signature: str = ""
+    """The HMAC-SHA-256 of all other values, in hexadecimal; empty without a key."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of erased records of each kind."""
+        return dict(sorted(Counter(entry.kind for entry in self.entries).items()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data that `from_dict` reads."""
+        data = asdict(self)
+        entries = [{**asdict(entry), "at": entry.at.isoformat()} for entry in self.entries]
+        return {**data, "issued_at": self.issued_at.isoformat(), "entries": entries, "counts": self.counts}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned; `counts` follow from the entries.
+
+        Raises:
+            ValidationError: it isn't a certificate.
+        """
+        try:
+            return cls(
+                user_id=data["user_id"],
+                issued_at=_moment(data["issued_at"]),
+                entries=tuple(ErasureEntry(**{**entry, "at": _moment(entry["at"])}) for entry in data["entries"]),
+                head=AuditHead(**data["head"]),
+                signature=data["signature"],
+            )
+        except (KeyError, TypeError, ValueError) as cause:
+            raise ValidationError(f"data must be what ErasureCertificate.to_dict returned: {cause}") from cause
+
+    def signed(self, chain: AuditChain) -> Self:
+        """Return it with the signature of a chain's key; without a key, unsigned."""
+        return replace(self, signature=_sign(self, chain))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateCheck:
+    """The result of checking a certificate against the log."""
+
+    ok: bool
+    signed: bool
+    """Whether the signature was checked with a key."""
+    problems: tuple[str, ...] = ()
+
+
+def choose_signer(key: bytes | None, chain: AuditChain) -> AuditChain:
+    """Return the chain that signs certificates: with a key of its own, or else that of the log.
+
+    Raises:
+        ValidationError: the key is too short.
+    """
+    if key is None:
+        return chain
+    if not isinstance(key, bytes) or len(key) < 16:
+        raise ValidationError("key must be at least 16 bytes: give 32 random bytes")
+    return AuditChain(key)
+
+
+@dataclass(slots=True)
+class ErasureFinder:
+    """Finds erasures, and the newest entry, while the log is verified."""
+
+    is_wanted: Callable[[AuditRow], bool]
+    entries: list[ErasureEntry] = field(default_factory=list)
+    head: AuditHead = _EMPTY
+
+    def follow(self, rows: Iterable[AuditRow]) -> Iterator[AuditRow]:
+        """Yield each entry, and note it once the reader has verified it and asks for the next."""
+        for row in rows:
+            yield row
+            self.head = AuditHead(seq=row.seq, digest=row.digest.hex())
+            kind = json.loads(row.detail).get("erased") if self.is_wanted(row) else None
+            if kind is not None or (row.action in _ALWAYS_ERASE and self.is_wanted(row)):
+                self.entries.append(
+                    ErasureEntry(
+                        position=row.seq,
+                        at=from_micros(row.at),
+                        record_id=row.record,
+                        kind=kind or "",
+                        action=row.action,
+                    )
+                )
+
+
+def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Callable[[AuditRow], bool]:
+    """Return whether an entry of the log stands in a certificate, and is of its user."""
+    users = {chain.pseudonym(user_key(certificate.user_id)), certificate.user_id}
+    positions = {entry.position for entry in certificate.entries}
+    return lambda row: row.seq in positions and chain.pseudonym(row.user) in users
+
+
+def check(
+    certificate: ErasureCertificate, signing: AuditChain, found: Sequence[ErasureEntry], log: AuditVerification
+) -> CertificateCheck:
+    """Check the signature of a certificate, and its entries.
+
+    Args:
+        certificate: the certificate.
+        signing: has the key.
+        found: what the log holds at the positions of the certificate.
+        log: the verification of the log against the certificate's head.
+    """
+    problems = [] if log.ok else [log.problem]
+    if signing.keyed and not hmac.compare_digest(certificate.signature.encode(), _sign(certificate, signing).encode()):
+        problems.append("the signature isn't that of this certificate and this key")
+    if certificate.signature and not signing.keyed:
+        problems.append("the certificate is signed: give its key")
+    by_position = {entry.position: entry for entry in found}
+    missing = [e for e in certificate.entries if by_position.get(e.position) != e or e.position > certificate.head.seq]
+    problems += [f"entry {each.position} of the log isn't this erasure of {each.record_id!r:.80}" for each in missing]
+    return CertificateCheck(ok=not problems, signed=signing.keyed, problems=tuple(problems))
+
+
+def _sign(certificate: ErasureCertificate, chain: AuditChain) -> str:
+    body = {**certificate.to_dict(), "signature": ""}
+    return chain.mac("certificate", json.dumps(body, sort_keys=True)) if chain.keyed else ""
+
+
+def _moment(text: Any) -> datetime:  # noqa: ANN401
+    return check_moment(datetime.fromisoformat(text), "a time of the certificate")
