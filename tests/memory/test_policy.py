@@ -71,7 +71,7 @@ def test_empty_file_gives_the_default(tmp_path):
         ("classes: {factul: {ttl: 3d}}", r"classes\.factul: .*'canonical', 'factual'"),
         ("classes: {factual: {ttll: 3d}}", r"classes\.factual\.ttll is unknown; known there: boost, on_request, prune"),
         ("classes: {private: {boost: 3}}", r"classes\.private\.boost: .*less than or equal to 1, got 3"),
-        ("rankin: {}", r"rankin is unknown; known there: archiving, chat_ttl, classes"),
+        ("rankin: {}", r"rankin is unknown; known there: archiving, audit, chat_ttl, classes"),
         (
             "ranking: {similarit: 1}",
             r"ranking\.similarit is unknown; known there: boost, conflicts, reflection",
