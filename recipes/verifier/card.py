@@ -72,11 +72,11 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).
 5. `python -m recipes.sentences.fit` adds a second output, a logit per token, whose mean over a sentence is the
-   calibrated logit that the sentence is evidence. It is fitted to questions of SQuAD outside the training above, and
-   calibrated on questions held out of it. The model's weights and scores don't change.
+   calibrated logit that the sentence is evidence. It is fitted to questions of SQuAD outside the training above and to
+   pages held out of it, and calibrated on other questions held out. The model's weights and scores don't change.
 
-Held out of training: the questions that `meve bench` asks by default, a tenth of the pages, documents or dialogues of
-every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
+Held out of training: the questions that `meve bench` asks by default, a tenth of the pages, contrasts, documents or
+dialogues of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
 
 ## Evaluation
 
