@@ -10,6 +10,7 @@ from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
 
 REPLACED = [
+    ("I am allergic to nuts.", "I am no longer allergic to nuts."),
     ("I live in Berlin.", "I live in Hamburg."),
     ("My boss is Markus.", "Julia is my new boss."),
     ("I smoke.", "I quit smoking."),
@@ -54,6 +55,21 @@ BOTH = [
         "I don't play the cello on Mondays now.",
     ),
     ("The kitchen tap was replaced in May.", "The bathroom tap was replaced in May."),
+    ("I am allergic to nuts.", "I am not allergic to pine nuts."),
+    ("I can't eat eggs.", "I can eat eggs in cakes."),
+    ("I have diabetes.", "I don't have diabetes type 1."),
+    ("I take warfarin.", "I don't take warfarin with food."),
+    ("Max is allergic to peanuts.", "Max is not allergic to peanuts?"),
+    ("We have a dog.", "Mia isn't allergic to dogs."),
+    ("I drink coffee.", "I don't drink coffee after 5 pm."),
+    ("I smoke.", "I don't smoke at home."),
+    ("I drink no alcohol.", "I drink alcohol-free beer."),
+    ("I live in Freiburg.", "I lived in Hamburg."),
+    ("I lived in Hamburg.", "I live in Tuscany in summer."),
+    ("I live in Berlin.", "I will live in Hamburg next year."),
+    ("My dog is called Rex.", "My dog is called Luna."),
+    ("My meeting is at 10.", "My meeting with Paul is at 11."),
+    ("I have a dog.", "I no longer have a cat."),
 ]
 SAME = [
     ("Call me at 7:15.", "Call me at 07:15."),
@@ -134,6 +150,44 @@ def test_maintenance_keeps_both_of_different_records(memory, older, newer):
     assert (report.counts()["superseded"], report.counts()["merged"]) == (0, 0)
     found = {r.id for text in (older, newer) for r in memory.search(text, user_id="alice").records}
     assert found == {"old", "new"}
+
+
+OTHER_READERS = [
+    ({"metadata": {"project": "oak"}}, {"metadata": {"project": "elm"}}),
+    ({"agent_id": "a"}, {"agent_id": "b"}),
+    ({"policy_class": "factual"}, {"policy_class": "private"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"source": "chat_user"}, {"source": "chat_assistant"}),
+        ({"source": "chat_user"}, {"source": "doc"}),
+        *OTHER_READERS,
+    ],
+)
+def test_a_record_of_less_trust_or_for_other_searches_replaces_nothing(memory, older, newer):
+    """What a user said yields only to his own words, and nothing is hidden from a search that finds only the older."""
+    memory.add("I live in Berlin.", id="old", **{**LASTING, **older})
+    memory.clock.advance(timedelta(hours=1))
+    memory.add("I live in Hamburg.", id="new", **{**LASTING, **newer})
+    assert "old" in [r.id for r in memory.search("Where do I live?", user_id="alice").records]
+    assert memory.maintain().superseded == {}
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_READERS)
+def test_equal_records_for_other_searches_stay_apart(memory, one, other):
+    memory.add("I live in Berlin.", id="one", **{**LASTING, **one})
+    memory.add("I live in Berlin.", id="other", **{**LASTING, **other})
+    assert memory.maintain().merged == {}
+
+
+def test_what_the_user_says_replaces_what_an_assistant_said(memory):
+    memory.add("You live in Berlin.", id="old", **{**LASTING, "source": "chat_assistant"})
+    memory.clock.advance(timedelta(hours=1))
+    memory.add("You live in Hamburg.", id="new", **{**LASTING, "source": "chat_user"})
+    assert memory.maintain().superseded == {"alice": ["old"]}
 
 
 def test_search_returns_only_the_newer_value_before_maintenance(memory):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
 from meve.memory._contradiction.lexicon import COPULAS, HEALTH
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -70,9 +71,17 @@ class RuleUpdateJudge:
             return SAME
         if concern_different_things(old, new) or (new.added and not new.changed):
             return DIFFERENT
+        if "?" in new.symbols or ((old.is_event or new.is_event or new.passing) and not new.changed):
+            return DIFFERENT  # a question, an event of the past, or a plan
+        if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
+            return DIFFERENT  # "allergic to nuts" and "not allergic to pine nuts"
         reason = self._find_difference(older, newer).partition(":")[0]
+        if reason == "denial" and not _tell_of_the_same(older, newer):
+            return DIFFERENT
         if not reason and _may_end(old, new):
-            reason = "denial" if _denies(old, new) else "change" if are_similar and _announces_change(old, new) else ""
+            reason = (
+                "denial" if _denies(older, newer) else "change" if are_similar and _announces_change(old, new) else ""
+            )
         return UpdateVerdict(relation="replaces", reason=reason) if reason else DIFFERENT
 
     def _find_difference(self, older: Statement, newer: Statement) -> str:
@@ -91,7 +100,7 @@ def _may_end(old: Claim, new: Claim) -> bool:
 
 def _announces_change(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement announces a change, and not of a part of what the older one tells."""
-    if not new.cues - old.cues:
+    if not new.cues - old.cues or (new.ended and not old.topics <= new.topics):
         return False
     is_part = new.head & old.topics and old.head.isdisjoint(new.head) and {"i", "we"}.isdisjoint(new.words)
     if is_part and not new.ended:
@@ -102,10 +111,21 @@ def _announces_change(old: Claim, new: Claim) -> bool:
     return not is_role or new.first_verb in COPULAS  # "my boss is Tom" and "my boss has moved to another office"
 
 
-def _denies(old: Claim, new: Claim) -> bool:
+def _denies(older: Statement, newer: Statement) -> bool:
     """Return whether what one statement denies, the other affirms, or one likes what the other dislikes."""
-    shared = old.topics & new.topics
-    is_general = bool(new.cues - old.cues) or (old.topics <= new.topics and not old.liked)
-    if is_general and any((topic in old.denied) != (topic in new.denied) for topic in shared):
-        return True
-    return bool(shared) and old.topics == new.topics and old.liked * new.liked < 0
+    old, new = older.claim, newer.claim
+    if not _tell_of_the_same(older, newer):
+        return False
+    return old.denied != new.denied or old.liked * new.liked < 0
+
+
+def _tell_of_the_same(older: Statement, newer: Statement) -> bool:
+    """Return whether two statements have the same content words and values, so that no condition sets them apart."""
+    same_values = older.values._replace(negated=False) == newer.values._replace(negated=False)
+    content = _content(older.claim)
+    return bool(content) and content == _content(newer.claim) and same_values
+
+
+def _content(claim: Claim) -> frozenset[str]:
+    """Return the topics without the words that announce a change."""
+    return claim.topics.difference(stem(word) for cue in claim.cues for word in cue.split())

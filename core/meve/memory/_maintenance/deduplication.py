@@ -24,6 +24,23 @@ def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
     return bool(restored) and max(restored) >= max(one.created_at, other.created_at)
 
 
+def have_same_readers(one: MemoryRecord, other: MemoryRecord) -> bool:
+    """Return whether searches find both records under the same filters and permissions.
+
+    If not, hiding one because of the other would lose it to some searches.
+    """
+    is_private, other_is_private = (record.policy_class == "private" for record in (one, other))
+    return one.metadata == other.metadata and is_private == other_is_private
+
+
+def may_replace(older: MemoryRecord, newer: MemoryRecord) -> bool:
+    """Return whether a newer record may replace an older one, if it says otherwise.
+
+    What a user said is replaced only by what the user says, other records also by those of their own source.
+    """
+    return have_same_readers(older, newer) and newer.source in ("chat_user", older.source)
+
+
 @dataclass(frozen=True, slots=True)
 class DuplicateJudge:
     """Relates two memories of a recall, so that duplicates and contradicted ones are left out."""
@@ -44,6 +61,8 @@ class DuplicateJudge:
         if relation == "same":
             return "same"
         if relation == "different" or self.scorer.policy.ranking.conflicts:
+            return ""
+        if not may_replace(older.record, newer.record):
             return ""
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
 

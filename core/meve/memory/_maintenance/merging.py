@@ -10,7 +10,7 @@ from meve._formulas import cosines
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
-from meve.memory._maintenance.deduplication import is_settled, precedence
+from meve.memory._maintenance.deduplication import have_same_readers, is_settled, may_replace, precedence
 from meve.memory._maintenance.nomination import find_related_pairs
 from meve.memory.records import MemoryRecord, StoredRecord, validity
 
@@ -35,9 +35,11 @@ class DuplicateMerger:
             a, b = plan.records.get(one), plan.records.get(other)
             if a is None or b is None or a.record.is_closed or b.record.is_closed or is_settled(a.record, b.record):
                 continue
+            if not have_same_readers(a.record, b.record):
+                continue
             older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.record.id))
             verdict = self._judge(older, newer)
-            if verdict.relation == "replaces":
+            if verdict.relation == "replaces" and may_replace(older.record, newer.record):
                 winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
                 self._supersede(winner, loser, verdict.reason)
             elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
