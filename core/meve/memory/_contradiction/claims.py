@@ -184,7 +184,6 @@ def concern_different_things(one: Claim, other: Claim) -> bool:
         or bool(one.owners - theirs and other.owners - mine)
         or bool(mine & lexicon.QUALIFIERS) != bool(theirs & lexicon.QUALIFIERS)
         or bool(one.subject_names - theirs and other.subject_names - mine)
-        or bool(one.head & other.head and one.subject_names != other.subject_names)
         or _have_contrast(lexicon.CONTRASTS, mine, theirs)
         or _swap_roles(one, other)
         or _have_other_numbers(one.subject, other.subject)

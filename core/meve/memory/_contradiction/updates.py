@@ -71,6 +71,8 @@ class RuleUpdateJudge:
             return SAME
         if concern_different_things(old, new) or (new.added and not new.changed):
             return DIFFERENT
+        if old.head & new.head and old.subject_names != new.subject_names:
+            return DIFFERENT  # "my meeting" and "my meeting with Paul"
         if "?" in new.symbols or ((old.is_event or new.is_event or new.passing) and not new.changed):
             return DIFFERENT  # a question, an event of the past, or a plan
         if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
