@@ -89,6 +89,26 @@ def test_changed_record_is_named_with_what_differs(filled, clock, change, differ
 
 
 @pytest.mark.parametrize(
+    ("statement", "record_id", "differs"),
+    [
+        ("UPDATE memories SET text = 'I live in Kiel.' WHERE id = 'home'", "home", "text"),
+        ("UPDATE memories SET expires = NULL WHERE id = 'home'", "home", "expiry"),
+        ("UPDATE memories SET source = 'doc' WHERE id = 'home'", "home", "class"),
+        ("UPDATE memories SET id = 'other' WHERE id = 'home'", "other", "planted"),
+    ],
+)
+def test_change_behind_the_log_is_still_found_after_the_memory_wrote_the_record(
+    filled, clock, statement, record_id, differs
+):
+    run_sql(filled, statement)
+    with open_memory(filled, clock=clock) as memory:
+        recall = memory.search("Where do I live?", user_id="alice")
+        assert record_id in {record.id for record in recall.records}
+        memory.reflect(recall, answer="In Lyon.")
+    assert differs in find_differences(filled, clock)["alice", record_id]
+
+
+@pytest.mark.parametrize(
     ("statement", "expected"),
     [
         ("DELETE FROM memories WHERE id = 'home'", {("alice", "home"): ("missing",)}),

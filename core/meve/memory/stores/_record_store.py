@@ -70,6 +70,8 @@ class RecordTransaction:
         """By the user's key."""
         self._written: dict[tuple[str, str], MemoryRecord] = {}
         """By user and id, the records that were written; an entry of each will hold the hash of its state."""
+        self._before: dict[tuple[str, str], MemoryRecord] = {}
+        """By user and id, what was stored of the records that were replaced."""
         self._erased: dict[tuple[str, str], str] = {}
         """By user and id, the kinds of the records that were erased and not logged yet."""
         self.records = transaction.records
@@ -113,6 +115,7 @@ class RecordTransaction:
         before = self.find(user, stored.record.id)
         if before is None:
             raise StorageError(f"no record {stored.record.id!r} to replace: insert it")
+        self._before.setdefault((user, stored.record.id), before.record)
         change = self._change(user)
         if _content(before.record) != _content(stored.record):
             change.overwritten.append(before.record)
@@ -159,7 +162,10 @@ class RecordTransaction:
         self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
 
     def _log_states(self, audit_chain: AuditChain) -> None:
-        """Put the state of each written record into its last entry; without an entry, it gets one."""
+        """Put the state of each written record into its last entry; without an entry, it gets one.
+
+        A record that was changed behind the log keeps its logged state, so that `verify` still finds the change.
+        """
         changed: dict[tuple[str, str], Action] = {key: "update" for key in self._written}
         changed |= {key: "delete" for key in self._erased}
         for user, record_id in sorted(changed.keys() - {(event.user, event.record) for event in self.events}):
@@ -167,8 +173,20 @@ class RecordTransaction:
             self.log(EventDraft(at=at, user=user, record=record_id, action=action, reason="changed with other records"))
         last = {(event.user, event.record): n for n, event in enumerate(self.events)}
         for (user, record_id), record in self._written.items() if audit_chain.keyed else ():
+            before = self._before.get((user, record_id))
+            if before is not None and not self._is_as_logged(audit_chain, user, before):
+                continue
             n = last[user, record_id]
             self.events[n] = _with_detail(self.events[n], state=hash_state(audit_chain, user, record))
+
+    def _is_as_logged(self, audit_chain: AuditChain, user: str, record: MemoryRecord) -> bool:
+        """Return whether the log shows a record's addition, and no other state of it than this."""
+        names = {user, audit_chain.pseudonym(user)}
+        rows = [row for name in names for row in self._transaction.entries(EventQuery(user=name, record=record.id))]
+        states = [row for row in sorted(rows, key=lambda row: row.seq) if '"state":' in row.detail]
+        if not states:
+            return any(row.action == "add" for row in rows)
+        return bool(json.loads(states[-1].detail)["state"] == hash_state(audit_chain, user, record))
 
     def _put(self, user: str, stored: StoredRecord) -> None:
         self._transaction.put(user, stored)
