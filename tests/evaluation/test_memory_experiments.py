@@ -170,6 +170,7 @@ def test_maintenance_resolves_contradictions(environment):
 
 
 def test_updates_hide_older_values_and_keep_different_facts(environment):
+    environment = replace(environment, sizes=replace(environment.sizes, pairs=40))
     values = run_experiment(updates.run_updates, environment)
     assert values[updates.HALVES["dev"], updates.CHANGED] > 0.2
     for half in updates.HALVES.values():

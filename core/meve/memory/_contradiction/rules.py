@@ -119,8 +119,8 @@ def _is_one_name(claim: Claim, names: frozenset[str]) -> bool:
     """Return whether a statement gives one name for a relation that has one name at a time."""
     if not claim.has_one_name or claim.past or not _is_identified(claim):
         return False
-    if not NAMING.isdisjoint(claim.words) and (claim.people or "name" not in claim.words):
-        return False  # there may be several: "My son's name is Tom.", "My dog is called Rex."
+    if not NAMING.isdisjoint(claim.words) and claim.people:
+        return False  # there may be several: "My son is called Tom."
     places = [n for n, word in enumerate(claim.words) if word in names]
     follows = claim.words[places[-1] + 1 : places[-1] + 2] if places else ()
     is_one = bool(places) and places[-1] - places[0] == len(places) - 1

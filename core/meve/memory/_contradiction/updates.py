@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
-from meve.memory._contradiction.lexicon import COPULAS, HEALTH
+from meve.memory._contradiction.lexicon import COPULAS, HEALTH, NAMING
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -73,6 +73,8 @@ class RuleUpdateJudge:
             return DIFFERENT
         if old.head & new.head and old.subject_names != new.subject_names:
             return DIFFERENT  # "my meeting" and "my meeting with Paul"
+        if _is_called(old) and _is_called(new):
+            return DIFFERENT  # "my dog is called Rex" and another dog Luna
         if "?" in new.symbols or ((old.is_event or new.is_event or new.passing) and not new.changed):
             return DIFFERENT  # a question, an event of the past, or a plan
         if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
@@ -90,6 +92,11 @@ class RuleUpdateJudge:
         if isinstance(self._contradiction, RuleContradiction):
             return self._contradiction.compare_statements(older, newer)
         return self._contradiction.find_difference(older.text, newer.text)
+
+
+def _is_called(claim: Claim) -> bool:
+    """Return whether a statement says how somebody or something is called, of which there may be several."""
+    return not NAMING.isdisjoint(claim.words) and "name" not in claim.words and not claim.changed
 
 
 def _may_end(old: Claim, new: Claim) -> bool:
