@@ -17,7 +17,10 @@ from meve.memory._recall.prompt import Prompt, PromptBudget
 from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryOptions
+from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
+from meve.memory._write.llm_extraction import LlmExtractor
 from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
+from meve.memory._write.secrets import PatternSecretDetector, SecretDetector
 from meve.memory._write.writer import ErasureReport, UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
@@ -26,9 +29,10 @@ from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "ClassRule", "Classifier",
-    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "GovernedMemory", "MaintenanceReport",
-    "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt",
-    "PromptBudget", "Recall", "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction",
-    "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules",
+    "Contradiction", "ErasureReport", "Explanation", "ExtractiveSummariser", "FactDecision", "FactExtractor",
+    "GovernedMemory", "LlmExtractor", "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats",
+    "NliContradiction", "PatternSecretDetector", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall",
+    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleExtractor", "RuleUsageJudge",
+    "SearchOptions", "SecretDetector", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnContext", "TurnRules",
     "UpdateOptions", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
 ]  # fmt: skip
