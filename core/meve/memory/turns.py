@@ -131,7 +131,7 @@ def add_turns(
             try:
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
-                    policy_class=_class_of(turn, rules, memory), session_id=session_id, reason=reason,
+                    policy_class=_class_of(turn, rules, memory), session_id=session_id, reason=reason, add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
