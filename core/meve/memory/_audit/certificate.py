@@ -34,13 +34,13 @@ class ErasureEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureCertificate:
-    """What was erased of a user. `AuditLog.certificate` issues it, and `AuditLog.check_certificate` checks it."""
+    """The erasures of a user's records. `AuditLog.certificate` issues it; `AuditLog.check_certificate` checks it."""
 
     user_id: UserId
     """The user; a pseudonym if the policy lets the log hold pseudonyms."""
     issued_at: datetime
     entries: tuple[ErasureEntry, ...]
-    """In the order of the log."""
+    """The erasures, oldest first."""
     head: AuditHead
     """The newest entry of the log when the certificate was issued."""
     signature: str = ""
@@ -86,7 +86,7 @@ class CertificateCheck:
 
     ok: bool
     signed: bool
-    """Whether the signature was checked with a key."""
+    """True if there was a key to check the signature with."""
     problems: tuple[str, ...] = ()
 
 

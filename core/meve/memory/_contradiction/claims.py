@@ -31,7 +31,7 @@ _NO_ROLES = FUNCTION_WORDS - {"me"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a statement claims. Words are in lower case, values in one form."""
+    """The parsed content of a statement. Words are in lower case; numbers, times and dates have one form each."""
 
     words: tuple[str, ...]
     """All words except articles, in their order."""

@@ -71,10 +71,8 @@ class RuleUpdateJudge:
             return SAME
         if concern_different_things(old, new) or (new.added and not new.changed):
             return DIFFERENT
-        if old.head & new.head and old.subject_names != new.subject_names:
-            return DIFFERENT  # "my meeting" and "my meeting with Paul"
-        if _is_called(old) and _is_called(new):
-            return DIFFERENT  # "my dog is called Rex" and another dog Luna
+        if _may_be_two(old, new):
+            return DIFFERENT
         if "?" in new.symbols or ((old.is_event or new.is_event or new.passing) and not new.changed):
             return DIFFERENT  # a question, an event of the past, or a plan
         if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
@@ -83,15 +81,22 @@ class RuleUpdateJudge:
         if reason == "denial" and not _tell_of_the_same(older, newer):
             return DIFFERENT
         if not reason and _may_end(old, new):
-            reason = (
-                "denial" if _denies(older, newer) else "change" if are_similar and _announces_change(old, new) else ""
-            )
+            if _denies(older, newer):
+                reason = "denial"
+            elif are_similar and _announces_change(old, new):
+                reason = "change"
         return UpdateVerdict(relation="replaces", reason=reason) if reason else DIFFERENT
 
     def _find_difference(self, older: Statement, newer: Statement) -> str:
         if isinstance(self._contradiction, RuleContradiction):
             return self._contradiction.compare_statements(older, newer)
         return self._contradiction.find_difference(older.text, newer.text)
+
+
+def _may_be_two(old: Claim, new: Claim) -> bool:
+    """Return whether there may be two such things: "my meeting with Paul" and another, or dogs called Rex and Luna."""
+    has_other_name = bool(old.head & new.head) and old.subject_names != new.subject_names
+    return has_other_name or (_is_called(old) and _is_called(new))
 
 
 def _is_called(claim: Claim) -> bool:

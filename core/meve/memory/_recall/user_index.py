@@ -128,7 +128,7 @@ class UserIndex:
         """The position of the record before it in its session; -1 for none."""
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
         self._filtered: dict[str, Mask] = {}
-        """Which positions have the metadata that a filter requires, by the filter's key."""
+        """By the key of a metadata filter, the positions that meet it."""
         self._standing: set[int] = set()
         """Positions of the records that stand in every prompt."""
         self._tags: dict[str, set[int]] = {}
