@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import ConfigurationError, ModelError
-from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, UpdateVerdict
+from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, TrainedUpdateJudge, UpdateVerdict
 from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
 
@@ -82,19 +82,59 @@ SAME = [
 ]
 
 
+READ = [
+    ("We've been renting on Calle Luna.", "Busy week. We got the keys of our house in Getafe, all boxes are here."),
+    ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
+    ("Mum's at the bakery until two.", "Mum's retired."),
+]
+"""Changes that no rule finds."""
+
+
+@pytest.fixture(scope="module", params=[RuleUpdateJudge, TrainedUpdateJudge])
+def judge(request):
+    return request.param()
+
+
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
-def test_newer_statement_replaces_the_older(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "replaces"
+def test_newer_statement_replaces_the_older(judge, older, newer):
+    assert judge.judge(older, newer).relation == "replaces"
 
 
 @pytest.mark.parametrize(("older", "newer"), BOTH)
-def test_statements_that_may_both_hold_are_different(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+def test_statements_that_may_both_hold_are_different(judge, older, newer):
+    assert judge.judge(older, newer).relation == "different"
 
 
 @pytest.mark.parametrize(("older", "newer"), SAME)
-def test_equal_values_in_another_form_are_the_same(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "same"
+def test_equal_values_in_another_form_are_the_same(judge, older, newer):
+    assert judge.judge(older, newer).relation == "same"
+
+
+@pytest.mark.parametrize(("older", "newer"), READ)
+def test_the_model_finds_changes_that_rules_miss(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+    verdict = TrainedUpdateJudge().judge(older, newer)
+    assert verdict.relation == "replaces"
+    assert verdict.probability > 0.5
+
+
+def test_a_change_that_the_model_finds_is_logged_with_its_probability_and_can_be_undone(memory):
+    add_old_and_new(memory, *READ[1])
+    assert memory.maintain().superseded == {"alice": ["old"]}
+    entry = next(e for e in memory.audit.events(user_id="alice") if e.action == "supersede")
+    assert entry.detail["evidence"]["by"] == "new"
+    assert 0.5 < entry.detail["evidence"]["probability"] <= 1
+    memory.restore("old", user_id="alice")
+    assert memory.maintain().counts()["superseded"] == 0
+
+
+def test_probabilities_are_checked():
+    with pytest.raises(ConfigurationError, match="agreed and alone must be in"):
+        TrainedUpdateJudge(alone=0.2, agreed=0.3)
+
+
+def test_a_statement_longer_than_the_model_reads_is_different():
+    assert TrainedUpdateJudge().judge("I live in Berlin. " * 100, "I live in Hamburg now.").relation == "different"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.llm import LlmUpdateJudge
 from meve.memory._contradiction.nli import NliContradiction
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.trained import TrainedUpdateJudge
 from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge, UpdateVerdict
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge, UsageVerdict
@@ -33,6 +34,6 @@ __all__ = [
     "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord",
     "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference",
     "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge", "RuleUsageJudge",
-    "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateJudge", "UpdateOptions",
-    "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "TrainedUpdateJudge", "Turn", "TurnRules",
+    "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
 ]  # fmt: skip

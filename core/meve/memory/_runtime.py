@@ -16,7 +16,8 @@ from meve.errors import ModelError, QueryError, wrap_errors
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
-from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
+from meve.memory._contradiction.trained import TrainedUpdateJudge
+from meve.memory._contradiction.updates import UpdateJudge
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
@@ -47,8 +48,8 @@ class MemoryOptions(TypedDict, total=False):
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     updates: UpdateJudge | None
-    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; rules by default, see
-    `LlmUpdateJudge` for a language model. Searches judge by rules."""
+    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; by default
+    `TrainedUpdateJudge`. See `LlmUpdateJudge` for a language model. Searches judge by rules."""
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
@@ -103,7 +104,7 @@ class MemoryRuntime:
             clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
-            updates=options.get("updates") or RuleUpdateJudge(contradiction),
+            updates=options.get("updates") or TrainedUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
             classifier=options.get("classifier") or SourceClassifier(policy.user_class),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),

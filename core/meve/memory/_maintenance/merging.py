@@ -41,7 +41,7 @@ class DuplicateMerger:
             verdict = self._judge(older, newer)
             if verdict.relation == "replaces" and may_replace(older.record, newer.record):
                 winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
-                self._supersede(winner, loser, verdict.reason)
+                self._supersede(winner, loser, verdict)
             elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
 
@@ -75,7 +75,7 @@ class DuplicateMerger:
     def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
-    def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close the loser, unless an answer contradicted the winner.
 
         Held records are never superseded; unprunable ones and standing wishes only by their own kind.
@@ -85,9 +85,11 @@ class DuplicateMerger:
             return
         if plan.is_removable(w) and not plan.is_removable(x):
             return
+        kind, evidence = verdict.reason, {} if verdict.probability is None else {"probability": verdict.probability}
         flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
         reason = f"{w.id} says another {kind}, and is newer or better"
-        plan.close(flagged, w, "supersede", reason, plan.report.superseded, rule="contradiction", difference=kind)
+        where = plan.report.superseded
+        plan.close(flagged, w, "supersede", reason, where, rule="contradiction", difference=kind, **evidence)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
