@@ -30,6 +30,8 @@ from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
+from meve.memory._write.extraction_queue import ExtractionQueue
+from meve.memory._write.fact_writer import FactWriter
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items._writer import ItemWriter
@@ -62,6 +64,9 @@ class GovernedMemory:
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)
+        self._facts = FactWriter(runtime, self._writer, self._searcher)
+        self._extractions: ExtractionQueue[Any] = ExtractionQueue()
+        runtime.store.subscribe(self._extractions.note_forgotten)
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
@@ -426,6 +431,7 @@ class GovernedMemory:
         for each in self._background:
             each.stop()
         self.run_async.close()
+        self._extractions.close()
         try:
             self._reflector.run_deferred()
         finally:

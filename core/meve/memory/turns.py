@@ -2,25 +2,39 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from meve.conversation import Turn
-from meve.errors import ConfigurationError, DuplicateIdError, ModelError, ValidationError, wrap_errors
-from meve.memory._classify.fact_extraction import extract_statements
+from meve.errors import (
+    ConfigurationError,
+    DuplicateIdError,
+    MeveError,
+    ModelError,
+    PolicyError,
+    ValidationError,
+    wrap_errors,
+)
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
+from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
+from meve.memory._write.fact_writer import RefusedError, check_decision
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
+from meve.memory.records import MemoryRecord, UserId, check_choice, check_text, user_key
+from meve.memory.stores._record_store import RecordTransaction
 
+logger = logging.getLogger("meve")
+_SPEAKERS = ("user", "assistant")
+"""Roles whose turns an extractor may see before a turn; what tools returned must not become a user's word."""
+_CLASSES: Mapping[str, PolicyClass] = {"user": "factual"}
+_BEFORE = 10
+"""Turns before a turn that an extractor sees."""
 _TYPED_LENGTH = 300
 """Longer turns, and those of several lines, may hold pasted text: a wish in them is no instruction."""
-
-FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the facts in a text that are worth remembering, each as a statement that needs no context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +47,15 @@ class TurnRules:
 
     sources: Mapping[str, RecordSource] = field(default_factory=lambda: {"user": "chat_user"})
     """For each role, the source of its records."""
-    classes: Mapping[str, PolicyClass] = field(default_factory=lambda: {"user": "factual"})
-    """For each role, the policy class of its records; the memory's classifier chooses for other roles. Of `factual`, a
-    user's standing wish in a short turn becomes an `instruction`."""
-    facts: FactExtractor | None = None
-    """Extracts the facts of a turn; None for its statements in English, found by rules."""
+    classes: Mapping[str, PolicyClass] = field(default_factory=lambda: _CLASSES)
+    """For each role, the policy class of its records; the memory's classifier chooses for other roles. With a
+    classifier of your own, that one chooses for users, too, unless you name classes. Of `factual`, a user's standing
+    wish in a short turn becomes an `instruction`."""
+    extractor: FactExtractor = field(default_factory=RuleExtractor)
+    """Decides what a turn adds to the memory; by default by rules, for English."""
+    background: FactExtractor | None = None
+    """Adds and corrects later, in a thread of the memory, such as `LlmExtractor`. What `extractor` wrote stays, if this
+    one fails. It sees no turn that is private or holds a secret."""
     max_facts: int = 32
     """Maximum number of facts stored for a turn; the first ones are taken."""
 
@@ -64,8 +82,12 @@ class RecordedTurns:
     added: tuple[MemoryRecord, ...] = ()
     known: tuple[str, ...] = ()
     """Ids of facts that were stored before, even if they were erased since."""
+    confirmed: tuple[str, ...] = ()
+    """Ids of memories that a turn said again, instead of adding them twice."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """By turn id, why a turn is not stored, or only in part."""
+    pending: "tuple[Future[RecordedTurns], ...]" = field(default=(), compare=False)
+    """What `TurnRules.background` will have done with each turn; `memory.close()` waits for it."""
     reflected: ReflectionResult | None = None
     """None if nothing was recalled or nothing answered."""
 
@@ -79,7 +101,7 @@ def add_turns(
     rules: TurnRules | None = None,
     reason: str = "said in a conversation",
 ) -> RecordedTurns:
-    """Store the facts of new turns. Turns that were stored before are skipped, even if they were erased since.
+    """Store the facts of new turns, each once. Turns that were stored before are skipped, even if erased since.
 
     Args:
         memory: the memory.
@@ -97,9 +119,12 @@ def add_turns(
     rules = rules or TurnRules()
     added: list[MemoryRecord] = []
     known: list[str] = []
+    confirmed: list[str] = []
     skipped: dict[str, str] = {}
-    for turn in turns:
-        facts, why = _extract_facts(turn, rules, memory.policy.limits.text)
+    pending: list[Future[RecordedTurns]] = []
+    for place, turn in enumerate(turns):
+        before = [each for each in turns[:place] if each.speaker in _SPEAKERS]
+        facts, why = _extract_facts(memory, turn, before[-_BEFORE:], rules, user_id)
         if why:
             skipped[turn.id] = why
         for n, fact in enumerate(facts):
@@ -108,14 +133,22 @@ def add_turns(
                 known.append(record_id)
                 continue
             try:
-                record = memory.add(
-                    fact, user_id=user_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, reason=reason,
+                record = memory._facts.write(
+                    fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
+                    policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
                 )  # fmt: skip
-                added.append(record)
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
-    return RecordedTurns(added=tuple(added), known=tuple(known), skipped=skipped)
+            except (PolicyError, RefusedError) as error:
+                skipped[turn.id] = str(error)
+            else:
+                confirmed.append(record) if isinstance(record, str) else added.append(record)
+        if rules.background is not None and turn.speaker in rules.sources and turn.text.strip():
+            later = _defer(memory, turn, before[-_BEFORE:], rules, user_id, session_id, reason)
+            pending += [] if later is None else [later]
+    return RecordedTurns(
+        added=tuple(added), known=tuple(known), confirmed=tuple(confirmed), skipped=skipped, pending=tuple(pending)
+    )
 
 
 def record_turns(
@@ -160,28 +193,102 @@ def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
     return f"turn-{hashlib.sha256(key).hexdigest()[:32]}-{n}"
 
 
-def _choose_class(turn: Turn, fact: str, rules: TurnRules) -> PolicyClass | None:
+def _defer(
+    memory: GovernedMemory,
+    turn: Turn,
+    before: Sequence[Turn],
+    rules: TurnRules,
+    user_id: UserId,
+    session_id: str | None,
+    reason: str,
+) -> "Future[RecordedTurns] | None":
+    """Let the background extractor of the rules read a turn later, once; None if it has or will."""
+    facts, queue, user = memory._facts, memory._extractions, user_key(user_id)
+    name = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", 0) + "-model"
+    if memory.audit.events(user_id=user_id, record_id=name):
+        return None
+    source = rules.sources[turn.speaker]
+    not_erased, forgotten = facts.refuse_after_erasure(user), queue.count_forgotten(user)
+
+    def check(transaction: RecordTransaction) -> None:
+        not_erased(transaction)
+        if queue.count_forgotten(user) != forgotten:
+            raise RefusedError("the user was forgotten since the turn")
+
+    def run() -> RecordedTurns:
+        done: dict[bool, list[MemoryRecord | str]] = {True: [], False: []}
+        skipped: list[str] = []
+        try:
+            if facts.is_private(turn.text, source):
+                raise RefusedError("the turn is private")
+            shown = [each for each in before if not facts.is_private(each.text, source)]
+            with_model = replace(rules, extractor=rules.background or rules.extractor, background=None)
+            decisions, why = _extract_facts(memory, turn, shown, with_model, user_id)
+            skipped += [why] if why else []
+            for n, fact in enumerate(decisions):
+                try:
+                    written = facts.write(
+                        fact, user_id, record_id=f"{name}-{n}", source=source,
+                        policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason, check=check,
+                    )  # fmt: skip
+                    done[isinstance(written, str)].append(written)
+                except (RefusedError, PolicyError, DuplicateIdError) as error:
+                    skipped.append(str(error))
+            facts.note(user, name, "a model read the turn", check)
+        except MeveError as error:
+            logger.warning("reading a turn in the background failed, and the rules' facts stay: %s", error)
+            skipped.append(str(error))
+        return RecordedTurns(
+            added=tuple(r for r in done[False] if not isinstance(r, str)),
+            confirmed=tuple(r for r in done[True] if isinstance(r, str)),
+            skipped={turn.id: "; ".join(skipped)} if skipped else {},
+        )
+
+    return queue.submit(name, run)
+
+
+def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory) -> PolicyClass | None:
     """Return the class of a fact; None lets the classifier choose."""
-    chosen = rules.classes.get(turn.speaker)
+    is_default = rules.classes == _CLASSES and memory._runtime.gate.classifier is not None
+    chosen = None if is_default else rules.classes.get(turn.speaker)
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
     if chosen != "factual" or is_pasted or rules.sources[turn.speaker] != "chat_user":
         return chosen
-    return "instruction" if is_standing_wish(fact) else chosen
+    return "instruction" if is_standing_wish(fact.text) else chosen
 
 
-def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Sequence[str], str]:
+def _extract_facts(
+    memory: GovernedMemory, turn: Turn, before: Sequence[Turn], rules: TurnRules, user_id: UserId
+) -> tuple[Sequence[FactDecision], str]:
     """Return the facts to store, and why some facts are left out; empty if none are."""
     check_text(turn.id, "a turn's id")
     if turn.speaker not in rules.sources:
         return [], f"turns of role {turn.speaker!r} aren't remembered"
     text = turn.text.replace("\x00", "").encode(errors="ignore").decode()
-    if rules.facts is None:
-        all_facts = extract_statements(text)
-    else:
-        with wrap_errors(ModelError, "extracting facts with the function in TurnRules(facts=…)"):
-            all_facts = [fact for fact in rules.facts(text) if fact.strip()] if text.strip() else []
-    if not all_facts:
+    if not text.strip():
         return [], "it states nothing"
-    facts = [fact for fact in all_facts if len(fact) <= max_length][: rules.max_facts]
-    are_all = len(facts) == len(all_facts)
-    return facts, "" if are_all else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"
+    by_rules = isinstance(rules.extractor, RuleExtractor)
+    near = () if by_rules else memory._facts.find_near(text, user_id)
+    context = TurnContext(turn=replace(turn, text=text), before=tuple(before), near=near, now=memory.clock.now())
+    with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
+        decisions = list(rules.extractor.extract(context))
+    checked, refused = _check_all(decisions, context) if not by_rules else (decisions, "")
+    every = [each for each in checked if each.action != "nothing"]
+    if not every:
+        return [], refused or next((each.reason for each in checked), "it states nothing")
+    facts = [each for each in every if len(each.text) <= memory.policy.limits.text][: rules.max_facts]
+    too_many = "" if len(facts) == len(every) else f"{len(facts)} of {len(every)} facts: too many, or too long"
+    return facts, "; ".join(filter(None, (refused, too_many)))
+
+
+def _check_all(decisions: Sequence[object], context: TurnContext) -> tuple[list[FactDecision], str]:
+    """Return the decisions that may be carried out, and why others may not."""
+    checked, refused = [], []
+    for each in decisions:
+        try:
+            checked.append(check_decision(each, context))
+        except RefusedError as error:
+            refused.append(str(error))
+    if refused:
+        logger.warning("%d of %d decisions on a turn refused: %s", len(refused), len(decisions), "; ".join(refused))
+    return checked, "; ".join(refused)

@@ -1,0 +1,171 @@
+"""Extraction: each fact once across sessions, days as dates, and decisions checked before they are written."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from meve.conversation import Turn
+from meve.memory import Policy
+from meve.memory._write.extraction import FactDecision
+from meve.memory._write.relative_days import resolve_days
+from meve.memory.turns import TurnRules, add_turns, make_fact_id
+from tests.memories import FixedExtractor, open_memory
+
+LYON = "I live in Lyon."
+SPOKEN = date(2026, 5, 20)
+
+
+def say(memory, text, *, session="s1", user="ann", rules=None, before=(), **turn):
+    turns = [*before, Turn(id=f"{session}-{text}", speaker="user", text=text, **turn)]
+    return add_turns(memory, turns, user_id=user, session_id=session, rules=rules)
+
+
+def decide(action, text="", **values):
+    return TurnRules(extractor=FixedExtractor(FactDecision(action=action, text=text, reason="told", **values)))
+
+
+def texts(memory, user="ann"):
+    return sorted(record.text for record in memory.list(user_id=user))
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ("I met Ann yesterday.", "I met Ann on 19 May 2026."),
+        ("Tomorrow I fly to Rome.", "On 21 May 2026 I fly to Rome."),
+        ("I fly to Rome next Friday.", "I fly to Rome on 22 May 2026."),
+        ("I moved here two weeks ago.", "I moved here in the week of 4 May 2026."),
+        ("I was in Rome last month, and last year, too.", "I was in Rome in April 2026, and in 2025, too."),
+        ("I have been ill since yesterday.", "I have been ill since 19 May 2026."),
+        ("The exam is in 3 days.", "The exam is on 23 May 2026."),
+        ("I lost yesterday's paper.", "I lost yesterday's paper."),
+        ("I run every day.", "I run every day."),
+    ],
+)  # fmt: skip
+def test_relative_day_becomes_a_date(text, dated):
+    assert resolve_days(text, SPOKEN) == dated
+
+
+def test_days_count_from_the_clock_or_from_the_turn_s_day(memory, clock):
+    say(memory, "I met Ann yesterday.")
+    say(memory, "I met Bob yesterday.", time=SPOKEN)
+    assert texts(memory) == ["I met Ann on 30 April 2026.", "I met Bob on 19 May 2026."]
+
+
+def test_fact_said_again_in_another_session_confirms_the_first(memory):
+    [first] = say(memory, LYON).added
+    again = say(memory, "Hi! I live in Lyon!", session="s2")
+    assert (again.added, again.confirmed) == ((), (first.id,))
+    assert texts(memory) == [LYON]
+    event = memory.audit.events(record_id=first.id)[-1]
+    assert (event.action, event.reason) == ("update", "said again")
+
+
+def test_fact_of_another_user_or_source_confirms_nothing(memory):
+    memory.add(LYON, user_id="bob")
+    memory.add(LYON, user_id="ann", source="doc")
+    assert len(say(memory, LYON).added) == 1
+
+
+def test_erased_fact_does_not_return_by_a_turn_that_confirmed_it(memory):
+    [first] = say(memory, LYON).added
+    say(memory, LYON, session="s2")
+    memory.delete(first.id, user_id="ann")
+    assert say(memory, LYON, session="s2").known == (make_fact_id("s2", f"s2-{LYON}", 0),)
+    assert texts(memory) == []
+
+
+def test_fact_said_again_after_a_contradiction_is_the_newer_one(memory, clock):
+    say(memory, "The library opens at 9 on weekdays.")
+    clock.advance(timedelta(hours=1))
+    say(memory, "The library opens at 10 on weekdays.")
+    clock.advance(timedelta(hours=1))
+    assert say(memory, "The library opens at 9 on weekdays.", session="s2").added
+    [top, *_] = memory.search("When does the library open?", user_id="ann").records
+    assert top.text == "The library opens at 9 on weekdays."
+
+
+def test_fact_said_again_lives_as_long_as_a_new_one(file, clock):
+    with open_memory(file, clock=clock, policy=Policy.from_dict({"user_ttl": "10d"})) as memory:
+        [first] = say(memory, LYON).added
+        clock.advance(timedelta(days=9))
+        say(memory, LYON, session="s2")
+        assert memory.get(first.id, user_id="ann").expires_at == clock.now() + timedelta(days=10)
+
+
+def test_extractor_sees_the_turn_what_came_before_and_memories_near_it(memory):
+    memory.add(LYON, user_id="ann", id="lyon")
+    memory.add("I live in Rome.", user_id="bob")
+    memory.add("My diary lies in Lyon, where I live.", user_id="ann", policy_class="private")
+    rules = TurnRules(extractor=FixedExtractor())
+    before = [
+        Turn(id="t", speaker="tool", text="You live in Bonn."),
+        Turn(id="q", speaker="assistant", text="Where do you live?"),
+    ]
+    say(memory, "I live in Oslo now.", rules=rules, before=before)
+    [context] = rules.extractor.seen
+    assert context.turn.text == "I live in Oslo now."
+    assert [turn.id for turn in context.before] == ["q"]
+    assert [record.id for record in context.near] == ["lyon"]
+
+
+@pytest.mark.parametrize(("action", "logged"), [("update", "merge"), ("supersede", "supersede")])
+def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clock, action, logged):
+    memory.add(LYON, user_id="ann", id="lyon")
+    begin = clock.now()
+    clock.advance(timedelta(days=1))
+    [new] = say(memory, "I live in Oslo now.", rules=decide(action, "I live in Oslo.", id="lyon")).added
+    old = memory.get("lyon", user_id="ann")
+    assert (old.superseded_by, texts(memory)) == (new.id, ["I live in Oslo."])
+    assert new.valid_from == (begin if action == "update" else clock.now())
+    assert memory.audit.events(record_id="lyon")[-1].action == logged
+    memory.restore("lyon", user_id="ann")
+    assert LYON in texts(memory)
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        (decide("supersede", "I live in Oslo.", id="unknown"), "isn't near the turn"),
+        (decide("supersede", "I live in Oslo.", id="bob-1"), "isn't near the turn"),
+        (decide("update", "I live in Oslo.", id="held"), "on hold"),
+        (decide("supersede", "I live in Oslo.", id="law"), "never replaced"),
+        (decide("add", "I have lived in Oslo since 2019."), "tells a number"),
+        (decide("add", "I moved to Oslo with Markus."), "tells a name"),
+        (decide("add", "I moved to Oslo on Monday."), "tells a day"),
+        (decide("add", "I don't live in Oslo."), "tells a denial"),
+        (decide("add", "I live in Oslo.", policy_class="canonical"), "policy_class must be"),
+        (decide("add", " "), "needs a text"),
+        (decide("erase", "I live in Oslo."), "known action"),
+        (TurnRules(extractor=FixedExtractor("I live in Oslo.")), "must be a FactDecision"),
+    ],
+)  # fmt: skip
+def test_invalid_decision_is_refused_and_changes_nothing(memory, rules, problem):
+    memory.add(LYON, user_id="ann", id="held")
+    memory.hold("held", user_id="ann")
+    memory.add("We live in Lyon by law.", user_id="ann", id="law", policy_class="canonical")
+    memory.add(LYON, user_id="bob", id="bob-1")
+    before = texts(memory)
+    result = say(memory, "We live in Oslo now, not by law.".replace(", not by law", ""), rules=rules)
+    assert result.added == ()
+    [why] = result.skipped.values()
+    assert problem in why
+    assert (texts(memory), texts(memory, "bob")) == (before, [LYON])
+
+
+def test_value_of_an_earlier_turn_or_of_a_resolved_day_is_accepted(memory):
+    before = [Turn(id="q", speaker="assistant", text="Is your boss Julia?")]
+    rules = decide("add", "My boss has been Julia since 30 April 2026.")
+    assert say(memory, "Yes, since yesterday.", rules=rules, before=before).added
+
+
+def test_nothing_needs_no_text_and_gives_its_reason(memory):
+    result = say(memory, LYON, rules=decide("nothing"))
+    assert list(result.skipped.values()) == ["told"]
+
+
+def test_secret_that_the_policy_refuses_is_skipped_and_the_rest_of_the_turn_kept(file):
+    with open_memory(file, policy=Policy.from_dict({"secrets": "refuse"})) as memory:
+        result = say(memory, "My PIN is 4711. I live in Lyon.")
+        assert texts(memory) == [LYON]
+        assert "holds a secret" in "".join(result.skipped.values())
