@@ -136,6 +136,7 @@ def add_turns(
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
                     policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
+                    add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)

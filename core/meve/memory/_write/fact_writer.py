@@ -62,6 +62,7 @@ class FactWriter:
         policy_class: PolicyClass | None,
         session_id: str | None,
         reason: str,
+        add: Callable[..., MemoryRecord] | None = None,
         check: Callable[[RecordTransaction], None] | None = None,
     ) -> MemoryRecord | str:
         """Write a checked decision, and return the new record, or the id of a memory that says the same.
@@ -74,6 +75,7 @@ class FactWriter:
             policy_class: the role's class.
             session_id: the conversation.
             reason: for the audit log.
+            add: `GovernedMemory.add`, which writes an `add` without a check.
             check: called in the transaction; may raise to write nothing.
 
         Raises:
@@ -84,7 +86,12 @@ class FactWriter:
         known = None if decision.action != "add" else self._find_same(decision.text, user_id, source)
         if known is not None and self._confirm(user, known, record_id, check):
             return known.id
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {
+            "id": record_id, "source": source, "session_id": session_id,
+            "policy_class": decision.policy_class or policy_class,
+        }  # fmt: skip
+        if add is not None and check is None and decision.action == "add":
+            return add(decision.text, user_id=user_id, reason=reason, **options)
         if decision.action == "update" and decision.id is not None:
             old = self.runtime.store.find(user, decision.id)
             if old is not None:
@@ -97,10 +104,7 @@ class FactWriter:
             if decision.action in ("update", "supersede"):
                 self._close(transaction, user, decision, record)
 
-        return self.writer.add(
-            user, user_id, decision.text, reason, id=record_id, source=source, session_id=session_id,
-            policy_class=decision.policy_class or policy_class, also=finish, **options,
-        )  # fmt: skip
+        return self.writer.add(user, user_id, decision.text, reason, also=finish, **options)
 
     def is_private(self, text: str, source: RecordSource) -> bool:
         """Return whether the gate keeps a text from models: it holds a secret, or the classifier calls it private."""
