@@ -1,6 +1,8 @@
 """Finds secrets in texts that are about to be stored, and lets the policy make them private or refuse them."""
 
+import logging
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -81,8 +83,13 @@ def _find_keys(text: str) -> Iterator[str]:
 
 @cache
 def _load_plugins() -> tuple[Any, ...]:
-    names = (name.split(".") for name in _PLUGINS.split())  # imported late: it takes a second
-    return tuple(getattr(import_module(f"detect_secrets.plugins.{module}"), name)() for module, name in names)
+    shown = warnings.showwarning
+    try:  # imported late: it takes a second
+        names = (name.split(".") for name in _PLUGINS.split())
+        return tuple(getattr(import_module(f"detect_secrets.plugins.{module}"), name)() for module, name in names)
+    finally:
+        if warnings.showwarning is not shown:
+            logging.captureWarnings(False)  # the import of detect-secrets turns it on for the whole process
 
 
 def _passes_luhn(digits: str) -> bool:
