@@ -73,10 +73,10 @@ def test_ordinary_talk_holds_no_secret(text):
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_secret_becomes_private_at_every_door_and_keeps_its_lifetime(memory, door):
     door(memory, "I like green tea.")
-    [before] = memory.list(user_id="ann")
+    [before] = memory.list(user_id="ann", include_messages=True)
     memory.forget_user(user_id="ann")
     door(memory, SECRET)
-    [record] = memory.list(user_id="ann")
+    [record] = memory.list(user_id="ann", include_messages=True)
     assert record.policy_class == "private"
     assert record.expires_at == before.expires_at
     assert memory.search("Which deploy key?", user_id="ann").records == ()
@@ -88,7 +88,7 @@ def test_policy_refuses_secrets_at_every_door(file, door):
         with pytest.raises(PolicyError, match="holds a secret") as error:
             door(memory, SECRET)
         assert "AKIA" not in str(error.value)
-        assert [r.text for r in memory.list(user_id="ann") if "AKIA" in str(r.to_dict())] == []
+        assert [r.text for r in memory.list(user_id="ann", include_messages=True) if "AKIA" in str(r.to_dict())] == []
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
@@ -96,7 +96,7 @@ def test_own_classifier_is_asked_at_every_door(file, door):
     classifier = WordClassifier()
     with open_memory(file, classifier=classifier) as memory:
         door(memory, "I keep a diary on tea.")
-        assert [r.policy_class for r in memory.list(user_id="ann")] == ["private"]
+        assert [r.policy_class for r in memory.list(user_id="ann", include_messages=True)] == ["private"]
     assert classifier.asked
 
 

@@ -21,7 +21,7 @@ from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
-from meve.memory._write.fact_writer import RefusedError, check_decision
+from meve.memory._write.fact_writer import RefusedError, check_class, check_decision
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_text, user_key
@@ -49,15 +49,20 @@ class TurnRules:
     """For each role, the source of its records."""
     classes: Mapping[str, PolicyClass] = field(default_factory=lambda: _CLASSES)
     """For each role, the policy class of its records; the memory's classifier chooses for other roles. With a
-    classifier of your own, that one chooses for users, too, unless you name classes. Of `factual`, a user's standing
-    wish in a short turn becomes an `instruction`."""
+    classifier of your own, that one chooses for users, too, unless you name other classes. Of `factual`, a user's
+    standing wish in a short turn becomes an `instruction`."""
     extractor: FactExtractor = field(default_factory=RuleExtractor)
     """Decides what a turn adds to the memory; by default by rules, for English."""
     background: FactExtractor | None = None
     """Adds and corrects later, in a thread of the memory, such as `LlmExtractor`. What `extractor` wrote stays, if this
-    one fails. It sees no turn that is private or holds a secret."""
+    one fails. Only `RuleExtractor` reads turns that are private or hold a secret."""
     max_facts: int = 32
     """Maximum number of facts stored for a turn; the first ones are taken."""
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether an extractor reads what came before a turn, as all but `RuleExtractor` do."""
+        return self.background is not None or not isinstance(self.extractor, RuleExtractor)
 
     def __post_init__(self) -> None:
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
@@ -99,6 +104,7 @@ def add_turns(
     user_id: UserId,
     session_id: str | None = None,
     rules: TurnRules | None = None,
+    before: Sequence[Turn] = (),
     reason: str = "said in a conversation",
 ) -> RecordedTurns:
     """Store the facts of new turns, each once. Turns that were stored before are skipped, even if erased since.
@@ -109,6 +115,7 @@ def add_turns(
         user_id: owner of the records.
         session_id: session of the turns.
         rules: which turns are stored, and as what.
+        before: the conversation before these turns, oldest first, which an extractor sees; nothing of it is stored.
         reason: for the audit log.
 
     Raises:
@@ -123,10 +130,9 @@ def add_turns(
     skipped: dict[str, str] = {}
     pending: list[Future[RecordedTurns]] = []
     for place, turn in enumerate(turns):
-        before = [each for each in turns[:place] if each.speaker in _SPEAKERS]
-        facts, why = _extract_facts(memory, turn, before[-_BEFORE:], rules, user_id)
-        if why:
-            skipped[turn.id] = why
+        shown = [each for each in (*before, *turns[:place]) if each.speaker in _SPEAKERS][-_BEFORE:]
+        facts, why = _extract_facts(memory, turn, shown, rules, user_id)
+        refused = [why] if why else []
         for n, fact in enumerate(facts):
             record_id = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", n)
             if memory.audit.events(user_id=user_id, record_id=record_id):
@@ -141,11 +147,13 @@ def add_turns(
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
             except (PolicyError, RefusedError) as error:
-                skipped[turn.id] = str(error)
+                refused.append(_log_refusal(error))
             else:
                 confirmed.append(record) if isinstance(record, str) else added.append(record)
+        if refused:
+            skipped[turn.id] = "; ".join(refused)
         if rules.background is not None and turn.speaker in rules.sources and turn.text.strip():
-            later = _defer(memory, turn, before[-_BEFORE:], rules, user_id, session_id, reason)
+            later = _defer(memory, turn, shown, rules, user_id, session_id, reason)
             pending += [] if later is None else [later]
     return RecordedTurns(
         added=tuple(added), known=tuple(known), confirmed=tuple(confirmed), skipped=skipped, pending=tuple(pending)
@@ -161,6 +169,7 @@ def record_turns(
     recall: Recall | None = None,
     answer: str = "",
     rules: TurnRules | None = None,
+    before: Sequence[Turn] = (),
 ) -> RecordedTurns:
     """Adjust the scores of recalled memories after an answer, and store the facts of new turns.
 
@@ -172,6 +181,7 @@ def record_turns(
         recall: what `search` returned for the question; None for nothing.
         answer: the answer; blank for none.
         rules: which turns are stored, and as what.
+        before: the conversation before these turns, oldest first, which an extractor sees; nothing of it is stored.
 
     Raises:
         ValidationError: an invalid turn, or a recall of another user.
@@ -184,7 +194,7 @@ def record_turns(
     reflected = None
     if recall is not None and recall.records and answer.strip():
         reflected = memory.reflect(recall, answer=answer)
-    result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules)
+    result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules, before=before)
     return replace(result, reflected=reflected)
 
 
@@ -220,21 +230,21 @@ def _defer(
         done: dict[bool, list[MemoryRecord | str]] = {True: [], False: []}
         skipped: list[str] = []
         try:
-            if facts.is_private(turn.text, source):
+            if _is_private(memory, turn, rules):
                 raise RefusedError("the turn is private")
-            shown = [each for each in before if not facts.is_private(each.text, source)]
             with_model = replace(rules, extractor=rules.background or rules.extractor, background=None)
-            decisions, why = _extract_facts(memory, turn, shown, with_model, user_id)
+            decisions, why = _extract_facts(memory, turn, before, with_model, user_id)
             skipped += [why] if why else []
             for n, fact in enumerate(decisions):
                 try:
                     written = facts.write(
                         fact, user_id, record_id=f"{name}-{n}", source=source,
-                        policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason, check=check,
+                        policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
+                        check=check,
                     )  # fmt: skip
                     done[isinstance(written, str)].append(written)
                 except (RefusedError, PolicyError, DuplicateIdError) as error:
-                    skipped.append(str(error))
+                    skipped.append(_log_refusal(error))
             facts.note(user, name, "a model read the turn", check)
         except MeveError as error:
             logger.warning("reading a turn in the background failed, and the rules' facts stay: %s", error)
@@ -251,11 +261,27 @@ def _defer(
 def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory) -> PolicyClass | None:
     """Return the class of a fact; None lets the classifier choose."""
     is_default = rules.classes == _CLASSES and memory._runtime.gate.classifier is not None
-    chosen = None if is_default else rules.classes.get(turn.speaker)
+    chosen, source = None if is_default else rules.classes.get(turn.speaker), rules.sources[turn.speaker]
+    if fact.policy_class is not None:
+        check_class(fact.policy_class, chosen or memory._runtime.classifier.classify(fact.text, source))
+        return fact.policy_class
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
-    if chosen != "factual" or is_pasted or rules.sources[turn.speaker] != "chat_user":
+    if chosen != "factual" or is_pasted or source != "chat_user":
         return chosen
-    return "instruction" if is_standing_wish(fact.text) else chosen
+    is_typed = " ".join(fact.text.split()) in " ".join(turn.text.split())  # a model can't word a wish for the user
+    return "instruction" if is_typed and is_standing_wish(fact.text) else chosen
+
+
+def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:
+    """Return whether no extractor but the one by rules may read a turn."""
+    source = rules.sources.get(turn.speaker, "chat_assistant")
+    return memory._facts.is_private(turn.text, source, rules.classes.get(turn.speaker, "factual"))
+
+
+def _log_refusal(error: MeveError) -> str:
+    """Log why a decision on a turn is refused, and return it."""
+    logger.warning("a fact of a turn is refused: %s", error)
+    return str(error)
 
 
 def _extract_facts(
@@ -268,12 +294,18 @@ def _extract_facts(
     text = turn.text.replace("\x00", "").encode(errors="ignore").decode()
     if not text.strip():
         return [], "it states nothing"
-    by_rules = isinstance(rules.extractor, RuleExtractor)
-    near = () if by_rules else memory._facts.find_near(text, user_id)
-    context = TurnContext(turn=replace(turn, text=text), before=tuple(before), near=near, now=memory.clock.now())
+    turn, extractor = replace(turn, text=text), rules.extractor
+    near: tuple[MemoryRecord, ...] = ()
+    if not isinstance(extractor, RuleExtractor) and _is_private(memory, turn, rules):
+        extractor = RuleExtractor()
+    by_rules = isinstance(extractor, RuleExtractor)
+    if not by_rules:
+        near = memory._facts.find_near(text, user_id)
+        before = [each for each in before if not _is_private(memory, each, rules)]
+    context = TurnContext(turn=turn, before=tuple(before), near=near, now=memory.clock.now())
     with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
-        decisions = list(rules.extractor.extract(context))
-    checked, refused = _check_all(decisions, context) if not by_rules else (decisions, "")
+        decisions = list(extractor.extract(context))
+    checked, refused = (decisions, "") if by_rules else _check_all(decisions, context, rules.sources[turn.speaker])
     every = [each for each in checked if each.action != "nothing"]
     if not every:
         return [], refused or next((each.reason for each in checked), "it states nothing")
@@ -282,14 +314,14 @@ def _extract_facts(
     return facts, "; ".join(filter(None, (refused, too_many)))
 
 
-def _check_all(decisions: Sequence[object], context: TurnContext) -> tuple[list[FactDecision], str]:
+def _check_all(
+    decisions: Sequence[object], context: TurnContext, source: RecordSource
+) -> tuple[list[FactDecision], str]:
     """Return the decisions that may be carried out, and why others may not."""
     checked, refused = [], []
     for each in decisions:
         try:
-            checked.append(check_decision(each, context))
+            checked.append(check_decision(each, context, source))
         except RefusedError as error:
-            refused.append(str(error))
-    if refused:
-        logger.warning("%d of %d decisions on a turn refused: %s", len(refused), len(decisions), "; ".join(refused))
+            refused.append(_log_refusal(error))
     return checked, "; ".join(refused)

@@ -10,6 +10,7 @@ from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
 from meve.memory._contradiction.statements import parse_values
 from meve.memory._expiry import expiry_of
+from meve.memory._maintenance.deduplication import may_close, may_replace
 from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
@@ -72,7 +73,7 @@ class FactWriter:
             user_id: the owner.
             record_id: the id of a new record.
             source: the role's source.
-            policy_class: the role's class.
+            policy_class: its class; None lets the classifier choose.
             session_id: the conversation.
             reason: for the audit log.
             add: `GovernedMemory.add`, which writes an `add` without a check.
@@ -83,12 +84,11 @@ class FactWriter:
             DuplicateIdError, PolicyError, ModelError, StorageError: as for `GovernedMemory.add`.
         """
         user = user_key(user_id)
-        known = None if decision.action != "add" else self._find_same(decision.text, user_id, source)
+        known = None if decision.action != "add" else self._find_same(decision.text, user_id, source, policy_class)
         if known is not None and self._confirm(user, known, record_id, check):
             return known.id
         options: dict[str, Any] = {
-            "id": record_id, "source": source, "session_id": session_id,
-            "policy_class": decision.policy_class or policy_class,
+            "id": record_id, "source": source, "session_id": session_id, "policy_class": policy_class,
         }  # fmt: skip
         if add is not None and check is None and decision.action == "add":
             return add(decision.text, user_id=user_id, reason=reason, **options)
@@ -106,21 +106,21 @@ class FactWriter:
 
         return self.writer.add(user, user_id, decision.text, reason, also=finish, **options)
 
-    def is_private(self, text: str, source: RecordSource) -> bool:
-        """Return whether the gate keeps a text from models: it holds a secret, or the classifier calls it private."""
+    def is_private(self, text: str, source: RecordSource, policy_class: PolicyClass) -> bool:
+        """Return whether a text is kept from models: its class is private, or the gate makes it so or refuses it."""
         try:
-            policy_class, _ = self.runtime.gate.admit(text, source, "factual")
+            policy_class, _ = self.runtime.gate.admit(text, source, policy_class)
         except PolicyError:
             return True
         return self.runtime.policy.rule(policy_class).on_request
 
     def refuse_after_erasure(self, user: str) -> Callable[[RecordTransaction], None]:
         """Return a check that raises RefusedError if a record of the user was erased or expired since this call."""
-        seen = self.runtime.store.head().seq
+        seen, names = self.runtime.store.head().seq, {user, self.runtime.chain.pseudonym(user)}
 
         def check(transaction: RecordTransaction) -> None:
-            entries = transaction.entries(EventQuery(user=user, actions=("delete", "expire")))
-            if any(entry.seq > seen for entry in entries):
+            queries = [EventQuery(user=name, actions=("delete", "expire", "prune")) for name in names]
+            if any(entry.seq > seen for query in queries for entry in transaction.entries(query)):
                 raise RefusedError("records of the user were erased since the turn")
 
         return check
@@ -132,10 +132,17 @@ class FactWriter:
             now = self.runtime.clock.now()
             transaction.log(EventDraft(at=now, user=user, record=name, action="use", reason=reason))
 
-    def _find_same(self, text: str, user_id: UserId, source: RecordSource) -> MemoryRecord | None:
-        """Return a memory of this source with equal words, unless a newer one contradicts it."""
+    def _find_same(
+        self, text: str, user_id: UserId, source: RecordSource, policy_class: PolicyClass | None
+    ) -> MemoryRecord | None:
+        """Return a memory of this source with equal words, unless a newer one contradicts it.
+
+        A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
+        """
         near, said = self.find_near(text, user_id, private=True), words(text)
         for record in near:
+            if policy_class is not None and (record.policy_class == "instruction") != (policy_class == "instruction"):
+                continue
             if words(record.text) == said and record.source == source and not record.flagged:
                 later = (each for each in near if validity(each)[0] > validity(record)[0])
                 differs = self.runtime.contradiction.find_difference
@@ -172,8 +179,11 @@ class FactWriter:
         stored = None if decision.id is None else transaction.find(user, decision.id)
         if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
             raise RefusedError("the memory to replace is gone, or is no fact that holds")
-        if stored.record.hold or not runtime.policy.rule(stored.record.policy_class).prune:
-            raise RefusedError("the memory to replace is on hold, or of a class that is never replaced")
+        if not (may_replace(stored.record, by) and may_close(stored.record, by, runtime.policy)):
+            raise RefusedError(
+                "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
+                "weighs more, or has other metadata or privacy"
+            )
         since = validity(by)[0]
         end = since if since > validity(stored.record)[0] else now
         closed = replace(stored.record, valid_to=end, superseded_by=by.id, version=stored.record.version + 1)
@@ -186,7 +196,7 @@ class FactWriter:
         transaction.log(event)
 
 
-def check_decision(decision: object, context: TurnContext) -> FactDecision:
+def check_decision(decision: object, context: TurnContext, source: RecordSource) -> FactDecision:
     """Return a decision that may be carried out.
 
     Raises:
@@ -206,11 +216,22 @@ def check_decision(decision: object, context: TurnContext) -> FactDecision:
     if decision.policy_class is not None and decision.policy_class not in CLASSES:
         raise RefusedError(f"policy_class must be one of {', '.join(CLASSES)}")
     sources = [context.turn.text, *(turn.text for turn in context.before)]
-    sources += [target.text] if target is not None else []
+    sources += [target.text] if target is not None and target.source == source else []
     invented = _find_invented(decision.text, [*sources, *(resolve_days(each, context.spoken) for each in sources)])
     if invented:
         raise RefusedError(f"the text tells a {invented} that neither the turn nor what came before holds")
     return decision
+
+
+def check_class(chosen: PolicyClass, role: PolicyClass) -> None:
+    """Check that an extractor chose the class of a turn's role, a shorter one, or `private`.
+
+    Raises:
+        RefusedError: it didn't.
+    """
+    lasting: tuple[PolicyClass, ...] = ("ephemeral", "intent_bound", "factual")
+    if chosen not in ("private", *lasting[: lasting.index(role) + 1 if role in lasting else 0]):
+        raise RefusedError(f"policy_class {chosen!r} must not live longer, or be shown more, than the turn's {role!r}")
 
 
 def _find_invented(text: str, sources: Sequence[str]) -> str:
