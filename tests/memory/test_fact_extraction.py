@@ -36,9 +36,34 @@ def test_small_talk_states_nothing(text):
 @pytest.mark.parametrize(
     "text",
     [
+        "Cancel my order.", "Book me a table for two.", "Just look at my to-do list!", "No, I mean please cancel it.",
+        "Now I want you to find me a park.", "Send the report to my boss.", "The flat sounds good.",
+        "A lot has happened since we last spoke.", "Haven't talked in a few days.", "If you need me, I'm here for you.",
+    ],
+)  # fmt: skip
+def test_command_and_talk_about_the_talk_state_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Book club meets at my house.", "Change is hard for me.", "Show jumping is my hobby.",
+        "I got married since we last spoke.", "Stop calling me Bob.", "The key to my flat looks like a spoon.",
+        "Kim gave us a dog.",
+    ],
+)  # fmt: skip
+def test_statement_that_begins_like_a_command_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "If I lived in Lyon, I would cycle to work.", "Suppose I live in Lyon. Then I would need a bike.",
         "Imagine I am a pilot.", "Let's say my budget is 900 euros.", "What if I moved to Rome?",
-        "I wish I had a garden.", "I would cook more if I had a bigger kitchen.", "Say I earn 5000 euros a month.",
+        "I wish I had a garden.", "I would cook more if I had a bigger kitchen.",
+        "Unless I move someday.", "Say I earn 5000 euros a month.",
     ],
 )  # fmt: skip
 def test_supposition_is_no_fact(text):

@@ -42,7 +42,7 @@ _OPENER = re.compile(
 """Words before what a sentence says."""
 _ADDRESSED = re.compile(r",\s+[A-Z]\w+(?=[!,.?])")
 """A name of the one who is spoken to."""
-_FIRST_PERSON = re.compile(r"\b(?:i|im|ive|my|mine|me|myself|we|our|ours|us)\b", re.I)
+_FIRST_PERSON = re.compile(r"\b(?:i|im|ive|my|mine|me|myself|we|our|ours)\b", re.I)
 _WISH = re.compile(
     r"(?:please,?\s+)?(?:always|never|from\s+now\s+on|in\s+(?:the\s+)?future|(?:don't|do\s+not)\s+ever|call\s+me"
     r"|(?:keep|make)\s+(?:your|all|the)\s+(?:\w+\s+)?(?:answers|replies|responses))\b",
@@ -57,6 +57,13 @@ _COMMAND = re.compile(
     re.IGNORECASE,
 )
 """Commands, encouragement and reactions; statements only if they speak of the user."""
+_COMMAND_ABOUT_USER = re.compile(
+    r"(?:(?:just|now|then|also|i\s+mean),?\s+)*(?:please\b|i\s+want\s+you\s+to\b|(?:add|book|buy|cancel|change|check|close|find|get|give|look"
+    r"|open|order|play|reserve|schedule|search|send|show|turn)(?:\s+(?:at|for|off|on|out|up))?"
+    r"\s+(?:my|me|our|us|the|an?|this|that|it|all|some)\b)",
+    re.IGNORECASE,
+)
+"""A command that names the user, such as `Cancel my order.`; the article tells it from `Book club meets at my house.`"""
 _OF_OTHERS = re.compile(
     r"(?!it\s+(?:needs|should|has\s+to)\b)(?:that|that's|this|it|it's|its|those|these|they|they're|there|there's|what|such|sounds?|looks?|seems?|must|you|you're"
     r"|you've|you'll|your|yours|having|seeing|being)\b|.*\b(?:you|your|you're)\b"
@@ -76,6 +83,10 @@ _REACTION = re.compile(
     | we(?:'ll|'ve)?\s+(?:got|can|will|should|could)\b | i'd\s+love\s+(?:that|it|to)\W*$
     | me\s+too\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
     | (?:thanks|thank\s+you|glad|sorry|bummer)\b
+    | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b
+    | (?:(?:i|we)\s+)?(?:haven't|have\s+not|hasn't)\s+(?:talked|spoken|chatted|seen\s+you|heard\s+from\s+you)\b
+    | (?:the|that|this|it|your)\s+(?:\w+\s+){0,3}(?:sounds|looks)\s+(?:\w+\s+)?(?:good|great|nice|fine|perfect|fun)\W*$
+    | (?:.*\b)?i'm\s+(?:always\s+)?here\s+for\s+you\b
     | (?:it\s+)?means\s+a\s+lot\b | your\s+\w+(?:\s+and\s+\w+)?\s+(?:really\s+)?means?\b
     | (?:it|this|that)(?:'s|\s+is|\s+was)\s+(?:(?:so|such|really|just|an?|\w+ly)\s+)*
       (?:amazing|awesome|incredible|moments|tough|hard|like)\b
@@ -85,7 +96,7 @@ _REACTION = re.compile(
 """What acknowledges, thanks or reacts, and tells nothing of the user."""
 _SUPPOSED = re.compile(
     r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming|pretend|what\s+if"
-    r"|hypothetically|say\s+(?:i|we|my)\b|if\s+only|i\s+wish\s+(?:i|we|my)\b)"
+    r"|unless\b[^,]*$|hypothetically|say\s+(?:i|we|my)\b|if\s+only|i\s+wish\s+(?:i|we|my)\b)"
     r"|.*\bif\s+(?:i|we|my\s+\w+)\s+(?:were|was|had|lived|did|could|would|ever|got|went|moved|owned|became|worked|\w{3,}ed)\b"
     r"|(?=.*\bif\b)(?=.*\b(?:would|could|might)\b)(?!.*\b(?:would|'d)\s+(?:like|love|prefer)\b)",
     re.IGNORECASE | re.DOTALL,
@@ -167,8 +178,10 @@ def _is_reaction(said: str, *, continues: bool) -> bool:
         return False
     if _REACTION.match(said) or _QUOTATION.match(said) or not set(content_words(said)) - _POLITE_WORDS:
         return True
+    if _COMMAND_ABOUT_USER.match(said) or _REQUEST.match(said):
+        return True
     if _FIRST_PERSON.search(said):
-        return said.lower().startswith(("please ", "kindly "))
+        return said.lower().startswith("kindly ")
     values = parse_values(said)
     if _COMMAND.match(said) or _WHEN_ALONE.match(said):
         return True
