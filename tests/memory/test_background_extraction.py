@@ -7,7 +7,7 @@ import pytest
 
 from meve.conversation import Turn
 from meve.errors import ConfigurationError
-from meve.memory import LlmExtractor
+from meve.memory import LlmExtractor, Policy
 from meve.memory.turns import TurnRules, add_turns
 from tests.memories import open_memory
 
@@ -85,9 +85,15 @@ def test_turn_is_read_once(memory):
     assert add(memory, rules) == []
 
 
-@pytest.mark.parametrize("way", ["delete", "forget_user"])
+@pytest.mark.parametrize("pseudonyms", [False, True])
+@pytest.mark.parametrize("way", ["delete", "forget_user", "forget_session"])
 @pytest.mark.parametrize("turn", [TURN, Turn(id="m1", speaker="user", text="Where does Kim live?")])
-def test_turn_erased_meanwhile_is_not_written(memory, way, turn):
+def test_turn_erased_meanwhile_is_not_written(file, way, turn, pseudonyms):
+    with open_memory(file, policy=Policy.from_dict({"audit": {"pseudonyms": pseudonyms}})) as memory:
+        check_erased_meanwhile(memory, way, turn)
+
+
+def check_erased_meanwhile(memory, way, turn):
     asked, erased = threading.Event(), threading.Event()
 
     def complete(prompt):
@@ -101,6 +107,8 @@ def test_turn_erased_meanwhile_is_not_written(memory, way, turn):
     assert asked.wait(60)
     if way == "delete":
         memory.delete("tea", user_id="ann")
+    elif way == "forget_session":
+        memory.forget_session("s", user_id="ann")
     else:
         memory.forget_user(user_id="ann")
     erased.set()
@@ -114,6 +122,15 @@ def test_turn_with_a_secret_is_not_sent_to_the_model(memory):
     rules = TurnRules(background=LlmExtractor(lambda prompt: prompts.append(prompt) or "[]"))
     add(memory, rules, Turn(id="m", speaker="user", text="My PIN is 4711."))
     assert prompts == []
+
+
+def test_turns_of_equal_ids_of_two_users_are_both_read(memory):
+    rules = answering({"action": "add", "text": "Kim lives in Oslo.", "reason": "told"})
+    results = [add_turns(memory, [TURN], user_id=user, session_id="s", rules=rules) for user in ("ann", "bob")]
+    for result in results:
+        [done] = [each.result(timeout=60) for each in result.pending]
+        assert [record.text for record in done.added] == ["Kim lives in Oslo."]
+    assert memory.audit.verify().ok
 
 
 def test_close_waits_for_the_model(file):

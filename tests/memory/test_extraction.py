@@ -16,12 +16,16 @@ SPOKEN = date(2026, 5, 20)
 
 
 def say(memory, text, *, session="s1", user="ann", rules=None, before=(), **turn):
-    turns = [*before, Turn(id=f"{session}-{text}", speaker="user", text=text, **turn)]
-    return add_turns(memory, turns, user_id=user, session_id=session, rules=rules)
+    turns = [Turn(**{"id": f"{session}-{text}", "speaker": "user", "text": text, **turn})]
+    return add_turns(memory, turns, user_id=user, session_id=session, rules=rules, before=before)
 
 
 def decide(action, text="", **values):
-    return TurnRules(extractor=FixedExtractor(FactDecision(action=action, text=text, reason="told", **values)))
+    return decide_all(FactDecision(action=action, text=text, reason="told", **values))
+
+
+def decide_all(*decisions, **rules):
+    return TurnRules(extractor=FixedExtractor(*decisions), **rules)
 
 
 def texts(memory, user="ann"):
@@ -119,7 +123,12 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
     assert (old.superseded_by, texts(memory)) == (new.id, ["I live in Oslo."])
     assert new.valid_from == (begin if action == "update" else clock.now())
     assert memory.audit.events(record_id="lyon")[-1].action == logged
+    assert [r.id for r in memory.list(user_id="ann", include_superseded=True) if r.is_closed] == ["lyon"]
+    explained = memory.explain("Where do I live in Lyon?", user_id="ann", include_archived=True)
+    assert "lyon" in [each.record.id for each in explained]
     memory.restore("lyon", user_id="ann")
+    assert LYON in texts(memory)
+    memory.maintain(user_id="ann")
     assert LYON in texts(memory)
 
 
@@ -130,6 +139,10 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
         (decide("supersede", "I live in Oslo.", id="bob-1"), "isn't near the turn"),
         (decide("update", "I live in Oslo.", id="held"), "on hold"),
         (decide("supersede", "I live in Oslo.", id="law"), "never replaced"),
+        (decide("supersede", "I live in Oslo.", id="pinned"), "pinned"),
+        (decide("supersede", "I live in Oslo.", id="tagged"), "other metadata"),
+        (decide("supersede", "I live in Oslo in Street 12.", id="paper"), "tells a number"),
+        (decide("add", "I live in Oslo.", policy_class="instruction"), "policy_class must be"),
         (decide("add", "I have lived in Oslo since 2019."), "tells a number"),
         (decide("add", "I moved to Oslo with Markus."), "tells a name"),
         (decide("add", "I moved to Oslo on Monday."), "tells a day"),
@@ -140,16 +153,21 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
         (TurnRules(extractor=FixedExtractor("I live in Oslo.")), "must be a FactDecision"),
     ],
 )  # fmt: skip
-def test_invalid_decision_is_refused_and_changes_nothing(memory, rules, problem):
+def test_invalid_decision_is_refused_logged_and_changes_nothing(memory, caplog, rules, problem):
     memory.add(LYON, user_id="ann", id="held")
     memory.hold("held", user_id="ann")
     memory.add("We live in Lyon by law.", user_id="ann", id="law", policy_class="canonical")
+    memory.add("I live in Lyon, pinned.", user_id="ann", id="pinned", pinned=True)
+    memory.add("I live in Lyon, tagged.", user_id="ann", id="tagged", metadata={"desk": "a"})
+    memory.add("They live in Lyon in Street 12.", user_id="ann", id="paper", source="doc")
     memory.add(LYON, user_id="bob", id="bob-1")
     before = texts(memory)
-    result = say(memory, "We live in Oslo now, not by law.".replace(", not by law", ""), rules=rules)
+    result = say(memory, "We live in Oslo now.", rules=rules)
     assert result.added == ()
     [why] = result.skipped.values()
     assert problem in why
+    assert why in caplog.text
+    assert memory.audit.verify().ok
     assert (texts(memory), texts(memory, "bob")) == (before, [LYON])
 
 
@@ -169,3 +187,72 @@ def test_secret_that_the_policy_refuses_is_skipped_and_the_rest_of_the_turn_kept
         result = say(memory, "My PIN is 4711. I live in Lyon.")
         assert texts(memory) == [LYON]
         assert "holds a secret" in "".join(result.skipped.values())
+
+
+def test_assistant_never_replaces_what_a_user_said(memory):
+    memory.add(LYON, user_id="ann", id="lyon")
+    sources = {"user": "chat_user", "assistant": "chat_assistant"}
+    rules = decide_all(
+        FactDecision(action="supersede", text="You live in Oslo.", id="lyon", reason="told"), sources=sources
+    )
+    result = say(memory, "You live in Oslo.", rules=rules, speaker="assistant")
+    assert "weighs more" in "".join(result.skipped.values())
+    assert texts(memory) == [LYON]
+
+
+@pytest.mark.parametrize(
+    ("role", "chosen", "is_refused"),
+    [
+        ("ephemeral", "factual", True), ("private", "factual", True), ("intent_bound", "factual", True),
+        ("factual", "ephemeral", False), ("ephemeral", "private", False), ("factual", "factual", False),
+    ],
+)  # fmt: skip
+def test_extractor_chooses_no_class_that_lives_longer_or_is_shown_more_than_the_role_s(
+    memory, role, chosen, is_refused
+):
+    decision = FactDecision(action="add", text="I live in Oslo.", reason="told", policy_class=chosen)
+    result = say(memory, "I live in Oslo now.", rules=decide_all(decision, classes={"user": role}))
+    if is_refused and role != "private":
+        assert repr(chosen) in "".join(result.skipped.values())
+        assert texts(memory) == []
+    else:
+        [record] = memory.list(user_id="ann")
+        assert record.policy_class == ("private" if role == "private" else chosen)
+
+
+def test_wish_that_an_extractor_words_is_no_instruction(memory):
+    before = [Turn(id="q", speaker="assistant", text="Always answer in German?")]
+    wish = "Always answer in German."
+    say(memory, "Yes.", rules=decide("add", wish), before=before)
+    say(memory, f"{wish} I live in Bonn.", rules=decide("add", wish), session="s2")
+    assert sorted(r.policy_class for r in memory.list(user_id="ann") if r.text == wish) == ["factual", "instruction"]
+
+
+def test_confirmations_and_closed_memories_agree_with_the_log(memory):
+    [first] = say(memory, LYON).added
+    say(memory, LYON, session="s2")
+    say(memory, "I live in Oslo now.", rules=decide("supersede", "I live in Oslo.", id=first.id))
+    assert memory.audit.verify().ok
+    memory.restore(first.id, user_id="ann")
+    memory.delete(first.id, user_id="ann")
+    assert memory.audit.verify().ok
+    certificate = memory.audit.certificate(user_id="ann")
+    assert memory.audit.check_certificate(certificate).ok
+    assert [entry.record_id for entry in certificate.entries] == [first.id]
+
+
+def test_turns_before_are_shown_and_not_stored(memory):
+    rules = TurnRules(extractor=FixedExtractor())
+    say(memory, "Yes.", rules=rules, before=[Turn(id="q", speaker="user", text=LYON)])
+    assert [turn.text for turn in rules.extractor.seen[0].before] == [LYON]
+    assert texts(memory) == []
+
+
+def test_only_the_rules_read_a_turn_with_a_secret(memory):
+    rules = TurnRules(extractor=FixedExtractor())
+    secret = "My PIN is 4711."
+    say(memory, secret, rules=rules)
+    say(memory, "I live in Oslo now.", rules=rules, before=[Turn(id="q", speaker="user", text=secret)])
+    [context] = rules.extractor.seen
+    assert context.before == ()
+    assert [(r.text, r.policy_class) for r in memory.list(user_id="ann")] == [(secret, "private")]

@@ -66,7 +66,6 @@ class GovernedMemory:
         self.messages = Messages(runtime, self._writer)
         self._facts = FactWriter(runtime, self._writer, self._searcher)
         self._extractions: ExtractionQueue[Any] = ExtractionQueue()
-        runtime.store.subscribe(self._extractions.note_forgotten)
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
@@ -217,7 +216,10 @@ class GovernedMemory:
 
         If nothing of the user is stored, `found` is False in the report; the int 5 and the string "5" are two users.
         """
-        return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
+        user = user_key(user_id)
+        if not dry_run:
+            self._extractions.forget(user)
+        return self._writer.forget(user, reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
@@ -229,8 +231,9 @@ class GovernedMemory:
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.
         """
-        session = check_text(session_id, "session_id")
-        return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
+        user, session = user_key(user_id), check_text(session_id, "session_id")
+        self._extractions.forget(user)
+        return self._writer.forget(user, reason, session, all_or_none=all_or_none)
 
     def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
         """Erase a shared record, and all users' scores of it.

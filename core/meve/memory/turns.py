@@ -224,7 +224,7 @@ def _defer(
     def check(transaction: RecordTransaction) -> None:
         not_erased(transaction)
         if queue.count_forgotten(user) != forgotten:
-            raise RefusedError("the user was forgotten since the turn")
+            raise RefusedError("the user or a session was forgotten since the turn")
 
     def run() -> RecordedTurns:
         done: dict[bool, list[MemoryRecord | str]] = {True: [], False: []}
@@ -255,7 +255,7 @@ def _defer(
             skipped={turn.id: "; ".join(skipped)} if skipped else {},
         )
 
-    return queue.submit(name, run)
+    return queue.submit(f"{user} {name}", run)
 
 
 def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory) -> PolicyClass | None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from meve.memory.stores._record_store import UserChange
-
 T = TypeVar("T")
 MAX_WAITING = 1_024
 """Turns that wait for the model; later ones are left to the rules."""
@@ -35,13 +33,13 @@ class ExtractionQueue(Generic[T]):
         return future
 
     def count_forgotten(self, user: str) -> int:
-        """Return how often this process forgot a user."""
+        """Return how often this process forgot a user, or one of their sessions."""
         return self._forgotten[user]
 
-    def note_forgotten(self, change: UserChange) -> None:
-        """Count a user who was forgotten. The store calls it after each commit."""
-        if change.is_forgotten:
-            self._forgotten[change.user] += 1
+    def forget(self, user: str) -> None:
+        """Let nothing be written of the user's turns that wait. Call it before records are erased."""
+        with self._lock:
+            self._forgotten[user] += 1
 
     def close(self) -> None:
         """Wait for the turns that were given, and take no more."""

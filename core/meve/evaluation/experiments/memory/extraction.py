@@ -1,75 +1,107 @@
-"""Precision and recall of the facts that rules extract from turns, by hand-made labels; false alarms about secrets.
+"""The extraction experiment: which sentences of turns the rules keep as facts, and how often they see a secret in talk.
 
-    python benchmarks/memory/extraction.py --data DATA
-
-`extraction.jsonl` names 300 turns of LoCoMo and sgd_memory, drawn at random, and the characters of the sentences to
-keep. One person labelled them. Kept is what tells something of the speaker or of his people and things: what they are,
-have, like, want, plan or did. Left out are questions, commands, reactions, general truths, and what means nothing
-without the turns before.
+300 turns of LoCoMo and of sgd_memory, drawn at random, were labelled by one person. Kept is what tells something of the
+speaker or of their people and things: what they are, have, like, want, plan or did. Left out are questions, commands,
+reactions, general truths, and what means nothing without the turns before. Half of the turns were used to write the
+rules. The package holds the ids of the turns and the places of the sentences; the texts are read from the data folder.
 """
 
-import argparse
-import gzip
 import hashlib
-import json
-from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from meve.components._sentence_splitter import split_sentences
+from meve.errors import EvaluationError
+from meve.evaluation.datasets._assembly import packaged_file
+from meve.evaluation.datasets._row_reader import Row, read_rows
+from meve.evaluation.experiments.memory.environment import Environment
+from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.memory import PatternSecretDetector
 from meve.memory._classify.fact_extraction import extract_statements
+from meve.types import StageProgress
 
-LABELS = Path(__file__).with_name("extraction.jsonl")
+NAME, SECRETS = "extraction", "secrets in ordinary text"
+PRECISION, RECALL, TAKEN = "kept sentences that are facts", "facts that are kept", "taken for secrets"
+SETS = {"locomo": "LoCoMo", "sgd_memory": "sgd_memory"}
+HALVES = {"dev": "half for tuning", "test": "half for the table"}
+LABELLED, FACTS, DRAWN = "labelled turns", "users' facts", "200 other turns of LoCoMo"
+LABELLED_SETS = ("locomo/conversations.jsonl", "train/sgd_memory.jsonl.gz")
+"""The files with the texts of the labelled turns, in the data folder."""
+_DRAWN = 200
 
-
-def main() -> None:
-    """Print precision and recall for each set and half."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of evaluation sets")
-    data = parser.parse_args().data
-    texts = {"locomo": _read_locomo(data), "sgd_memory": _read_sgd(data)}
-    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = {}
-    for line in LABELS.read_text().splitlines():
-        label = json.loads(line)
-        text = texts[label["set"]][_key(label)]
-        counts.setdefault((label["set"], label["half"]), Counter()).update(_compare(text, label["keep"]))
-    for (name, half), count in sorted(counts.items()):
-        right, extra, missed = count[True, True], count[False, True], count[True, False]
-        precision, recall = right / (right + extra), right / (right + missed)
-        print(f"{name} {half}: precision {precision:.3f}, recall {recall:.3f} of {right + missed} sentences")
-    turns, detector = [text for by_id in texts.values() for text in by_id.values()], PatternSecretDetector()
-    print(f"taken for secrets: {sum(bool(detector.find_secret(text)) for text in turns)} of {len(turns):,} turns")
+Texts: TypeAlias = Mapping[tuple[str, str, str], str]
+"""Turns by set, conversation and id."""
 
 
-def _compare(text: str, keep: list[list[int]]) -> list[tuple[bool, bool]]:
-    """Return for each sentence of a turn whether it is labelled, and whether the rules keep it or its beginning."""
-    labelled = {text[begin:end] for begin, end in keep}
+def run_extraction(environment: Environment, progress: StageProgress, *, labels: Path | None = None) -> list[Tally]:
+    """Extract the facts of the labelled turns, and look for secrets in them and in other ordinary texts.
+
+    Args:
+        environment: its `data` is the folder with `locomo` and `train/sgd_memory.jsonl.gz`.
+        progress: called with the steps that are done.
+        labels: another file with rows {set, half, keep, conversation, turn} or {set, half, keep, group, sha256}; None
+            for the package's.
+
+    Raises:
+        EvaluationError: there is no data folder.
+        DatasetError: a file is absent, or of another format, or lacks a labelled turn.
+    """
+    if environment.data is None:
+        raise EvaluationError("the experiment extraction needs --data DIR: the folder with locomo and train")
+    progress(NAME, 0, 2)
+    texts = {**_read_locomo(environment.data), **_read_sgd(environment.data)}
+    tally, secrets = Tally(NAME, environment.seed), Tally(SECRETS, environment.seed)
+    detector = PatternSecretDetector()
+    labelled = set()
+    with packaged_file("memory_extraction.jsonl", labels) as file:
+        for row in read_rows(file):
+            key = _key(row)
+            if key not in texts:
+                raise row.error(f"the data has no turn {key[2]!r} in {key[1]!r} of {key[0]}")
+            labelled.add(key)
+            _compare(texts[key], row, tally)
+            secrets.add(TAKEN, LABELLED, bool(detector.find_secret(texts[key])))
+    progress(NAME, 1, 2)
+    with packaged_file("memory_facts.jsonl", None) as file:
+        for row in read_rows(file):
+            secrets.add(TAKEN, FACTS, bool(detector.find_secret(row.text("text"))))
+    others = sorted(key for key in texts if key[0] == "locomo" and key not in labelled)
+    for key in environment.rng(NAME).sample(others, min(_DRAWN, len(others))):
+        secrets.add(TAKEN, DRAWN, bool(detector.find_secret(texts[key])))
+    return [tally, secrets]
+
+
+def _compare(text: str, label: Row, tally: Tally) -> None:
+    """Count the sentences that the rules keep, whole or their beginning, and those that are labelled."""
+    system = f"{SETS[label.text('set')]}, {HALVES[label.text('half')]}"
+    facts = {text[begin:end] for begin, end in label.values["keep"]}
     kept = extract_statements(text)
-    sentences = [each for line in text.splitlines() for each in split_sentences(line)]
-    return [(s in labelled, any(s in fact or fact.rstrip(".") in s for fact in kept)) for s in sentences]
+    for sentence in (each for line in text.splitlines() for each in split_sentences(line)):
+        is_fact = sentence in facts
+        is_kept = any(sentence in each or each.rstrip(".") in sentence for each in kept)
+        if is_kept:
+            tally.add(system, PRECISION, is_fact)
+        if is_fact:
+            tally.add(system, RECALL, is_kept)
 
 
-def _key(label: dict[str, Any]) -> tuple[str, str]:
-    return (label["conversation"], label["turn"]) if label["set"] == "locomo" else (label["group"], label["sha256"])
+def _key(label: Row) -> tuple[str, str, str]:
+    if label.text("set") == "locomo":
+        return "locomo", label.text("conversation"), label.text("turn")
+    return "sgd_memory", label.text("group"), label.text("sha256")
 
 
-def _read_locomo(data: Path) -> dict[tuple[str, str], str]:
-    conversations = map(json.loads, (data / "locomo" / "conversations.jsonl").read_text().splitlines())
+def _read_locomo(data: Path) -> Texts:
     return {
-        (each["conversation_id"], turn["dia_id"]): turn["text"]
-        for each in conversations
-        for session in each["sessions"]
-        for turn in session["turns"]
+        ("locomo", row.text("conversation_id"), turn.text("dia_id")): turn.text("text", blank=True)
+        for row in read_rows(data / LABELLED_SETS[0])
+        for session in row.rows("sessions")
+        for turn in session.rows("turns")
     }
 
 
-def _read_sgd(data: Path) -> dict[tuple[str, str], str]:
-    with gzip.open(data / "train" / "sgd_memory.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    texts = ((row["group"], text) for row in rows for text in (row["positive"], *row["negatives"]))
-    return {(group, hashlib.sha256(text.encode()).hexdigest()[:16]): text for group, text in texts}
-
-
-if __name__ == "__main__":
-    main()
+def _read_sgd(data: Path) -> Texts:
+    rows = list(read_rows(data / LABELLED_SETS[1]))
+    texts = [(row.text("group"), text) for row in rows for text in (row.text("positive"), *row.texts("negatives"))]
+    return {("sgd_memory", group, hashlib.sha256(text.encode()).hexdigest()[:16]): text for group, text in texts}
