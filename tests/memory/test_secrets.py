@@ -7,7 +7,7 @@ from meve.errors import PolicyError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._write.secrets import PatternSecretDetector
 from meve.memory.turns import record_turns
-from tests.memories import open_memory
+from tests.memories import WordClassifier, open_memory
 
 SECRET = "The deploy key is AKIAIOSFODNN7EXAMPLE."
 SECRETS = {
@@ -29,20 +29,9 @@ TALK = [
     "My token of thanks is a cake.", "My passport is valid until 2031.", "My driving licence is from 1998.",
     "My son Tom was born on 4 May 2014 and weighs 30 kg.", "Write to ann.smith@example.org.",
     "I live at 221B Baker Street, London NW1 6XE.", "My blood pressure is 120/80.", "I earn 5000 euros a month.",
-    "My flight is LH4711 on 2026-05-20 at 07:15.", "My pin is stuck in the lock.", "The order DE12345678901234 is late.",
-    "I finished the 10000 m in 35:12.", "My licence plate is B-MX 1234.", "My phone: 0171 1234567890.",
+    "My flight is LH4711 on 2026-05-20 at 07:15.", "My pin is stuck in the lock.",
+    "The order DE12345678901234 is late.", "I finished the 10000 m in 35:12.", "My licence plate is B-MX 1234.", "My phone: 0171 1234567890.",
 ]  # fmt: skip
-
-
-class WordClassifier:
-    """Calls what holds the word 'diary' private, and all else ephemeral."""
-
-    def __init__(self):
-        self.asked = []
-
-    def classify(self, text, source):
-        self.asked.append(source)
-        return "private" if "diary" in text else "ephemeral"
 
 
 def put(memory, text):

@@ -187,8 +187,8 @@ def memory(
 ) -> None:
     """Measure governed memory: what it keeps, finds, hides and forgets.
 
-    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories; with LoCoMo and
-    sgd_memory in the data folder, also extraction.
+    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories. With LoCoMo
+    and sgd_memory in the data folder, it also covers extraction.
     """
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes

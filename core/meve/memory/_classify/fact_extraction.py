@@ -63,7 +63,7 @@ _COMMAND_ABOUT_USER = re.compile(
     r"\s+(?:my|me|our|us|the|an?|this|that|it|all|some)\b)",
     re.IGNORECASE,
 )
-"""A command that names the user, such as `Cancel my order.`; the article tells it from `Book club meets at my house.`"""
+"""A command that names the user, such as `Cancel my order.`, but not `Book club meets at my house.`"""
 _OF_OTHERS = re.compile(
     r"(?!it\s+(?:needs|should|has\s+to)\b)(?:that|that's|this|it|it's|its|those|these|they|they're|there|there's|what|such|sounds?|looks?|seems?|must|you|you're"
     r"|you've|you'll|your|yours|having|seeing|being)\b|.*\b(?:you|your|you're)\b"

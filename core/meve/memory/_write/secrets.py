@@ -55,7 +55,7 @@ class SecretDetector(Protocol):
 
 
 class PatternSecretDetector:
-    """Finds API keys, tokens, private keys, passwords, PINs, and numbers of cards, bank accounts and identity documents.
+    """Finds keys, tokens, passwords and PINs, and the numbers of cards, bank accounts and identity documents.
 
     Names, addresses, dates of birth, phone numbers and e-mail addresses are ordinary facts, and are not found.
 
