@@ -25,12 +25,14 @@ SECRETS = {
 }
 TALK = [
     "The secret of a good soup is time.", "My password is too long to remember.", "The key to happiness is tea.",
-    "Call me at +49 30 1234 5678 after 17:30.", "Order 1234567890123456 arrived.", "He lives at https://example.org/ann",
-    "My token of thanks is a cake.", "My passport is valid until 2031.", "My driving licence is from 1998.",
+    "Call me at +49 30 1234 5678 after 17:30.", "Order 1234567890123456 arrived.",
+    "He lives at https://example.org/ann", "My token of thanks is a cake.",
+    "My passport is valid until 2031.", "My driving licence is from 1998.",
     "My son Tom was born on 4 May 2014 and weighs 30 kg.", "Write to ann.smith@example.org.",
     "I live at 221B Baker Street, London NW1 6XE.", "My blood pressure is 120/80.", "I earn 5000 euros a month.",
     "My flight is LH4711 on 2026-05-20 at 07:15.", "My pin is stuck in the lock.",
-    "The order DE12345678901234 is late.", "I finished the 10000 m in 35:12.", "My licence plate is B-MX 1234.", "My phone: 0171 1234567890.",
+    "The order DE12345678901234 is late.", "I finished the 10000 m in 35:12.", "My licence plate is B-MX 1234.",
+    "My phone: 0171 1234567890.",
 ]  # fmt: skip
 
 

@@ -19,14 +19,17 @@ both neither either such
 _BACK_REFERENCES = frozenset(_POINTERS.split())
 _PLEASE = r"(?:(?:please|(?:can|could|would|will)\s+you)\s+)*"
 _REMEMBER = re.compile(
-    rf"{_PLEASE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+forget)\b(?!\s+(?:when|how|what|where|who|why)\b)",
+    rf"{_PLEASE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+forget)\b(?!\s+(?:when|how|what|where"
+    rf"|who|why)\b)",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(?:please\s+)?(?:(?:can|could|would|will|do)\s+you\b|(?:tell|show|give|help|remind|let|make)\s+(?:me|us)\b|let's\b"
+    r"(?:please\s+)?(?:(?:can|could|would|will|do)\s+you\b|(?:tell|show|give|help|remind|let|make)\s+(?:me|us)\b"
+    r"|let's\b"
     r"|(?:explain|write|list|find|search|summari[sz]e|translate|describe|forget|delete|compare|suggest|recommend)\b"
     r"|i\s+want\s+you\s+to\b|i\s+wonder\b"
-    r"|(?:what|how|why|who|where|when|which)(?:'s|\s+(?:is|are|was|were|do|does|did|can|could|should|would|will|many|much"
+    r"|(?:what|how|why|who|where|when|which)(?:'s|\s+(?:is|are|was|were|do|does|did|can|could|should|would|will"
+    r"|many|much"
     r"|often|long|about|to))\b)",
     re.IGNORECASE,
 )
@@ -35,8 +38,10 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _OPENER = re.compile(
     r"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
     r"|h+m+|m+|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|as\s+for\s+me|same)\b"
-    r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much|a\s+lot|again|(?-i:[A-Z]\w+)))?(?=[,.!-]))"
-    r"(?:\s+(?:there|all|everyone)\b)?(?:,?\s+(?-i:[A-Z]\w+)(?=[,!.-]))?|(?-i:[A-Z]\w+)(?=,\s+(?:that|you|it|i|i'm)\b))[\s,.!-]+)+",
+    r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much"
+    r"|a\s+lot|again|(?-i:[A-Z]\w+)))?(?=[,.!-]))"
+    r"(?:\s+(?:there|all|everyone)\b)?(?:,?\s+(?-i:[A-Z]\w+)(?=[,!.-]))?|(?-i:[A-Z]\w+)(?=,\s+(?:that|you|it|i"
+    r"|i'm)\b))[\s,.!-]+)+",
     re.IGNORECASE,
 )
 """Words before what a sentence says."""
@@ -52,20 +57,23 @@ _WISH = re.compile(
 _COMMAND = re.compile(
     r"(?:please|kindly)\b|(?:search|check|look|book|reserve|play|send|schedule|set|put|order|buy|cancel|change|add|show"
     r"|find|get|give|go|make|take|let|let's|lets|try|keep|stay|hope|enjoy|consider|tell|read|open|close|stop|start|turn"
-    r"|use|see|ask|wait|note|stand|rest|hang|take\s+care|good\s+(?:luck|night|job|point|idea)|well\s+done|congrat\w*|hopefully|glad|happy|sorry|awesome|great|good|nice|cool|amazing|appreciate|long\s+time"
+    r"|use|see|ask|wait|note|stand|rest|hang|take\s+care|good\s+(?:luck|night|job|point|idea)|well\s+done"
+    r"|congrat\w*|hopefully|glad|happy|sorry|awesome|great|good|nice|cool|amazing|appreciate|long\s+time"
     r"|can't\s+wait|don't|do\s+not|any|how\s+about|what\s+about|more)\b",
     re.IGNORECASE,
 )
 """Commands, encouragement and reactions; statements only if they speak of the user."""
 _COMMAND_ABOUT_USER = re.compile(
-    r"(?:(?:just|now|then|also|i\s+mean),?\s+)*(?:please\b|i\s+want\s+you\s+to\b|(?:add|book|buy|cancel|change|check|close|find|get|give|look"
+    r"(?:(?:just|now|then|also|i\s+mean),?\s+)*(?:please\b|i\s+want\s+you\s+to\b|(?:add|book|buy|cancel|change"
+    r"|check|close|find|get|give|look"
     r"|open|order|play|reserve|schedule|search|send|show|turn)(?:\s+(?:at|for|off|on|out|up))?"
     r"\s+(?:my|me|our|us|the|an?|this|that|it|all|some)\b)",
     re.IGNORECASE,
 )
 """A command that names the user, such as `Cancel my order.`, but not `Book club meets at my house.`"""
 _OF_OTHERS = re.compile(
-    r"(?!it\s+(?:needs|should|has\s+to)\b)(?:that|that's|this|it|it's|its|those|these|they|they're|there|there's|what|such|sounds?|looks?|seems?|must|you|you're"
+    r"(?!it\s+(?:needs|should|has\s+to)\b)(?:that|that's|this|it|it's|its|those|these|they|they're|there|there's"
+    r"|what|such|sounds?|looks?|seems?|must|you|you're"
     r"|you've|you'll|your|yours|having|seeing|being)\b|.*\b(?:you|your|you're)\b"
     r"|\w+ing\b.*\b(?:is|are|must|can|makes?)\b",
     re.IGNORECASE,
@@ -77,7 +85,8 @@ _REACTION = re.compile(
         | (?:see|know|think|guess|hope|believe|bet|agree|understand|feel)\s+
           (?:what|that's|that\s+is|so|it|it's|this|you|your|with|how|in\s+it)\b
         | (?:appreciate|excited|proud|lucky|grateful|thankful|pumped|sure|glad|sorry|happy\s+(?:to\s+hear|for)
-            |here\s+(?:for|if)|(?:fine|ok|okay|good)\s+with\s+(?:that|it)|can't\s+(?:wait|believe|imagine)|love\s+(?:that|it|this|how)|don't\s+know|bet|will\s+always\s+be|got\s+(?:it|this))\b
+            |here\s+(?:for|if)|(?:fine|ok|okay|good)\s+with\s+(?:that|it)|can't\s+(?:wait|believe|imagine)
+                |love\s+(?:that|it|this|how)|don't\s+know|bet|will\s+always\s+be|got\s+(?:it|this))\b
       )
     | (?:i|we)'ll\s+(?:always\s+be|be\s+here|let\s+you\s+know|keep|stay|try)\b
     | we(?:'ll|'ve)?\s+(?:got|can|will|should|could)\b | i'd\s+love\s+(?:that|it|to)\W*$
@@ -95,9 +104,11 @@ _REACTION = re.compile(
 )
 """What acknowledges, thanks or reacts, and tells nothing of the user."""
 _SUPPOSED = re.compile(
-    r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming|pretend|what\s+if"
+    r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming"
+    r"|pretend|what\s+if"
     r"|unless\b[^,]*$|hypothetically|say\s+(?:i|we|my)\b|if\s+only|i\s+wish\s+(?:i|we|my)\b)"
-    r"|.*\bif\s+(?:i|we|my\s+\w+)\s+(?:were|was|had|lived|did|could|would|ever|got|went|moved|owned|became|worked|\w{3,}ed)\b"
+    r"|.*\bif\s+(?:i|we|my\s+\w+)\s+(?:were|was|had|lived|did|could|would|ever|got|went|moved|owned|became|worked"
+    r"|\w{3,}ed)\b"
     r"|(?=.*\bif\b)(?=.*\b(?:would|could|might)\b)(?!.*\b(?:would|'d)\s+(?:like|love|prefer)\b)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -108,7 +119,8 @@ _WHEN_ALONE = re.compile(r"(?:on|at|around|about|by)\b", re.IGNORECASE)
 _PERSON = re.compile(r"(?:he|she|they|his|her|hers|their|theirs|both|it\s+is\s+called|it's\s+called)\b", re.IGNORECASE)
 _TOLD_FIRST = re.compile(
     r"((?:(?:so|well|hi|hey|hello|ok|okay|yes|no)\b[\s,.!]*)*(?:i|i'm|i've|i'd|my|we|we're|we've|our)\b[^?]*?[,;:-]\s*)"
-    r"(?:(?:so|and|but|then)\s+)?(?:can|could|would|will|do|does|did|is|are|what|where|when|which|who|how|should|may|any)\b"
+    r"(?:(?:so|and|but|then)\s+)?(?:can|could|would|will|do|does|did|is|are|what|where|when|which|who|how|should"
+    r"|may|any)\b"
     r"[^?]*\?\W*$",
     re.IGNORECASE,
 )
