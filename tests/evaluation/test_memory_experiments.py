@@ -276,7 +276,7 @@ def test_extraction_counts_sentences_against_labels_and_texts_taken_for_secrets(
     assert values[half, extraction.PRECISION] == 0.5
     assert values[half, extraction.RECALL] == 1
     assert values[extraction.TAKEN, extraction.LABELLED] == 0
-    assert values[extraction.TAKEN, extraction.DRAWN] == 1
+    assert values[extraction.TAKEN, extraction.OTHERS] == 1
 
 
 def test_extraction_needs_the_labelled_turns(environment, tmp_path):

@@ -25,10 +25,9 @@ NAME, SECRETS = "extraction", "secrets in ordinary text"
 PRECISION, RECALL, TAKEN = "kept sentences that are facts", "facts that are kept", "taken for secrets"
 SETS = {"locomo": "LoCoMo", "sgd_memory": "sgd_memory"}
 HALVES = {"dev": "half for tuning", "test": "half for the table"}
-LABELLED, FACTS, DRAWN = "labelled turns", "users' facts", "200 other turns of LoCoMo"
+LABELLED, FACTS, OTHERS = "labelled turns", "users' facts", "all other turns of both sets"
 LABELLED_SETS = ("locomo/conversations.jsonl", "train/sgd_memory.jsonl.gz")
 """The files with the texts of the labelled turns, in the data folder."""
-_DRAWN = 200
 
 Texts: TypeAlias = Mapping[tuple[str, str, str], str]
 """Turns by set, conversation and id."""
@@ -66,9 +65,9 @@ def run_extraction(environment: Environment, progress: StageProgress, *, labels:
     with packaged_file("memory_facts.jsonl", None) as file:
         for row in read_rows(file):
             secrets.add(TAKEN, FACTS, bool(detector.find_secret(row.text("text"))))
-    others = sorted(key for key in texts if key[0] == "locomo" and key not in labelled)
-    for key in environment.rng(NAME).sample(others, min(_DRAWN, len(others))):
-        secrets.add(TAKEN, DRAWN, bool(detector.find_secret(texts[key])))
+    for key, text in texts.items():
+        if key not in labelled:
+            secrets.add(TAKEN, OTHERS, bool(detector.find_secret(text)))
     return [tally, secrets]
 
 
