@@ -125,8 +125,15 @@ def test_turn_with_a_secret_is_not_sent_to_the_model(memory):
 
 
 def test_turns_of_equal_ids_of_two_users_are_both_read(memory):
-    rules = answering({"action": "add", "text": "Kim lives in Oslo.", "reason": "told"})
+    both_wait = threading.Event()
+
+    def complete(prompt):
+        assert both_wait.wait(60)
+        return json.dumps([{"action": "add", "text": "Kim lives in Oslo.", "reason": "told"}])
+
+    rules = TurnRules(background=LlmExtractor(complete))
     results = [add_turns(memory, [TURN], user_id=user, session_id="s", rules=rules) for user in ("ann", "bob")]
+    both_wait.set()
     for result in results:
         [done] = [each.result(timeout=60) for each in result.pending]
         assert [record.text for record in done.added] == ["Kim lives in Oslo."]
