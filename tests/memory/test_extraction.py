@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from meve.conversation import Turn
+from meve.errors import ConfigurationError
 from meve.memory import Policy
 from meve.memory._write.extraction import FactDecision
 from meve.memory._write.relative_days import resolve_days
@@ -69,6 +70,15 @@ def test_fact_of_another_user_or_source_confirms_nothing(memory):
     memory.add(LYON, user_id="bob")
     memory.add(LYON, user_id="ann", source="doc")
     assert len(say(memory, LYON).added) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [("It is -5 degrees in Oslo.", "It is 5 degrees in Oslo."), ("My car cost $900.", "My car cost €900.")],
+)
+def test_fact_with_another_sign_or_unit_confirms_nothing(memory, first, other):
+    say(memory, first)
+    assert [record.text for record in say(memory, other, session="s2").added] == [other]
 
 
 def test_erased_fact_does_not_return_by_a_turn_that_confirmed_it(memory):
@@ -256,3 +266,9 @@ def test_only_the_rules_read_a_turn_with_a_secret(memory):
     [context] = rules.extractor.seen
     assert context.before == ()
     assert [(r.text, r.policy_class) for r in memory.list(user_id="ann")] == [(secret, "private")]
+
+
+@pytest.mark.parametrize("name", ["extractor", "background"])
+def test_extractor_without_its_method_is_refused(name):
+    with pytest.raises(ConfigurationError, match=rf"{name} must have the method extract\(context\), got <function"):
+        TurnRules(**{name: lambda text: [text]})

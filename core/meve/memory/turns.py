@@ -74,6 +74,9 @@ class TurnRules:
             check_choice(source, "a source", RecordSource)
         for policy_class in self.classes.values():
             check_choice(policy_class, "a class", PolicyClass)
+        for name, extractor in (("extractor", self.extractor), ("background", self.background or self.extractor)):
+            if not isinstance(extractor, FactExtractor):
+                raise ConfigurationError(f"{name} must have the method extract(context), got {extractor!r:.80}")
         if self.max_facts < 1:
             raise ConfigurationError(
                 f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"

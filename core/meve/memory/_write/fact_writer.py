@@ -8,7 +8,8 @@ from typing import Any
 from meve.components.lexical.analyzers import words
 from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
-from meve.memory._contradiction.statements import parse_values
+from meve.memory._contradiction.claims import have_equal_words
+from meve.memory._contradiction.statements import parse_statement, parse_values
 from meve.memory._expiry import expiry_of
 from meve.memory._maintenance.deduplication import may_close, may_replace
 from meve.memory._recall.query import make_query
@@ -135,15 +136,17 @@ class FactWriter:
     def _find_same(
         self, text: str, user_id: UserId, source: RecordSource, policy_class: PolicyClass | None
     ) -> MemoryRecord | None:
-        """Return a memory of this source with equal words, unless a newer one contradicts it.
+        """Return a memory of this source with equal words and values, unless a newer one contradicts it.
 
         A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
         """
-        near, said = self.find_near(text, user_id, private=True), words(text)
+        near, said = self.find_near(text, user_id, private=True), parse_statement(text).claim
         for record in near:
             if policy_class is not None and (record.policy_class == "instruction") != (policy_class == "instruction"):
                 continue
-            if words(record.text) == said and record.source == source and not record.flagged:
+            if record.source != source or record.flagged:
+                continue
+            if have_equal_words(parse_statement(record.text).claim, said):
                 later = (each for each in near if validity(each)[0] > validity(record)[0])
                 differs = self.runtime.contradiction.find_difference
                 return None if any(differs(each.text, text) for each in later) else record
