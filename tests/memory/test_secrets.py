@@ -1,5 +1,8 @@
 """Secrets: found at every door, and made private or refused by the policy."""
 
+import subprocess
+import sys
+
 import pytest
 
 from meve.conversation import Turn
@@ -122,3 +125,19 @@ def test_own_detector_replaces_the_patterns(file):
     with GovernedMemory.open(file, secrets=Detector()) as memory:
         assert memory.add("I like tea.", user_id="ann").policy_class == "private"
         assert memory.add(SECRET, user_id="ann").policy_class == "factual"
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_first_search_for_keys_changes_no_warnings_or_logging_of_the_process(captured):
+    code = f"""
+import logging, os, sys, warnings
+from meve.memory import PatternSecretDetector
+logging.captureWarnings({captured})
+def state():
+    return warnings.showwarning, logging.root.level, logging.root.handlers[:], dict(os.environ), sys.excepthook
+before = state()
+assert PatternSecretDetector().find_secret({SECRET!r})
+assert "detect_secrets" in sys.modules and state() == before
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
