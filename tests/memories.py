@@ -18,6 +18,30 @@ LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinn
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
 
 
+class FixedExtractor:
+    """An extractor that returns given decisions, or raises, and keeps what it saw."""
+
+    def __init__(self, *decisions, error=None):
+        self.decisions, self.error, self.seen = decisions, error, []
+
+    def extract(self, context):
+        self.seen.append(context)
+        if self.error is not None:
+            raise self.error
+        return self.decisions
+
+
+class WordClassifier:
+    """Calls what holds the word 'diary' private, and all else ephemeral."""
+
+    def __init__(self):
+        self.asked = []
+
+    def classify(self, text, source):
+        self.asked.append(source)
+        return "private" if "diary" in text else "ephemeral"
+
+
 def open_memory(file, **parts):
     """Open a memory with fast components, unless others are given."""
     return GovernedMemory.open(file, **{"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY, **parts})

@@ -21,7 +21,10 @@ from meve.memory._recall.prompt import Prompt, PromptBudget
 from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryOptions
+from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
+from meve.memory._write.llm_extraction import LlmExtractor
 from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
+from meve.memory._write.secrets import PatternSecretDetector, SecretDetector
 from meve.memory._write.writer import ErasureReport, UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
@@ -29,11 +32,13 @@ from meve.memory.records import MemoryRecord, MemoryStats
 from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
-    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck", "ClassRule",
-    "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
-    "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord",
-    "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference",
-    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge", "RuleUsageJudge",
-    "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "TrainedUpdateJudge", "Turn", "TurnRules",
-    "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck",
+    "ClassRule", "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
+    "ExtractiveSummariser", "FactDecision", "FactExtractor", "GovernedMemory", "LlmExtractor", "LlmUpdateJudge",
+    "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "PatternSecretDetector",
+    "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference", "RecordOptions",
+    "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleExtractor", "RuleUpdateJudge", "RuleUsageJudge",
+    "SearchOptions", "SecretDetector", "SourceClassifier", "Summariser", "Tagger", "TrainedUpdateJudge", "Turn",
+    "TurnContext", "TurnRules", "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict",
+    "format_recall", "record_turns",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
+from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
@@ -53,7 +54,10 @@ class MemoryOptions(TypedDict, total=False):
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
-    """Chooses the class of a record that is added without one."""
+    """Chooses the class of a record that is added without one. It is also asked about turns, items, messages and texts
+    of a named class: what it calls private, or of another class recalled only on request, is stored as that."""
+    secrets: SecretDetector | None
+    """Finds secrets in all that is stored; see `Policy.secrets`. By patterns by default."""
     tagger: Tagger | None
     """Chooses the tags of a record that is added without any; by default those of the policy."""
     summariser: Summariser | None
@@ -79,6 +83,7 @@ class MemoryRuntime:
     updates: UpdateJudge
     usage: UsageJudge
     classifier: Classifier
+    gate: WriteGate
     tagger: Tagger
     summariser: Summariser
 
@@ -107,6 +112,7 @@ class MemoryRuntime:
             updates=options.get("updates") or TrainedUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
             classifier=options.get("classifier") or SourceClassifier(policy.user_class),
+            gate=WriteGate(policy, options.get("secrets") or PatternSecretDetector(), options.get("classifier")),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
         )

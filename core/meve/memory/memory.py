@@ -30,6 +30,8 @@ from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
+from meve.memory._write.extraction_queue import ExtractionQueue
+from meve.memory._write.fact_writer import FactWriter
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items._writer import ItemWriter
@@ -62,6 +64,8 @@ class GovernedMemory:
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)
+        self._facts = FactWriter(runtime, self._writer, self._searcher)
+        self._extractions: ExtractionQueue[Any] = ExtractionQueue()
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
@@ -212,7 +216,10 @@ class GovernedMemory:
 
         If nothing of the user is stored, `found` is False in the report; the int 5 and the string "5" are two users.
         """
-        return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
+        user = user_key(user_id)
+        if not dry_run:
+            self._extractions.forget(user)
+        return self._writer.forget(user, reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
@@ -224,8 +231,9 @@ class GovernedMemory:
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.
         """
-        session = check_text(session_id, "session_id")
-        return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
+        user, session = user_key(user_id), check_text(session_id, "session_id")
+        self._extractions.forget(user)
+        return self._writer.forget(user, reason, session, all_or_none=all_or_none)
 
     def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
         """Erase a shared record, and all users' scores of it.
@@ -426,6 +434,7 @@ class GovernedMemory:
         for each in self._background:
             each.stop()
         self.run_async.close()
+        self._extractions.close()
         try:
             self._reflector.run_deferred()
         finally:

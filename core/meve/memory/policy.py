@@ -259,6 +259,9 @@ class Policy(_PolicySection):
     forgotten."""
     chat_ttl: Duration | None = timedelta(days=7)
     """Maximum lifetime of messages and of what assistants say, whatever their class; None for that of the class."""
+    secrets: Literal["private", "refuse", "keep"] = "private"
+    """What becomes of texts that hold a key, a password or a card number: they are stored as `private`, with their
+    lifetime unchanged, refused, or stored like others."""
     relevance: Relevance = Relevance()
     ranking: Ranking = Ranking()
     reflection: Reflection = Reflection()

@@ -10,7 +10,13 @@ from meve._formulas import cosines
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
-from meve.memory._maintenance.deduplication import have_same_readers, is_settled, may_replace, precedence
+from meve.memory._maintenance.deduplication import (
+    have_same_readers,
+    is_settled,
+    may_close,
+    may_replace,
+    precedence,
+)
 from meve.memory._maintenance.nomination import find_related_pairs
 from meve.memory.records import MemoryRecord, StoredRecord, validity
 
@@ -76,14 +82,9 @@ class DuplicateMerger:
         return (_expiry_or_max(record), self._rank(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
-        """Close the loser, unless an answer contradicted the winner.
-
-        Held records are never superseded; unprunable ones and standing wishes only by their own kind.
-        """
+        """Close the loser, if it may be closed."""
         plan, w, x = self._plan, winner.record, loser.record
-        if x.hold or w.flagged or (x.is_standing and not w.is_standing):
-            return
-        if plan.is_removable(w) and not plan.is_removable(x):
+        if not may_close(x, w, plan.policy):
             return
         kind, evidence = verdict.reason, {} if verdict.probability is None else {"probability": verdict.probability}
         flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))

@@ -13,6 +13,7 @@ from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
+from meve.memory._maintenance.deduplication import is_removable
 from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.reopening import reopen_orphans
@@ -121,7 +122,7 @@ class MaintenancePlan:
 
     def is_removable(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may remove a record that hasn't expired."""
-        return not record.hold and not record.pinned and self.policy.rule(record.policy_class).prune
+        return is_removable(record, self.policy)
 
     def may_hide(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may prune, archive or summarise a record; none that was restored."""

@@ -11,7 +11,8 @@ from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
-from meve.memory.policy import PolicyClass
+from meve.memory.items.item import named_texts
+from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
     SHARED,
     MemoryRecord,
@@ -88,9 +89,13 @@ class RecordWriter:
         reason: str,
         *,
         derived_from: Iterable[str] = (),
+        also: Callable[[RecordTransaction, MemoryRecord], None] | None = None,
         **options: Unpack[RecordOptions],
     ) -> MemoryRecord:
-        """Write a new record. Raises what `GovernedMemory.add` and `add_shared` raise."""
+        """Write a new record, and in the same transaction what `also` does, which may raise to write nothing.
+
+        Raises what `GovernedMemory.add` and `add_shared` raise.
+        """
         runtime, now = self.runtime, self.runtime.clock.now()
         origins = check_origins(derived_from)
         record = make_record(
@@ -103,16 +108,22 @@ class RecordWriter:
             may_instruct=not origins,
             **options,
         )
-        if user == SHARED and not runtime.policy.rule(record.policy_class).share:
-            allowed = ", ".join(name for name, rule in runtime.policy.classes.items() if rule.share) or "none"
-            raise PolicyError(f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared")
+        admitted, why = runtime.gate.admit(
+            _all_text(text, record.metadata), record.source, record.policy_class,
+            is_classified=options.get("policy_class") is None and not record.metadata,
+        )  # fmt: skip
+        record = replace(record, policy_class=admitted)
+        _check_shareable(runtime.policy, user, record.policy_class)
         stored = runtime.stored(record)
         with runtime.store.writing() as transaction:
             remove_expired(runtime, transaction, user, record.id, now)
             record = derive(transaction, user, record, origins, now)
             check_standing(transaction, user, record)
             transaction.insert(user, replace(stored, record=record))
-            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
+            made_private = {"made_private": why} if why else {}
+            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source, **made_private))
+            if also is not None:
+                also(transaction, record)
         return record
 
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
@@ -125,6 +136,12 @@ class RecordWriter:
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
+        if changes.keys() & {"text", "metadata"}:
+            text = _all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
+            old_class = changes.get("policy_class", before.record.policy_class)
+            admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
+            _check_shareable(runtime.policy, user, admitted)
+            changes |= {"policy_class": admitted} if admitted != old_class else {}
         fresh = runtime.stored(replace(before.record, text=changes["text"])) if "text" in changes else None
         with runtime.store.writing() as transaction:
             stored = _check_found(transaction.find(user, record_id), record_id, now)
@@ -263,6 +280,16 @@ class RecordWriter:
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
+
+
+def _all_text(text: str, metadata: Mapping[str, Any]) -> str:
+    return f"{text}\n{named_texts(metadata)}" if metadata else text
+
+
+def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:
+    if user == SHARED and not policy.rule(policy_class).share:
+        allowed = ", ".join(name for name, rule in policy.classes.items() if rule.share) or "none"
+        raise PolicyError(f"a {policy_class} memory may not be shared: the policy lets {allowed} be shared")
 
 
 def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:

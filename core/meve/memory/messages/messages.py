@@ -16,7 +16,7 @@ from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
-from meve.memory.items.item import canonical
+from meve.memory.items.item import canonical, named_texts
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
@@ -305,15 +305,15 @@ class Messages:
                 user_id=user_id,
                 text="",
                 source="message",
-                policy_class=_CLASS,
+                policy_class=runtime.gate.admit(named_texts(value), "message", _CLASS)[0],
                 created_at=now,
                 expires_at=expires_at,
                 session_id=session,
-                metadata=check_metadata(value, "a message"),
+                metadata=value,
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
-            for name, value in zip(names, values, strict=True)
+            for name, value in zip(names, (check_metadata(each, "a message") for each in values), strict=True)
         ]
         return user, runtime.stored_all(records)
 
