@@ -48,7 +48,7 @@ def test_other_user_sees_nothing(filled):
 
 def test_erasing_asks_first_and_dry_run_erases_nothing(filled):
     dry = read_json(filled("forget", "--user", "alice", "--everything", "--dry-run", "--json"))
-    assert dry == {"would_erase": ["pin", "t"], "held": {}}
+    assert dry == {"would_erase": ["pin", "t"], "held": {}, "left_closed": []}
     assert filled("forget", "t", "--user", "alice").exit_code == 1  # no confirmation is typed
     assert len(read_json(filled("list", "--user", "alice", "--json"))) == 2
     assert read_json(filled("forget", "t", "--user", "alice", "--yes", "--json"))["erased"] == ["t"]
@@ -63,7 +63,7 @@ def test_confirmation_names_the_exact_number(meve, filled, tmp_path):
     [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
     [gone] = {"one", "two"} - {left}
     dry = read_json(filled("forget", gone, "--user", "bob", "--dry-run", "--json"))
-    assert dry == {"would_erase": ["one", "two"], "held": {}}
+    assert dry == {"would_erase": ["one", "two"], "held": {}, "left_closed": []}
     result = filled("forget", gone, "--user", "bob", "--json", input="y\n")
     assert "Erase 2 memories of bob for good?" in result.stderr
     assert "Erase" not in result.stdout
@@ -103,6 +103,19 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     assert len(read_json(filled("list", "--user", "bob", "--json"))) == 2
     assert read_json(filled("restore", gone, "--user", "bob", "--json"))["id"] == gone
     assert filled("restore", "nothing", "--user", "bob").exit_code == 1
+
+
+def test_forget_names_what_the_memory_replaced_and_erases_it_on_request(filled):
+    for name, hour in (("nine", 9), ("ten", 10)):
+        filled("add", f"The shop opens at {hour} on weekdays.", "--user", "bob", "--source", "doc", "--id", name)
+    assert read_json(filled("maintain", "--yes", "--json"))["superseded"] == 1
+    dry = read_json(filled("forget", "ten", "--user", "bob", "--superseded", "--dry-run", "--json"))
+    assert dry == {"would_erase": ["nine", "ten"], "held": {}, "left_closed": []}
+    result = filled("forget", "ten", "--user", "bob", "--yes")
+    assert result.stdout.splitlines() == [
+        "erased: ten",
+        "kept in the history: nine (restore or forget them by id)",
+    ]
 
 
 def test_added_memory_says_when_it_ends(filled):

@@ -1,6 +1,6 @@
 """The tables and lines that the `meve memory` commands print."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from meve.cli._render import (
@@ -48,11 +48,13 @@ def print_records(records: list["MemoryRecord"]) -> None:
     print_table(grid)
 
 
-def print_erased(label: str, erased: Sequence[str], held: Mapping[str, str]) -> None:
-    """Print the ids of erased memories, and those that stay because of a hold."""
-    print_line(f"{label}: {', '.join(erased) or 'nothing'}")
-    for name, reason in held.items():
+def print_erased(label: str, report: "ErasureReport") -> None:
+    """Print the ids of erased memories, of those on hold, and of those that stay in the history."""
+    print_line(f"{label}: {', '.join(report.erased) or 'nothing'}")
+    for name, reason in report.held.items():
         print_line(f"kept, on hold: {name} ({reason})", "yellow")
+    if report.left_closed:
+        print_line(f"kept in the history: {', '.join(report.left_closed)} (restore or forget them by id)", "yellow")
 
 
 def print_unknown_user(user: str, report: "ErasureReport", *, as_json: bool) -> None:

@@ -172,6 +172,7 @@ def forget(
     file: File,
     id: Annotated[str | None, typer.Argument(help="The memory's id.", metavar="[ID]")] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all memories of the user.")] = False,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also erase what the memory replaced.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     yes: Yes = False,
@@ -195,18 +196,22 @@ def forget(
         def erase(*, dry_run: bool) -> "ErasureReport":
             if id is None:
                 return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
-            return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
+            return governed_memory.delete(
+                id, user_id=user_id, include_superseded=superseded, reason=reason, dry_run=dry_run
+            )
 
         if not dry_run and not yes:
             count = format_count(len(erase(dry_run=True).erased), "memory", "memories")
             typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)
         report = erase(dry_run=dry_run)
     if not as_json:
-        print_erased("would erase" if dry_run else "erased", report.erased, report.held)
-    elif dry_run:
-        write_json({"would_erase": report.erased, "held": dict(report.held)})
+        print_erased("would erase" if dry_run else "erased", report)
+        return
+    kept = {"held": dict(report.held), "left_closed": report.left_closed}
+    if dry_run:
+        write_json({"would_erase": report.erased, **kept})
     else:
-        write_json({"erased": report.erased, "held": dict(report.held), "scrubbed": report.scrubbed})
+        write_json({"erased": report.erased, **kept, "scrubbed": report.scrubbed})
 
 
 def restore(

@@ -193,19 +193,33 @@ class GovernedMemory:
         """
         return self._writer.update(user_key(user_id), id, reason, **options)
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
+    def delete(
+        self,
+        id: str,
+        *,
+        user_id: UserId,
+        include_superseded: bool = False,
+        reason: str = "on request",
+        dry_run: bool = False,
+    ) -> ErasureReport:
+        """Erase a record, its copies, its earlier versions and what is derived from them, from files and caches.
+
+        Copies are records that were merged into it because they said the same. Records that a judge closed because
+        this one replaced them are other statements: they stay closed, and the report lists them (`left_closed`).
 
         Args:
             id: the record's id.
             user_id: its owner.
+            include_superseded: whether to erase those, too.
             reason: for the audit log; must hold no content.
             dry_run: only list the records.
 
         Raises:
             UnknownIdError: the user has no record of that id.
         """
-        return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
+        return self._writer.delete(
+            user_key(user_id), id, reason, include_superseded=include_superseded, dry_run=dry_run
+        )
 
     def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them.

@@ -148,6 +148,14 @@ def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
     return begin, record.valid_to or (begin if record.superseded_by is not None else None)
 
 
+def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a record was closed by one that contains it: as a copy, an earlier version or a part of a summary.
+
+    If not, a judge found that the other statement replaces it.
+    """
+    return record.superseded_by == by.id and record.id in by.derived_from
+
+
 def kind_of(source: RecordSource) -> RecordKind:
     """Return the kind of a record of this source."""
     return source if source in ("item", "message", "summary") else "fact"

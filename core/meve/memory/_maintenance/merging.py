@@ -97,12 +97,13 @@ class DuplicateMerger:
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):
             return
+        is_copy = have_equal_words(self._statement(w).claim, self._statement(x).claim)  # a judge may find more the same
         merged = replace(
             w,
             reflection=max(plan.score(w), plan.score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, x.id})),
+            derived_from=tuple(sorted({*w.derived_from, x.id})) if is_copy else w.derived_from,
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,
