@@ -90,13 +90,27 @@ def test_closed_record_is_taken_back_and_stays(memory, clock, old, new, step):
     assert find(memory, new) == ["new"]
 
 
-def test_later_record_replaces_a_restored_one(memory, clock):
-    add_old_and_new(memory, OLD, NEW)
-    memory.maintain()
+@pytest.mark.parametrize(
+    ("later", "replaces"),
+    [
+        ({"source": "chat_user"}, True),
+        ({"source": "chat_assistant"}, False),
+        ({"source": "doc"}, False),
+        ({"source": "chat_user", "valid_from": -1}, False),
+    ],
+)
+def test_only_a_later_statement_of_the_user_replaces_a_restored_record(memory, clock, later, replaces):
+    """Restoring counts as said by the user, so that neither the old statement again nor a document closes it."""
+    source = {"source": later["source"]}
+    add_old_and_new(memory, OLD, NEW, **source)
+    assert memory.maintain().superseded == {"alice": ["old"]}
     memory.restore("old", user_id="alice")
+    since = {"valid_from": clock.now() - timedelta(minutes=1)} if "valid_from" in later else {}
     clock.advance(timedelta(days=1))
-    memory.add("The shop opens at 11 on weekdays.", id="latest", **LASTING)
-    assert sorted(memory.maintain().superseded["alice"]) == ["new", "old"]
+    memory.add(NEW, id="again", **{**LASTING, **source, **since})
+    assert ("old" not in find(memory)) is replaces
+    assert memory.maintain().superseded == ({"alice": ["old"]} if replaces else {})
+    assert ("old" not in find(memory)) is replaces
 
 
 def test_restore_keeps_two_records_that_a_recall_takes_for_a_contradiction(memory, clock):

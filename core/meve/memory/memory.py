@@ -270,8 +270,8 @@ class GovernedMemory:
     def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
         """Take back a record that was archived, merged, summarised or superseded.
 
-        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
-        that is added later can still replace it.
+        Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
+        of the user (source `chat_user`) or an update can replace it.
 
         Args:
             id: the record's id.
