@@ -6,6 +6,7 @@ from the oldest on, at last the standing wishes. System text and question are ne
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
@@ -35,6 +36,18 @@ class PromptBudget:
     """Number of turns that are kept verbatim."""
     summary_share: float = 0.25
     """Maximum share of the summary of older turns in the same tokens, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for a value out of range."""
+        least = {"max_tokens": 1, "headroom": 0, "standing_tokens": 0, "verbatim_turns": 0}
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+                raise ConfigurationError(f"{name} must be a whole number, {minimum} or more, got {value!r:.40}")
+        for name in ("facts_share", "summary_share"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be a number between 0 and 1, got {value!r:.40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
