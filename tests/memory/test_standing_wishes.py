@@ -125,6 +125,32 @@ def test_wishes_have_a_budget_of_their_own_and_newer_ones_go_first(memory, clock
     assert "- Always answer with sources." in tight.text
 
 
+def test_tiny_budget_holds_the_wishes_that_fit_and_names_the_others(memory, clock, caplog):
+    for record_id, text in (("short", "Answer in rhyme."), ("long", "Always answer " + "very " * 40 + "politely.")):
+        memory.add(text, id=record_id, policy_class="instruction", **DURABLE)
+        clock.advance(timedelta(hours=1))
+    assert memory.prompt(QUESTION, user_id="alice").standing_left_out == ()
+    assert caplog.records == []
+    count = memory._runtime.tokens.count
+    least = count(QUESTION) + count("The user's standing wishes:") + count("- Answer in rhyme.")
+    for max_tokens in range(least, least + 40):
+        prompt = memory.prompt(QUESTION, user_id="alice", max_tokens=max_tokens)
+        assert prompt.tokens <= max_tokens
+        assert (prompt.standing, prompt.standing_left_out) == ("- Answer in rhyme.", ("long",))
+    nothing = memory.prompt(QUESTION, user_id="alice", max_tokens=least - 1)
+    assert (nothing.standing_left_out, nothing.left_out["standing"]) == (("short", "long"), 2)
+    [warning] = caplog.records
+    assert "1 of a user's standing wishes did not fit" in warning.getMessage()
+    assert "rhyme" not in warning.getMessage()
+
+
+def test_wishes_that_do_not_fit_into_a_system_message_are_logged(memory, caplog):
+    for n in range(60):
+        memory.add(f"Always answer with {n} examples.", policy_class="instruction", **DURABLE)
+    format_recall(memory, memory.search(QUESTION, user_id="alice"))
+    assert "standing wishes did not fit" in caplog.text
+
+
 def test_wish_is_not_shown_once_it_expired_was_erased_or_belongs_to_another_agent(memory, clock):
     memory.add("Always answer briefly.", id="vet", policy_class="instruction", agent_id="vet", **DURABLE)
     memory.add("Always answer in rhyme.", id="day", user_id="alice", ttl=timedelta(days=1), policy_class="instruction")

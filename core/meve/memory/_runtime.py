@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from numbers import Real
 from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
@@ -179,7 +178,7 @@ def _check_components(options: MemoryOptions) -> None:
     policy, threshold = values.get("policy"), values.get("verify_threshold", 0.5)
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigurationError(f"policy must be a Policy, got {policy!r:.80}: Policy.from_dict makes one")
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 <= threshold <= 1:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise ConfigurationError(f"verify_threshold must be a number between 0 and 1, got {threshold!r:.80}")
     for name, protocol in _PROTOCOLS.items():
         component = values.get(name)

@@ -1,6 +1,7 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,9 +21,9 @@ from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
     Prompt,
     PromptBudget,
+    choose_wishes,
     compose_prompt,
     count_room,
-    fit_wishes,
     parse_history,
     summarise_turns,
 )
@@ -38,6 +39,8 @@ from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
+
+logger = logging.getLogger("meve")
 
 
 class GovernedMemory:
@@ -65,6 +68,7 @@ class GovernedMemory:
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
+        self._has_warned_of_wishes = False
         self.closed = False
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
@@ -375,7 +379,8 @@ class GovernedMemory:
     ) -> Prompt:
         """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
 
-        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`. If
+        some don't fit, `Prompt.standing_left_out` names them, and a warning is logged once.
 
         Args:
             query: the query.
@@ -395,10 +400,22 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
-        return compose_prompt(
-            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
-        )
+        heading, wishes = choose_wishes(recall.standing, system, query, shared, tokens)
+        prompt = compose_prompt(
+            recall, turns, heading=heading, wishes=wishes, summary=summary, system=system, query=query, budget=shared,
+            tokens=tokens,
+        )  # fmt: skip
+        self._warn_of_wishes(len(prompt.standing_left_out))
+        return prompt
+
+    def _warn_of_wishes(self, left_out: int) -> None:
+        """Log, the first time, that standing wishes did not fit."""
+        if left_out and not self._has_warned_of_wishes:
+            self._has_warned_of_wishes = True
+            logger.warning(
+                "%d of a user's standing wishes did not fit into a prompt: raise max_tokens or standing_tokens, shorten "
+                "the wishes, or erase some; this is logged once", left_out,
+            )  # fmt: skip
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.

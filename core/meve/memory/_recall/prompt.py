@@ -6,7 +6,6 @@ from the oldest on, at last the standing wishes. System text and question are ne
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
@@ -16,6 +15,8 @@ from meve.memory.records import MemoryRecord, check_text
 from meve.ports import TokenCounter
 
 WISHES = "The user's standing wishes, to respect in every answer (of two that disagree, the later one holds):"
+SHORT_WISHES = "The user's standing wishes:"
+"""The heading where the longer one leaves no room for a wish."""
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
 STANDING_TOKENS = 256
 """The token budget of the memories that stand in every prompt."""
@@ -46,7 +47,7 @@ class PromptBudget:
                 raise ConfigurationError(f"{name} must be a whole number, {minimum} or more, got {value!r:.40}")
         for name in ("facts_share", "summary_share"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise ConfigurationError(f"{name} must be a number between 0 and 1, got {value!r:.40}")
 
 
@@ -68,6 +69,8 @@ class Prompt:
     recall: Recall
     left_out: Mapping[str, int]
     """The number of `turns`, `facts` and `standing` wishes that did not fit."""
+    standing_left_out: tuple[str, ...] = ()
+    """The ids of the standing wishes that did not fit, the oldest first."""
 
 
 def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
@@ -117,6 +120,27 @@ def fit_wishes(
     return shown[::-1]
 
 
+def choose_wishes(
+    records: Sequence[MemoryRecord], system: str, query: str, budget: PromptBudget, tokens: TokenCounter
+) -> tuple[str, list[MemoryRecord]]:
+    """Return the heading of the standing memories, and those that fit beside system text and question.
+
+    Args:
+        records: the memories, the oldest first.
+        system: the system text.
+        query: the question.
+        budget: the budget.
+        tokens: counts tokens.
+    """
+    for heading in (WISHES, SHORT_WISHES):
+        taken = tokens.count("\n\n".join(block for block in (system, heading, query) if block))
+        room = budget.max_tokens - budget.headroom - taken
+        shown = fit_wishes(records, min(budget.standing_tokens, room), tokens.count_many)
+        if shown:
+            return heading, shown
+    return WISHES, []
+
+
 def format_wish(record: MemoryRecord) -> str:
     """Return a standing memory as one line."""
     return f"- {' '.join(record.text.split())}"
@@ -141,6 +165,7 @@ def compose_prompt(
     recall: Recall,
     history: Sequence[Turn],
     *,
+    heading: str,
     wishes: Sequence[MemoryRecord],
     summary: str,
     system: str,
@@ -153,7 +178,7 @@ def compose_prompt(
     Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
-    standing = [format_wish(record) for record in wishes]
+    shown = list(wishes)
     known = {record.id for record in wishes}
     facts = [p.passage.prompt_text for p in recall.passages if p.passage.id not in known]
     facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
@@ -161,7 +186,7 @@ def compose_prompt(
     def join() -> str:
         blocks = [
             system,
-            "\n".join([WISHES, *standing]) if standing else "",
+            "\n".join([heading, *map(format_wish, shown)]) if shown else "",
             "\n".join([FACTS, *facts]) if facts else "",
             f"{EARLIER}\n{summary}" if summary else "",
             "\n".join([RECENT, *(turn.label + turn.text for turn in recent)]) if recent else "",
@@ -179,15 +204,15 @@ def compose_prompt(
             dropped += 1
         elif recent:
             recent.pop(0)
-        elif standing:
-            standing.pop(0)
+        elif shown:
+            shown.pop(0)
         else:
             raise _too_small(count, limit)
     return Prompt(
         text=join(),
         tokens=count,
         system=system,
-        standing="\n".join(standing),
+        standing="\n".join(map(format_wish, shown)),
         facts="\n".join(facts),
         summary=summary,
         turns=tuple(recent),
@@ -196,8 +221,9 @@ def compose_prompt(
         left_out={
             "turns": 0 if summary else len(history) - len(recent),
             "facts": dropped,
-            "standing": len(recall.standing) - len(standing),
+            "standing": len(recall.standing) - len(shown),
         },
+        standing_left_out=tuple(record.id for record in recall.standing if record not in shown),
     )
 
 
