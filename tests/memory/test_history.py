@@ -50,7 +50,7 @@ def test_as_of_reads_what_was_archived_later(memory, clock):
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun.", id="sun", **LASTING)
     with_cap = GovernedMemory.open(store=memory._runtime.store.backend, clock=clock, policy=archive)
-    assert with_cap.maintain().pruned == {"alice": ["old"]}
+    assert with_cap.maintain().archived == {"alice": ["old"]}
     assert find(memory) == ["sun"]
     assert find(memory, as_of=before) == ["old"]
     assert find(memory, include_superseded=True) == ["sun"]

@@ -115,6 +115,8 @@ class StoredRecord:
     """The number of tokens of its text, by the memory's tokenizer."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
+    altered: tuple[str, ...] = ()
+    """Fields that the store keeps a second time, to find the record by, and whose second value differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

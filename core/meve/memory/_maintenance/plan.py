@@ -35,12 +35,14 @@ class MaintenanceReport:
     restored: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Parts of summaries, and copies, that hold again, because the record that contained them is gone."""
     pruned: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records erased for a low score, or beyond the cap; only if the policy says so (`pruning.erase`)."""
     merged: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Duplicates of another record, which replaces them."""
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that a newer one contradicts and replaces."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records that were idle, of a low score, or beyond the cap."""
     left_closed: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Closed records that another one had replaced which was erased now. They stay closed; `restore` takes one back."""
     scrubbed: bool = True

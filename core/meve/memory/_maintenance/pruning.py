@@ -38,4 +38,4 @@ def _prune(plan: "MaintenancePlan", stored: StoredRecord, rule: str, reason: str
     if plan.policy.pruning.erase:
         plan.erase(record, "prune", reason, plan.report.pruned, rule=rule, evidence={"score": score}, inverse="")
     else:
-        plan.archive(stored, "prune", reason, plan.report.pruned, rule=rule, score=score)
+        plan.archive(stored, "archive", reason, plan.report.archived, rule=rule, score=score)
