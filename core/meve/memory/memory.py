@@ -1,7 +1,6 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
+    LeftOutNote,
     Prompt,
     PromptBudget,
     choose_wishes,
@@ -39,8 +39,6 @@ from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
-
-logger = logging.getLogger("meve")
 
 
 class GovernedMemory:
@@ -68,7 +66,7 @@ class GovernedMemory:
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
-        self._has_warned_of_wishes = False
+        self._note_left_out = LeftOutNote()
         self.closed = False
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
@@ -405,17 +403,8 @@ class GovernedMemory:
             recall, turns, heading=heading, wishes=wishes, summary=summary, system=system, query=query, budget=shared,
             tokens=tokens,
         )  # fmt: skip
-        self._warn_of_wishes(len(prompt.standing_left_out))
+        self._note_left_out(len(prompt.standing_left_out))
         return prompt
-
-    def _warn_of_wishes(self, left_out: int) -> None:
-        """Log, the first time, that standing wishes did not fit."""
-        if left_out and not self._has_warned_of_wishes:
-            self._has_warned_of_wishes = True
-            logger.warning(
-                "%d of a user's standing wishes did not fit into a prompt: raise max_tokens or standing_tokens, shorten "
-                "the wishes, or erase some; this is logged once", left_out,
-            )  # fmt: skip
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.

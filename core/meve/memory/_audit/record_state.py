@@ -137,6 +137,17 @@ class LoggedStates:
             return compared
         return replace(compared, ok=False, problem=f"records that differ from the log: {len(differences)}")
 
+    def find_planted(self, snapshot: Snapshot, users: Iterable[str]) -> set[str]:
+        """Return the ids of the stored records of these users' keys or pseudonyms that the log doesn't know."""
+        owners = set(map(self._pseudonym, users))
+        return {
+            record_id
+            for key in snapshot.users()
+            if self._pseudonym(key) in owners
+            for record_id, _ in self._read_user(snapshot, key)
+            if (self._pseudonym(key), record_id) not in self.states
+        }
+
     def _note(self, row: AuditRow) -> None:
         detail = json.loads(row.detail)
         key = (self._pseudonym(row.user), row.record)

@@ -4,6 +4,7 @@ Source: MemoryArchitect, section E. Whatever doesn't fit is cut: first the summa
 from the oldest on, at last the standing wishes. System text and question are never cut.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
 from meve.ports import TokenCounter
 
+logger = logging.getLogger("meve")
 WISHES = "The user's standing wishes, to respect in every answer (of two that disagree, the later one holds):"
 SHORT_WISHES = "The user's standing wishes:"
 """The heading where the longer one leaves no room for a wish."""
@@ -118,6 +120,23 @@ def fit_wishes(
             limit -= tokens
             shown.append(record)
     return shown[::-1]
+
+
+class LeftOutNote:
+    """Logs, the first time, that standing wishes did not fit."""
+
+    def __init__(self) -> None:
+        self._is_done = False
+
+    def __call__(self, count: int) -> None:
+        """Note how many did not fit."""
+        if count and not self._is_done:
+            self._is_done = True
+            logger.warning(
+                "%d of a user's standing wishes did not fit into a prompt: raise max_tokens or standing_tokens, "
+                "shorten the wishes, or erase some; this is logged once",
+                count,
+            )
 
 
 def choose_wishes(

@@ -357,10 +357,24 @@ class RecordStore:
                 return replace(result, not_covered=snapshot.count(RecordQuery(user=None, archived=None)))
             return logged.compare(snapshot, result)
 
-    def verify_log(self, follow: Follow, kept: AuditHead | None = None) -> AuditVerification:
-        """Check the audit log alone, while `follow` reads along; it must yield each entry."""
+    def verify_erasures(
+        self, follow: Follow, users: Iterable[str], kept: AuditHead | None = None
+    ) -> tuple[AuditVerification, set[str]]:
+        """Check the audit log, while `follow` reads along; it must yield each entry.
+
+        Args:
+            follow: reads the entries.
+            users: the key of a user, or its pseudonym, or both.
+            kept: a head that was kept elsewhere.
+
+        Returns:
+            The result, and the ids of records of the user that are stored although the log shows no addition of them
+            since they were erased last; empty for one that can't be read.
+        """
+        logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            return self._verify_log(snapshot, kept, follow)
+            result = self._verify_log(snapshot, kept, lambda rows: logged.follow(follow(rows)))
+            return result, logged.find_planted(snapshot, users) if result.ok else set()
 
     def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
         head = snapshot.head()
