@@ -34,7 +34,7 @@ def print_records(records: list["MemoryRecord"]) -> None:
         format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")
     )
     for r in records:
-        marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
+        marks = " (on hold)" if r.hold else " (superseded)" if r.is_closed else ""
         shown = {
             "id": r.id.translate(UNPRINTABLE),
             "text": r.text.translate(UNPRINTABLE) + marks,
