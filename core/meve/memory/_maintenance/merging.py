@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
+_OTHERWISE = {name: f"another {name} than" for name in ("number", "day", "name")}
+_OTHERWISE |= {"denial": "denied by", "change": "changed by"}
+"""By what a judge found: why a record is closed."""
+
+
 class DuplicateMerger:
     """Merges similar records that say the same, and supersedes one of two of which the newer replaces the older."""
 
@@ -85,8 +90,8 @@ class DuplicateMerger:
             return
         if plan.is_removable(w) and not plan.is_removable(x):
             return
-        flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
-        reason = f"{w.id} says another {kind}, and is newer or better"
+        flagged = replace(loser, record=replace(x, flagged=f"{_OTHERWISE.get(kind, 'contradicted by')} {w.id}"))
+        reason = f"{w.id} says otherwise ({kind}), and is newer or better"
         plan.close(flagged, w, "supersede", reason, plan.report.superseded, rule="contradiction", difference=kind)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:

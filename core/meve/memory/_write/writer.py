@@ -109,7 +109,9 @@ class RecordWriter:
         )
         if user == SHARED and not runtime.policy.rule(record.policy_class).share:
             allowed = ", ".join(name for name, rule in runtime.policy.classes.items() if rule.share) or "none"
-            raise PolicyError(f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared")
+            raise PolicyError(
+                f"memories of the class {record.policy_class} may not be shared: the policy lets {allowed} be shared"
+            )
         stored = runtime.stored(record)
         with runtime.store.writing() as transaction:
             remove_expired(runtime, transaction, user, record.id, now)
