@@ -7,8 +7,10 @@ import pytest
 
 from meve.errors import PolicyError, ValidationError
 from meve.memory import GovernedMemory, Policy, PromptBudget, Turn, format_recall, record_turns
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._recall.formatting import WISHES_CLOSING, WISHES_HEADER, WISHES_OPENING
 from tests.memories import KEY, archive
+from tests.memory import phrases
 
 WISH = "Always answer in German."
 DURABLE = {"user_id": "alice", "ttl": timedelta(days=5_000)}
@@ -33,6 +35,36 @@ def test_instruction_and_pinned_memory_stand_in_every_prompt(memory, wish):
 def test_wish_of_a_user_becomes_an_instruction(memory):
     assert memory.add(WISH, user_id="alice").policy_class == "instruction"
     assert memory.add("Never mind the gap.", user_id="alice").policy_class != "instruction"
+
+
+@pytest.mark.parametrize(("half", "least"), [(0, 28), (1, 29)])
+def test_wishes_are_recognised_as_people_say_them(half, least):
+    assert sum(map(is_standing_wish, phrases.WISHES[half::2])) >= least
+    assert [text for text in phrases.NOT_WISHES[half::2] if is_standing_wish(text)] == []
+
+
+@pytest.mark.parametrize(
+    "request_for_one_thing",
+    [
+        "Write a poem in German.",
+        "Explain photosynthesis in simple words.",
+        "Add numbers to the list.",
+        "Give me examples.",
+        "Your answer is wrong.",
+        "You're always right.",
+        "Be honest, was it good?",
+        "If you don't know, ask my sister.",
+        "Use emojis in the invitation to Anna.",
+        "Can you answer in the next hour?",
+        "I'd like you to write a letter in French.",
+        "Call me a taxi.",
+        "Don't mention it.",
+        "I never use emojis.",
+    ],
+)
+def test_request_for_one_thing_is_no_wish(request_for_one_thing):
+    """An instruction stands in every later prompt, so where in doubt, a text is none."""
+    assert not is_standing_wish(request_for_one_thing)
 
 
 def test_wish_in_a_turn_becomes_an_instruction_but_not_in_a_pasted_text(memory):
