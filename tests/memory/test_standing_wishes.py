@@ -75,6 +75,13 @@ def test_wish_in_a_turn_becomes_an_instruction_but_not_in_a_pasted_text(memory):
     assert sorted(classes) == ["factual", "instruction"]
 
 
+@pytest.mark.parametrize("wish", ["Can you always give me the metric units?", "Explain things step by step, please."])
+def test_wish_in_a_turn_is_recorded_even_if_it_is_put_as_a_request(memory, wish):
+    turns = [Turn(id="m1", speaker="user", text=f"Explain rust. {wish} Thanks!")]
+    record_turns(memory, turns, user_id="alice", session_id="s1")
+    assert [(r.text, r.policy_class) for r in memory.list(user_id="alice")] == [(wish, "instruction")]
+
+
 @pytest.mark.parametrize("source", ["doc", "chat_assistant", "api_result", "summary"])
 def test_text_of_documents_tools_and_assistants_is_never_a_wish(memory, source):
     assert memory.add(WISH, id="plain", source=source, **DURABLE).policy_class != "instruction"

@@ -4,6 +4,7 @@ import re
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
+from meve.memory._classify.standing_wishes import is_standing_wish
 
 _PLEASANTRIES = """
 hi hello hey dear thanks thank ok okay yes yeah no sure great good fine bye goodbye please sorry cool nice perfect well
@@ -56,11 +57,13 @@ def extract_statements(text: str) -> list[str]:
 
 
 def is_statement(sentence: str) -> bool:
-    """Check that a sentence states something that may be worth remembering.
+    """Check that a sentence states something that may be worth remembering, or is a standing wish.
 
     >>> [is_statement(each) for each in ("I live in Oslo.", "Where do I live?", "Tell me a joke.", "Thanks a lot!")]
     [True, False, False, False]
     """
     if not set(content_words(sentence)) - _POLITE_WORDS:
         return False
-    return bool(_REMEMBER.match(sentence)) or not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
+    if _REMEMBER.match(sentence) or is_standing_wish(sentence):
+        return True
+    return not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
