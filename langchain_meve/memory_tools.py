@@ -149,7 +149,10 @@ class _MemoryTools:
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
-        return f"Erased: {', '.join(result.erased)}.", {"erased": list(result.erased), "held": dict(result.held)}
+        left = list(result.left_closed)
+        earlier = f" Earlier memories that it had replaced stay in the history: {', '.join(left)}." if left else ""
+        content = f"Erased: {', '.join(result.erased)}.{earlier}"
+        return content, {"erased": list(result.erased), "held": dict(result.held), "left_closed": left}
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
         explained = self.memory.explain(query, user_id=caller.user_id)

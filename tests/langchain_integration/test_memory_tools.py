@@ -66,6 +66,15 @@ def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
     assert audit_actions(memory, "ann") == ["add", "retrieve", "delete"]
 
 
+def test_forget_names_the_earlier_memories_that_stay(memory):
+    for name, hour in (("nine", 9), ("ten", 10)):
+        memory.add(f"The shop opens at {hour} on weekdays.", user_id="ann", id=name)
+        memory.clock.advance(timedelta(hours=1))
+    memory.maintain()
+    told = build_tools(memory)["forget"].invoke({"id": "ten"})
+    assert told == "Erased: ten. Earlier memories that it had replaced stay in the history: nine."
+
+
 @pytest.mark.parametrize(
     ("one", "other"), [("It is -5 degrees.", "It is 5 degrees."), ("\u2764", "\u263a"), ("Is it C?", "Is it C")]
 )

@@ -24,6 +24,11 @@ REPLACED = [
     ("The wifi password is tulip.", "We changed the wifi password to rose."),
     ("Answer in English.", "From now on answer in German."),
     ("I weigh 80 kg.", "I weigh 75 kg."),
+    ("I live in Canada.", "I live in New Zealand."),
+    ("I live in Oslo.", "I live in Cape Town."),
+    ("I live in Kreuzberg.", "I live in Altona now."),
+    ("My boss at Siemens is Tom.", "My boss at Siemens is Ben."),
+    ("My dentist is Dr. Weber.", "My dentist is Dr. Kaya."),
 ]
 BOTH = [
     ("My son is allergic to milk.", "My daughter is allergic to milk."),
@@ -70,6 +75,21 @@ BOTH = [
     ("My dog is called Rex.", "My dog is called Luna."),
     ("My meeting is at 10.", "My meeting with Paul is at 11."),
     ("I have a dog.", "I no longer have a cat."),
+    ("I live in Germany.", "I live in Berlin."),
+    ("I live in Berlin.", "I live in Germany."),
+    ("I live in Germany now.", "I live in Berlin."),
+    ("I live in Bavaria.", "I live in Munich."),
+    ("I live in Berlin.", "I live in Kreuzberg."),
+    ("I was born in France.", "I was born in Lyon."),
+    ("I am based in Europe.", "I am based in Madrid."),
+    ("My favourite place is France.", "My favourite place is Paris."),
+    ("My home is Berlin.", "My home is Kreuzberg."),
+    ("I work in IT.", "I work at SAP."),
+    ("We have a pet.", "We have a cat."),
+    ("My boss is Markus.", "My boss is Mr Weber."),
+    ("My doctor is Dr. Weber.", "My doctor is Anna Weber."),
+    ("The break is 30m.", "The break is 30 minutes."),
+    ("The board is 1m.", "The board is 1 m."),
 ]
 SAME = [
     ("Call me at 7:15.", "Call me at 07:15."),
@@ -147,6 +167,10 @@ def test_a_statement_longer_than_the_model_reads_is_different():
         ("You like tea?", "You like tea."),
         ("I write C.", "I write C++."),
         ("I very much like tea.", "I like tea."),
+        ("The fee is 1m.", "The fee is 1 m."),
+        ("The race is 5 m.", "The race is 5 minutes."),
+        ("I lost 5 pounds.", "I lost £5."),
+        ("The router has 5G.", "The router has 5 g."),
     ],
 )
 def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
@@ -170,6 +194,10 @@ def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
         ("one of the big ones", "one of the big ones"),
         ("0151 442 7780", "0151 442 7780"),
         ("Tuesdays", "Tuesday"),
+        ("1m and 1 m and 1 metre", "1m and 1 m and 1000mm"),
+        ("a 5G network, 5 g of salt", "a 5-G network, 5g of salt"),
+        ("£5 or 5 pounds", "5gbp or 5pound"),
+        ("¥5 or 5 yen", "¥5 or 5yen"),
     ],
 )
 def test_values_have_one_form(text, expected):

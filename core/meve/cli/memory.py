@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from meve.cli._error_handling import handle_errors
+from meve.cli._memory_certificate import certificate
+from meve.cli._memory_history import describe_closed, find_left_out, parse_moment
 from meve.cli._memory_options import (
     SOURCES,
     AnyUser,
@@ -95,20 +97,36 @@ def search(
     tag: Annotated[list[str] | None, typer.Option(help="Prefer memories with this tag; may be repeated.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Include private memories.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Keep only memories that the verifier accepts.")] = False,
+    superseded: Annotated[
+        bool, typer.Option("--include-superseded", "--superseded", help="Include replaced memories, with a mark.")
+    ] = False,
+    as_of: Annotated[
+        str | None, typer.Option(help="What held at a moment, such as 2026-05-01 or 2026-05-01T12:00+02:00.")
+    ] = None,
     limit: Annotated[int, typer.Option(help="The maximum number of memories.")] = 10,
     max_tokens: Annotated[int, typer.Option(help="The maximum number of tokens of the text.")] = 512,
     as_json: AsJson = False,
 ) -> None:
-    """Print the memories for a question as prompt text."""
+    """Print the memories for a question as prompt text, and which older ones they replace."""
     with open_memory(file, policy, key) as governed_memory:
         recall = governed_memory.search(
             query, user_id=parse_user(user), tags=tag, include_private=private, verify=verify, limit=limit,
-            max_tokens=max_tokens,
+            max_tokens=max_tokens, include_superseded=superseded, as_of=parse_moment(as_of),
         )  # fmt: skip
+        classes = governed_memory.policy.classes.items()
+        hidden = [name for name, rule in classes if rule.on_request and not private]
+        about = governed_memory.explain(query, user_id=parse_user(user), limit=50, include_archived=True)
+    replaced = {record.id: describe_closed(record) for record in recall.records if record.is_closed}
+    left_out = find_left_out(recall, about, hidden) if not superseded and as_of is None else {}
     if as_json:
-        write_json(recall.to_dict())
+        write_json({**recall.to_dict(), "superseded": replaced, "left_out": left_out})
         return
     print_text(recall.text or "nothing")
+    for number, record in enumerate(recall.records, start=1):
+        if record.id in replaced:
+            print_line(f"[{number}] {record.id}: {replaced[record.id]}", "yellow")
+    for record_id, reason in left_out.items():
+        print_line(f"left out: {record_id}: {reason}", "yellow")
     count = format_count(len(recall.records), "memory", "memories")
     print_line(f"{count}, {recall.tokens} of {recall.max_tokens} tokens by {recall.trace.tokens}")
 
@@ -145,7 +163,9 @@ def explain(
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    archived: Archived = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", "--include-superseded", help="Include archived and replaced memories.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain what is remembered about a subject, and why."""
@@ -172,6 +192,7 @@ def forget(
     file: File,
     id: Annotated[str | None, typer.Argument(help="The memory's id.", metavar="[ID]")] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all memories of the user.")] = False,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also erase what the memory replaced.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     yes: Yes = False,
@@ -195,18 +216,22 @@ def forget(
         def erase(*, dry_run: bool) -> "ErasureReport":
             if id is None:
                 return governed_memory.forget_user(user_id=user_id, reason=reason, dry_run=dry_run)
-            return governed_memory.delete(id, user_id=user_id, reason=reason, dry_run=dry_run)
+            return governed_memory.delete(
+                id, user_id=user_id, include_superseded=superseded, reason=reason, dry_run=dry_run
+            )
 
         if not dry_run and not yes:
             count = format_count(len(erase(dry_run=True).erased), "memory", "memories")
             typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)
         report = erase(dry_run=dry_run)
     if not as_json:
-        print_erased("would erase" if dry_run else "erased", report.erased, report.held)
-    elif dry_run:
-        write_json({"would_erase": report.erased, "held": dict(report.held)})
+        print_erased("would erase" if dry_run else "erased", report)
+        return
+    kept = {"held": dict(report.held), "left_closed": report.left_closed}
+    if dry_run:
+        write_json({"would_erase": report.erased, **kept})
     else:
-        write_json({"erased": report.erased, "held": dict(report.held), "scrubbed": report.scrubbed})
+        write_json({"erased": report.erased, **kept, "scrubbed": report.scrubbed})
 
 
 def restore(
@@ -350,6 +375,6 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
         print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
 
 
-for _command in (add, search, explain, forget, restore, export, hold, audit, verify, maintain, stats):
+for _command in (add, search, explain, forget, restore, certificate, export, hold, audit, verify, maintain, stats):
     memory_app.command()(handle_errors(_command))
 memory_app.command("list")(handle_errors(list_))

@@ -1,6 +1,6 @@
 """The components of a memory, and what its parts create with them: stored records, query vectors, audit events."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
@@ -12,7 +12,7 @@ from meve.clock import Clock, SystemClock
 from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, QueryError, wrap_errors
+from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -91,21 +91,23 @@ class MemoryRuntime:
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
+        _check_components(options)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
-        store = RecordStore.open(backend, chain)
-        made_with = store.embedder_name()
+        made_with = RecordStore(backend, chain).embedder_name()
         default = made_with if made_with in SHIPPED else ACCURATE
         embedder = resolve_embedder(options.get("embedder"), default=default)
+        verifier, tokens = resolve_verifier(options.get("verifier"), embedder), resolve_tokens(options.get("tokens"))
+        store = RecordStore.open(backend, chain)  # settles the key and the embedder of a new file, so it comes last
         store.claim_embedder(embedder.name, embedder.dimension)
         return cls(
             store=store,
             policy=policy,
             embedder=embedder,
-            verifier=resolve_verifier(options.get("verifier"), embedder),
+            verifier=verifier,
             verify_threshold=options.get("verify_threshold", 0.5),
-            tokens=resolve_tokens(options.get("tokens")),
+            tokens=tokens,
             clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
@@ -168,3 +170,31 @@ class MemoryRuntime:
     def content_hash(self, name: str, text: str) -> dict[str, str]:
         """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""
         return {name: self.chain.hash_content(text)} if self.chain.keyed else {}
+
+
+_PROTOCOLS: Mapping[str, type] = {
+    "clock": Clock, "contradiction": Contradiction, "updates": UpdateJudge, "usage": UsageJudge,
+    "classifier": Classifier, "tagger": Tagger, "summariser": Summariser,
+}  # fmt: skip
+"""By option, the methods that a component needs. Embedder, verifier and tokens are checked where they are resolved."""
+
+
+def _check_components(options: MemoryOptions) -> None:
+    """Raise ConfigurationError for a component of a wrong type."""
+    values: Mapping[str, Any] = {**options}
+    policy, threshold = values.get("policy"), values.get("verify_threshold", 0.5)
+    if policy is not None and not isinstance(policy, Policy):
+        raise ConfigurationError(f"policy must be a Policy, got {policy!r:.80}: Policy.from_dict makes one")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise ConfigurationError(f"verify_threshold must be a number between 0 and 1, got {threshold!r:.80}")
+    for name, protocol in _PROTOCOLS.items():
+        component = values.get(name)
+        methods = [method for method in vars(protocol) if not method.startswith("_")]
+        if component is None or (
+            not isinstance(component, type) and all(callable(getattr(component, method, None)) for method in methods)
+        ):
+            continue
+        raise ConfigurationError(
+            f"{name} must be an object with {' and '.join(f'{method}()' for method in methods)} "
+            f"({protocol.__name__}), got {component!r:.80}"
+        )

@@ -18,11 +18,12 @@ from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
+    LeftOutNote,
     Prompt,
     PromptBudget,
+    choose_wishes,
     compose_prompt,
     count_room,
-    fit_wishes,
     parse_history,
     summarise_turns,
 )
@@ -69,6 +70,7 @@ class GovernedMemory:
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
+        self._note_left_out = LeftOutNote()
         self.closed = False
         self.run_async = AsyncRunner()
         """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
@@ -197,19 +199,33 @@ class GovernedMemory:
         """
         return self._writer.update(user_key(user_id), id, reason, **options)
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
+    def delete(
+        self,
+        id: str,
+        *,
+        user_id: UserId,
+        include_superseded: bool = False,
+        reason: str = "on request",
+        dry_run: bool = False,
+    ) -> ErasureReport:
+        """Erase a record, its copies, its earlier versions and what is derived from them, from files and caches.
+
+        Copies are records that were merged into it because they said the same. Records that a judge closed because
+        this one replaced them are other statements: they stay closed, and the report lists them (`left_closed`).
 
         Args:
             id: the record's id.
             user_id: its owner.
+            include_superseded: whether to erase those, too.
             reason: for the audit log; must hold no content.
             dry_run: only list the records.
 
         Raises:
             UnknownIdError: the user has no record of that id.
         """
-        return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
+        return self._writer.delete(
+            user_key(user_id), id, reason, include_superseded=include_superseded, dry_run=dry_run
+        )
 
     def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them.
@@ -264,8 +280,8 @@ class GovernedMemory:
     def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
         """Take back a record that was archived, merged, summarised or superseded.
 
-        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
-        that is added later can still replace it.
+        Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
+        of the user (source `chat_user`) or an update can replace it.
 
         Args:
             id: the record's id.
@@ -369,7 +385,8 @@ class GovernedMemory:
     ) -> Prompt:
         """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
 
-        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`. If
+        some don't fit, `Prompt.standing_left_out` names them, and a warning is logged once.
 
         Args:
             query: the query.
@@ -389,10 +406,13 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
-        return compose_prompt(
-            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
-        )
+        heading, wishes = choose_wishes(recall.standing, system, query, shared, tokens)
+        prompt = compose_prompt(
+            recall, turns, heading=heading, wishes=wishes, summary=summary, system=system, query=query, budget=shared,
+            tokens=tokens,
+        )  # fmt: skip
+        self._note_left_out(len(prompt.standing_left_out))
+        return prompt
 
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.

@@ -331,7 +331,7 @@ class Policy(_PolicySection):
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as cause:
             raise PolicyError(f"the policy {file} can't be read: {cause}") from cause
         if data is not None and not isinstance(data, dict):
-            raise PolicyError(f"the policy {file} must hold keys and values, got a {type(data).__name__}")
+            raise PolicyError(f"the policy {file} must hold keys and values, got: {type(data).__name__}")
         return cls._validate(data or {}, f"invalid policy {file}")
 
     @classmethod

@@ -115,6 +115,8 @@ class StoredRecord:
     """The number of tokens of its text, by the memory's tokenizer."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
+    altered: tuple[str, ...] = ()
+    """Fields that the store keeps a second time, to find the record by, and whose second value differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,14 @@ def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
     """Return from when on and until when a record holds; None for no end."""
     begin = record.valid_from or record.created_at
     return begin, record.valid_to or (begin if record.superseded_by is not None else None)
+
+
+def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a record was closed by one that contains it: as a copy, an earlier version or a part of a summary.
+
+    If not, a judge found that the other statement replaces it.
+    """
+    return record.superseded_by == by.id and record.id in by.derived_from
 
 
 def kind_of(source: RecordSource) -> RecordKind:

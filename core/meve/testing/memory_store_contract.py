@@ -18,6 +18,7 @@ from meve._extras import require_imports
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory._audit.chain import EventDraft
 from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, user_key, user_of
+from meve.memory.stores._closed_records import find_replaced
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery
 from meve.testing import NEEDS, SUITE
@@ -363,13 +364,18 @@ class MemoryStoreContract:
             assert transaction.with_derived(ALICE, []) == []
 
     def test_replaced_records_are_found_by_what_replaced_them(self, store: RecordStore) -> None:
-        insert(store, stored("new"), stored("old", superseded_by="new"), stored("older", superseded_by="old"))
+        insert(store, stored("new", derived_from=("copy",)), stored("copy", superseded_by="new"))
+        insert(store, stored("old", superseded_by="new"), stored("older", superseded_by="old"))
         insert(store, stored("other", superseded_by="none"))
         for _ in range(2):
-            assert ids_of(store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))) == ["old"]
-            assert store.count(RecordQuery(user=ALICE, archived=None, superseded_by=["new", "old"])) == 2
+            found = store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))
+            assert sorted(ids_of(found)) == ["copy", "old"]
+            assert store.count(RecordQuery(user=ALICE, archived=None, superseded_by=["new", "old"])) == 3
             with store.writing() as transaction:
-                found = transaction.with_derived(ALICE, ["new"], history=True)
-                assert sorted(ids_of(found)) == ["new", "old", "older"]
+                found = transaction.with_derived(ALICE, ["new"], superseded=True)
+                assert sorted(ids_of(found)) == ["copy", "new", "old", "older"]
+                assert sorted(ids_of(transaction.with_derived(ALICE, ["new"], copies=True))) == ["copy", "new"]
                 assert ids_of(transaction.with_derived(ALICE, ["new"])) == ["new"]
+                new = stored("new", derived_from=("copy",)).record
+                assert find_replaced(transaction, ALICE, [new]) == {"old", "older"}
             archive(store, "old")

@@ -47,7 +47,7 @@ def explain_recall(
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
         rule += "; archived" if hit.archived else ""
-        rule += f"; replaced by {record.superseded_by}" if record.superseded_by is not None else ""
+        rule += f"; {_describe_end(record)}" if record.is_closed else ""
         hold = f"; on hold: {record.hold}" if record.hold else ""
         shared = shared_scores.get(record.id) if record.user_id is None else None
         explanations.append(
@@ -61,6 +61,13 @@ def explain_recall(
             )
         )
     return explanations
+
+
+def _describe_end(record: MemoryRecord) -> str:
+    if record.superseded_by is None:
+        return "replaced by a record that is gone"
+    why = f" ({record.flagged})" if record.flagged else ""
+    return f"replaced by {record.superseded_by}{why}"
 
 
 def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:

@@ -5,6 +5,7 @@ import re
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
 from meve.memory._classify.pasted_text import remove_pasted_text
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._contradiction.statements import parse_values
 
 _PLEASANTRIES = """
@@ -48,12 +49,6 @@ _OPENER = re.compile(
 _ADDRESSED = re.compile(r",\s+[A-Z]\w+(?=[!,.?])")
 """A name of the one who is spoken to."""
 _FIRST_PERSON = re.compile(r"\b(?:i|im|ive|my|mine|me|myself|we|our|ours)\b", re.I)
-_WISH = re.compile(
-    r"(?:please,?\s+)?(?:always|never|from\s+now\s+on|in\s+(?:the\s+)?future|(?:don't|do\s+not)\s+ever|call\s+me"
-    r"|(?:keep|make)\s+(?:your|all|the)\s+(?:\w+\s+)?(?:answers|replies|responses))\b",
-    re.IGNORECASE,
-)
-"""The begin of a wish for all answers to come."""
 _COMMAND = re.compile(
     r"(?:please|kindly)\b|(?:search|check|look|book|reserve|play|send|schedule|set|put|order|buy|cancel|change|add|show"
     r"|find|get|give|go|make|take|let|let's|lets|try|keep|stay|hope|enjoy|consider|tell|read|open|close|stop|start|turn"
@@ -158,14 +153,16 @@ def extract_statements(text: str) -> list[str]:
 
 
 def is_statement(sentence: str) -> bool:
-    """Check that a sentence states something, and neither asks nor requests.
+    """Check that a sentence states something that may be worth remembering, or is a standing wish.
 
     >>> [is_statement(each) for each in ("I live in Oslo.", "Where do I live?", "Tell me a joke.", "Thanks a lot!")]
     [True, False, False, False]
     """
     if not set(content_words(sentence)) - _POLITE_WORDS:
         return False
-    return bool(_REMEMBER.match(sentence)) or not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
+    if _REMEMBER.match(sentence) or is_standing_wish(sentence):
+        return True
+    return not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
 
 
 def _skip_opening(sentence: str) -> str:
@@ -186,7 +183,7 @@ def _is_reaction(said: str, *, continues: bool) -> bool:
 
     One that `continues` a statement may speak of others: "He is called Rex."
     """
-    if _REMEMBER.match(said) or _WISH.match(said):
+    if _REMEMBER.match(said) or is_standing_wish(said):
         return False
     if _REACTION.match(said) or _QUOTATION.match(said) or not set(content_words(said)) - _POLITE_WORDS:
         return True

@@ -20,9 +20,15 @@ def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime
 
 
 def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
-    """Return whether a record was restored after both were written, so that both hold."""
-    restored = [record.restored_at for record in (one, other) if record.restored_at is not None]
-    return bool(restored) and max(restored) >= max(one.created_at, other.created_at)
+    """Return whether a record was restored, and the other isn't what the user said later, so that both hold."""
+    return any(_is_protected(*pair) for pair in ((one, other), (other, one)))
+
+
+def _is_protected(record: MemoryRecord, other: MemoryRecord) -> bool:
+    restored = record.restored_at
+    if restored is None:
+        return False
+    return other.source != "chat_user" or validity(other)[0] <= restored
 
 
 def have_same_readers(one: MemoryRecord, other: MemoryRecord) -> bool:

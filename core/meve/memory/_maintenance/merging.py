@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
+_OTHERWISE = {name: f"another {name} than" for name in ("number", "day", "name")}
+_OTHERWISE |= {"denial": "denied by", "change": "changed by"}
+"""By what a judge found: why a record is closed."""
+
+
 class DuplicateMerger:
     """Merges similar records that say the same, and supersedes one of two of which the newer replaces the older."""
 
@@ -87,8 +92,8 @@ class DuplicateMerger:
         if not may_close(x, w, plan.policy):
             return
         kind, evidence = verdict.reason, {} if verdict.probability is None else {"probability": verdict.probability}
-        flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
-        reason = f"{w.id} says another {kind}, and is newer or better"
+        flagged = replace(loser, record=replace(x, flagged=f"{_OTHERWISE.get(kind, 'contradicted by')} {w.id}"))
+        reason = f"{w.id} says otherwise ({kind}), and is newer or better"
         where = plan.report.superseded
         plan.close(flagged, w, "supersede", reason, where, rule="contradiction", difference=kind, **evidence)
 
@@ -100,12 +105,13 @@ class DuplicateMerger:
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):
             return
+        is_copy = have_equal_words(self._statement(w).claim, self._statement(x).claim)  # a judge may find more the same
         merged = replace(
             w,
             reflection=max(plan.score(w), plan.score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, x.id})),
+            derived_from=tuple(sorted({*w.derived_from, x.id})) if is_copy else w.derived_from,
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,

@@ -29,6 +29,7 @@ from meve.memory.records import (
     other_type_of,
     user_key,
 )
+from meve.memory.stores._closed_records import find_replaced
 from meve.memory.stores._record_store import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
@@ -65,6 +66,9 @@ class ErasureReport:
     """Ids of the records that were erased."""
     held: Mapping[str, str]
     """Ids of the records that stay because they are on hold, with the reason for each hold."""
+    left_closed: tuple[str, ...] = ()
+    """Ids of the closed records that the erased ones had replaced, in one or several steps. They stay closed:
+    `restore` takes one back, and `delete` erases it."""
     scrubbed: bool
     """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
     later write, and `maintain`, tries again."""
@@ -179,15 +183,17 @@ class RecordWriter:
             changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
 
-    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
-        """Erase a record, those derived from it and those they replaced, unless on hold; with `dry_run` only list them.
+    def delete(
+        self, user: str, record_id: str, reason: str, *, include_superseded: bool = False, dry_run: bool = False
+    ) -> ErasureReport:
+        """Erase a record, its copies and those derived from it, unless on hold; with `dry_run` only list them.
 
         A record that was merged or summarised is part of another record: then that one is erased, too.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        record_id = check_id(record_id)
+        record_id, every = check_id(record_id), check_flag(include_superseded, "include_superseded")
         with runtime.store.writing() as transaction:
-            records = transaction.with_derived(user, [record_id], history=True)
+            records = transaction.with_derived(user, [record_id], copies=True, superseded=every)
             if not records:
                 raise unknown(record_id)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
@@ -226,6 +232,8 @@ class RecordWriter:
         """Erase the records that aren't on hold; their bytes stay in the files until `scrub`."""
         erased: list[str] = []
         held: dict[str, str] = {}
+        records = list(records)
+        closed = find_replaced(transaction, user, [s.record for s in records if not s.record.hold])
         for record in (stored.record for stored in records):
             if record.hold:
                 held[record.id] = record.hold
@@ -235,7 +243,8 @@ class RecordWriter:
             if not dry_run:
                 transaction.erase(user, record)
                 transaction.log(event)
-        return ErasureReport(erased=tuple(sorted(erased)), held=held, scrubbed=dry_run or not erased)
+        left = tuple(sorted(closed - {s.record.id for s in records}))
+        return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left, scrubbed=dry_run or not erased)
 
     def scrub(self, report: ErasureReport) -> ErasureReport:
         """Overwrite erased records in all files, if there are any."""
@@ -289,7 +298,9 @@ def _all_text(text: str, metadata: Mapping[str, Any]) -> str:
 def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:
     if user == SHARED and not policy.rule(policy_class).share:
         allowed = ", ".join(name for name, rule in policy.classes.items() if rule.share) or "none"
-        raise PolicyError(f"a {policy_class} memory may not be shared: the policy lets {allowed} be shared")
+        raise PolicyError(
+            f"memories of the class {policy_class} may not be shared: the policy lets {allowed} be shared"
+        )
 
 
 def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:

@@ -21,7 +21,8 @@ from meve.memory._audit.chain import (
 )
 from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, user_of
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_part, user_of
+from meve.memory.stores._closed_records import detach_closed
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -86,17 +87,27 @@ class RecordTransaction:
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
 
-    def with_derived(self, user: str, record_ids: Sequence[str], *, history: bool = False) -> list[StoredRecord]:
-        """Return the records of these ids and all derived from them; with `history`, those that they replaced, too.
+    def with_derived(
+        self, user: str, record_ids: Sequence[str], *, copies: bool = False, superseded: bool = False
+    ) -> list[StoredRecord]:
+        """Return the records of these ids and all derived from them.
 
         What a derived summary replaced holds more than the origins, and isn't returned.
+
+        Args:
+            user: the user's key.
+            record_ids: the ids.
+            copies: also return the closed records that are part of one of these: its copies and earlier versions.
+            superseded: also return all other closed records that these replaced.
         """
         query = RecordQuery(user=user, archived=None)
         found = {s.record.id: s for s in self.records(replace(query, ids=record_ids))}
-        ids = replacing = list(record_ids)
+        ids, replacing = list(record_ids), list(found)
         while ids:
             near = self.records(replace(query, derived_from=ids))
-            near += self.records(replace(query, superseded_by=replacing)) if history and replacing else []
+            follows = bool(replacing) and (copies or superseded)
+            closed = self.records(replace(query, superseded_by=replacing)) if follows else []
+            near += [s for s in closed if superseded or is_part(s.record, found[s.record.superseded_by or ""].record)]
             new = {s.record.id: s for s in near if s.record.id not in found}
             found |= new
             ids, replacing = list(new), [s.record.id for s in new.values() if s.record.kind != "summary"]
@@ -259,6 +270,7 @@ class RecordStore:
         with self.backend.writing(durable=durable) as transaction:
             records = RecordTransaction(transaction)
             yield records
+            detach_closed(records)
             records.append_events(self.chain)
         for change in records.changes.values():
             for listener in self._listeners:
@@ -346,10 +358,24 @@ class RecordStore:
                 return replace(result, not_covered=snapshot.count(RecordQuery(user=None, archived=None)))
             return logged.compare(snapshot, result)
 
-    def verify_log(self, follow: Follow, kept: AuditHead | None = None) -> AuditVerification:
-        """Check the audit log alone, while `follow` reads along; it must yield each entry."""
+    def verify_erasures(
+        self, follow: Follow, users: Iterable[str], kept: AuditHead | None = None
+    ) -> tuple[AuditVerification, set[str]]:
+        """Check the audit log, while `follow` reads along; it must yield each entry.
+
+        Args:
+            follow: reads the entries.
+            users: the key of a user, or its pseudonym, or both.
+            kept: a head that was kept elsewhere.
+
+        Returns:
+            The result, and the ids of records of the user that are stored although the log shows no addition of them
+            since they were erased last; empty for one that can't be read.
+        """
+        logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            return self._verify_log(snapshot, kept, follow)
+            result = self._verify_log(snapshot, kept, lambda rows: logged.follow(follow(rows)))
+            return result, logged.find_planted(snapshot, users) if result.ok else set()
 
     def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
         head = snapshot.head()
